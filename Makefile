@@ -20,9 +20,9 @@ help:
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
-	@echo 'make fuzz    mutated clusters, merges and command lines, for FUZZ_SECONDS=600, from FUZZ_SEED'
-	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks'
-	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each'
+	@echo 'make fuzz    mutated clusters, merges, command lines and pull requests, for FUZZ_SECONDS=600, from FUZZ_SEED; FUZZ_KIND=requests'
+	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks: CRASH_PART=3/20 for a piece of it'
+	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each; MODE=crd SEED=7'
 	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
 	@echo 'make growth  how the cost of hostile inputs grows with their size: fails above 1.3 times linear'
 	@echo 'make bench   ipamc beside helm, cue, jsonnet, kapitan and kustomize, and its goals: writes benchmarks/RESULTS.md; BENCH="--help" shows options'
@@ -68,19 +68,27 @@ ci-lab: .venv/.made-for-tests
 container: .venv/.made-for-tests
 	IPAMC_CONTAINER=yes $(BIN)/python -m pytest -rs tests/test_container.py
 
+# FUZZ_KIND=requests: one kind alone. FUZZ_AGAIN=requests/7/1234: one input again.
 FUZZ_SECONDS ?= 600
 FUZZ_SEED ?= $(shell date +%s)
 
 fuzz: .venv/.made-for-tests
-	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) $(BIN)/python -m pytest -s tests/fuzz
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) FUZZ_KIND=$(FUZZ_KIND) FUZZ_AGAIN=$(FUZZ_AGAIN) $(BIN)/python -m pytest -s tests/fuzz
+
+# One of N pieces: CRASH_PART=3/20. The figures of all pieces add up. CRASH_ONLY=killed: some tests alone, by pytest's -k.
+CRASH_PART ?= 1/1
+CRASH_ONLY ?= test
 
 crash: .venv/.made-for-tests
-	IPAMC_CRASH=all $(BIN)/python -m pytest -s tests/crash
+	IPAMC_CRASH=all CRASH_PART=$(CRASH_PART) $(BIN)/python -m pytest -s -k '$(CRASH_ONLY)' tests/crash
 
+# Without MODE all of them, two at once; hypothesis chooses the histories from SEED.
 HISTORIES ?= 20000
+MODE ?=
 
 soak: .venv/.made-for-tests
-	IPAMC_HISTORIES=$(HISTORIES) $(BIN)/python -m pytest -n 2 -s tests/test_history.py
+	IPAMC_HISTORIES=$(HISTORIES) IPAMC_SOAK_SEED=$(SEED) IPAMC_SOAK_MODE=$(MODE) \
+	$(BIN)/python -m pytest -n $(if $(MODE),0,2) -s tests/test_history.py
 
 STEPS ?= 200
 SEED ?= $(shell date +%s)

@@ -112,7 +112,7 @@ function linesByNode(lines, nodes) {
 function decodePool(raw, cluster) {
   const pool = { ...raw, cluster };
   const marks = [
-    ...raw.reserved.map((text) => ({ block: parseCidr(text), state: RESERVED })),
+    ...raw.reserved.map(([text, reason]) => ({ block: parseCidr(text), state: RESERVED, reason })),
     ...raw.excluded.map((text) => ({ block: parseCidr(text), state: EXCLUDED })),
     ...raw.unlined.map((text) => ({ block: parseCidr(text), state: UNLINED })),
   ];
@@ -121,6 +121,12 @@ function decodePool(raw, cluster) {
     return { ...range, pool, cluster, block, marks: marks.filter((mark) => overlap(mark.block, block)) };
   });
   return pool;
+}
+
+/** What is said of addresses without a line: free, or what a mark says, with the reason that its author gave. */
+function markText(mark) {
+  if (!mark) return "free";
+  return mark.reason ? `${STATE_NAMES[mark.state]} (${mark.reason})` : STATE_NAMES[mark.state];
 }
 
 /** The steps of the lock, each with what it says to people. The last one is the lock as it is now. */

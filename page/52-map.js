@@ -79,7 +79,7 @@ class MapView {
       return `${cluster.nodes[cluster.lines.node[index]]} · ${cidrText(cluster.lines.blocks[index])} · ${stateText(cluster, index)}`;
     const block = this.blockAt(cell),
       mark = this.range.marks.find((one) => overlap(one.block, block));
-    return `${cidrText(block)} · ${mark ? STATE_NAMES[mark.state] : "free"}`;
+    return `${cidrText(block)} · ${markText(mark)}`;
   }
 
   blockAt(cell) {

@@ -2,7 +2,7 @@
 
 function ofFree(view, block, range) {
   const mark = range && range.marks.find((one) => overlap(one.block, block)),
-    state = mark ? STATE_NAMES[mark.state] : "free";
+    state = markText(mark);
   return [
     el("h2", {}, cidrText(block)),
     el(

@@ -231,7 +231,7 @@ class Page {
           const mark = range.marks.find((one) => overlap(one.block, block));
           found.push({
             view,
-            text: `${text} is ${mark ? STATE_NAMES[mark.state] : "free"}, in ${range.cidr} of pool ${pool.name}`,
+            text: `${text} is ${markText(mark)}, in ${range.cidr} of pool ${pool.name}`,
             go: () => this.choose(view, -1, block, range),
           });
         }

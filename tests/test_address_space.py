@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -393,3 +395,164 @@ def test_a_cluster_has_a_finding_if_and_only_if_it_shares_an_address(worlds: lis
             a.block.overlaps(b.block) for other in others for a in mine.prefixes for b in other.prefixes
         )
         assert bool(list(overlapping_clusters(mine, others))) == shares
+
+
+# A cluster that leaves its space, and what it takes.
+
+
+@pytest.fixture
+def committed(fabric: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """Return the same, compiled and committed, with a third cluster of no space."""
+    start("grey", "10.3.0.0/24")
+    leave("grey")
+    assert main(ALL) == 0
+    commit_all()
+    capsys.readouterr()
+    return fabric
+
+
+def commit_all() -> None:
+    who = ("-c", "user.name=n", "-c", "user.email=e@example.org")
+    for arguments in (["init", "-q", "-b", "main"], ["add", "-A"], [*who, "commit", "-q", "-m", "a change"]):
+        subprocess.run(["git", *arguments], check=True)
+
+
+def leave(name: str, space: str = "") -> None:
+    edit(
+        f"clusters/{name}/cluster.yaml",
+        "  addressSpace: fabric\n",
+        f"  addressSpace: {space}\n" if space else "",
+    )
+
+
+def grow(name: str, cidr: str) -> None:
+    edit(f"clusters/{name}/ippools.yaml", "cidrs: [", f"cidrs: [{cidr}, ")
+
+
+def taken(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    """Plan against HEAD; give the clusters that IPC0703 refuses."""
+    capsys.readouterr()
+    code = main(["plan", "--base", "HEAD", "--jobs", "1", *arguments])
+    err = capsys.readouterr().err
+    found = re.findall(r"error\[IPC0703\]: .*\n *--> clusters/([^/]+)/", err)
+    assert code == (1 if found else 0), err
+    return found
+
+
+def test_a_space_is_left_and_a_range_of_a_member_is_taken(
+    committed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where only this cluster is planned: the neighbour is in no job's matrix."""
+    leave("blue")
+    grow("blue", "10.2.0.0/25")
+    assert main(ALL) == 0, "blue is of no space, and by itself sound"
+    assert taken(capsys) == taken(capsys, "blue") == ["blue"]
+    assert main(["plan", "--base", "HEAD", "blue"]) == 1
+    assert (
+        'error[IPC0703]: 10.2.0.0/25 of pool "pods-of-blue" overlaps 10.2.0.0/24 of pool "pods-of-red" of cluster red, '
+        "a member of address space fabric, which blue leaves in the same change\n"
+        " --> clusters/blue/ippools.yaml:5:18\n"
+        "  |\n"
+        "5 |   ipv4: {cidrs: [10.2.0.0/25, 10.1.0.0/24], blockSize: 27}\n"
+        "  |                  ^^^^^^^^^^^\n"
+        " ::: clusters/red/ippools.yaml:5:18: 10.2.0.0/24 belongs to cluster red here\n"
+        " ::: HEAD:clusters/blue/cluster.yaml:7:17: address space fabric was named here\n"
+        " = help: use another range (ipamc suggest pool blue --size 25); or leave the space first, and take the range in another change\n"
+    ) in capsys.readouterr().err
+    assert (committed / "clusters/blue/ipam.lock").exists()
+
+
+@pytest.mark.usefixtures("committed")
+def test_it_is_left_in_one_change_and_taken_in_another(capsys: pytest.CaptureFixture[str]) -> None:
+    leave("blue")
+    assert taken(capsys) == []
+    grow("blue", "10.4.0.0/24")
+    assert taken(capsys) == [], "nobody has that"
+    grow("blue", "10.3.0.0/25")
+    assert taken(capsys) == [], "grey was never a member"
+    edit("clusters/blue/ippools.yaml", "10.3.0.0/25, 10.4.0.0/24, ", "")
+    commit_all()
+    grow("blue", "10.2.0.0/25")
+    assert taken(capsys) == []
+
+
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize("space", ["mesh", "fabric-2"])
+def test_it_is_left_for_another(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    leave("blue", space)
+    grow("blue", "10.2.0.0/25")
+    assert taken(capsys) == ["blue"]
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_space_that_is_renamed_with_all_members(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("blue", "red"):
+        leave(name, "mesh")
+    assert taken(capsys) == []
+    grow("blue", "10.2.0.0/25")
+    assert main(["plan", "--base", "HEAD"]) == 1
+    assert "IPC0701" in capsys.readouterr().err, "they are of one space as before"
+
+
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize("space", ["", "mesh"])
+def test_two_leave_together(space: str, capsys: pytest.CaptureFixture[str]) -> None:
+    leave("blue")
+    leave("red", space)
+    grow("blue", "10.2.0.0/25")
+    assert taken(capsys) == (["blue", "red"]), "both ends are refused"
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_newcomer_takes_the_range_of_who_leaves(capsys: pytest.CaptureFixture[str]) -> None:
+    leave("blue")
+    start("new", "10.1.0.0/24")
+    assert taken(capsys) == ["blue"]
+
+
+@pytest.mark.usefixtures("committed")
+@pytest.mark.parametrize("who", ["blue", "red"])
+def test_a_folder_is_renamed_meanwhile(who: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one that leaves, or its neighbour, which leaves as well."""
+    leave("blue")
+    leave("red")
+    grow("blue", "10.2.0.0/25")
+    Path(f"clusters/{who}").rename(f"clusters/{who}-2")
+    for file in ("cluster.yaml", "ipam.lock"):
+        path = Path(f"clusters/{who}-2/{file}")
+        path.write_text(
+            path.read_text().replace(f"name: {who}}}", f"name: {who}-2}}").replace(f'"{who}"', f'"{who}-2"')
+        )
+    assert taken(capsys) == sorted(f"{name}-2" if name == who else name for name in ("blue", "red"))
+    one = "blue-2" if who == "blue" else "blue"
+    assert taken(capsys, one) == [one], "in a job of its own"
+
+
+@pytest.mark.usefixtures("committed")
+def test_the_neighbour_is_deleted_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was applied there stays in the cluster, until somebody says that it may go."""
+    leave("blue")
+    grow("blue", "10.2.0.0/25")
+    shutil.rmtree("clusters/red")
+    assert taken(capsys) == taken(capsys, "blue") == ["blue"]
+    assert taken(capsys, "--allow-deleted") == []
+
+
+@pytest.mark.usefixtures("committed")
+def test_a_neighbour_that_cannot_be_read_is_taken_as_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    leave("blue")
+    grow("blue", "10.2.0.0/25")
+    Path("clusters/red/ippools.yaml").write_text("{")
+    assert taken(capsys, "blue") == ["blue"]
+
+
+@pytest.mark.usefixtures("committed")
+def test_what_overlaps_already_may_leave(capsys: pytest.CaptureFixture[str]) -> None:
+    """That is the way out of IPC0701: two branches that took one range were both merged."""
+    grow("blue", "10.4.0.0/24")
+    grow("red", "10.4.0.0/25")
+    commit_all()
+    leave("blue")
+    assert taken(capsys) == []
+    grow("blue", "10.2.0.0/25")
+    assert taken(capsys) == ["blue"]

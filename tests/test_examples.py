@@ -124,7 +124,7 @@ def test_right_passes_without_it(code: str, tmp_path: Path) -> None:
 
 
 def test_every_code_has_an_example() -> None:
-    assert sorted(EXAMPLES.keys() | NOT_SHOWN.keys()) == list(catalogue())
+    assert sorted(EXAMPLES.keys() | NOT_SHOWN.keys()) == list(catalogue(assets("rules")))
     assert not EXAMPLES.keys() & NOT_SHOWN.keys()
 
 
@@ -137,6 +137,6 @@ def test_an_example_reads_well(code: str) -> None:
         assert sum(text.count("\n") for text in side.files.values()) <= LINES
         for name, text in side.files.items():
             assert text == "" or text.endswith("\n"), name
-    shown = rule.text(catalogue()[code], example)
+    shown = rule.text(catalogue(assets("rules"))[code], example)
     assert not re.search(r"[ \t]$|\n{3,}", shown, re.MULTILINE), shown
     assert example.said in re.sub(r"(?m)^    ", "", shown)

@@ -1,6 +1,7 @@
 """Random histories of a cluster: what the lock promises holds after every step, in every mode.
 
 `make soak` runs them for longer: IPAMC_HISTORIES is the number of histories a mode, each of up to 50 steps, and another seed each time.
+IPAMC_SOAK_MODE plays one mode, and IPAMC_SOAK_SEED says from which seed.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.support import fleet
@@ -24,15 +26,29 @@ STEPS = 50
 HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "40"))
 """A mode: some 6,000 steps in all five."""
 SOAK = "IPAMC_HISTORIES" in os.environ
+SEED, MODE = int(os.environ.get("IPAMC_SOAK_SEED") or 0), os.environ.get("IPAMC_SOAK_MODE", "")
+PLAYED = (MODE,) if MODE else MODES
 
 
-@pytest.mark.parametrize("mode", MODES)
+FIGURES: Counter[str] = Counter()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def figures() -> Iterator[None]:
+    """Print the figures of a soak, which can be added up."""
+    yield
+    if SOAK:
+        of = ", ".join(f"{number:,} steps of {name}" for name, number in FIGURES.items())
+        print(f"\nMODE={MODE or 'all'} SEED={SEED or 'any'} HISTORIES={HISTORIES}: {of}")  # noqa: T201 - what a soak is for
+
+
+@pytest.mark.parametrize("mode", PLAYED)
 def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
     steps = histories_of(LiveHistory, mode, HISTORIES)
     assert steps["steps"] >= HISTORIES * STEPS // 3  # hypothesis ends some histories early
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", PLAYED)
 def test_it_holds_where_branches_are_merged_rebased_picked_and_reverted(mode: str) -> None:
     steps = histories_of(Branches, mode, HISTORIES // 8)
     assert steps["meetings"] > 0
@@ -41,8 +57,9 @@ def test_it_holds_where_branches_are_merged_rebased_picked_and_reverted(mode: st
 def histories_of(machine: type[History], mode: str, number: int) -> Counter[str]:
     """Run so many histories; give what happened in them."""
     steps: Counter[str] = Counter()
+    played = type(f"{machine.__name__} of {mode}", (machine,), {"mode": mode, "steps": steps, "met": []})
     run_state_machine_as_test(
-        type(f"{machine.__name__} of {mode}", (machine,), {"mode": mode, "steps": steps, "met": []}),
+        seed(SEED)(played) if SEED else played,
         settings=settings(
             max_examples=number,
             stateful_step_count=STEPS,
@@ -52,7 +69,8 @@ def histories_of(machine: type[History], mode: str, number: int) -> Counter[str]
             suppress_health_check=list(HealthCheck),
         ),
     )
-    print(f"{mode}: {steps['steps']:,} steps: {dict(steps.most_common())}")  # noqa: T201 - what a soak is watched for
+    FIGURES[machine.__name__] += steps["steps"]
+    print(f"\n{machine.__name__}, {mode}: {steps['steps']:,} steps: {dict(steps.most_common())}")  # noqa: T201 - what a soak is watched for
     return steps
 
 

@@ -72,6 +72,14 @@ def test_a_page_that_is_wrong_is_mended(wrong: str, tmp_path: Path) -> None:
     assert now != PAGE.replace(wrong, wrong.replace("a", "b").replace("p", "q"))
 
 
+@pytest.mark.parametrize(("program", "printed"), [("cat", "1"), ("no-such-program", "2")])
+def test_a_block_is_played_where_its_program_is(program: str, printed: str, tmp_path: Path) -> None:
+    page = f"<!-- if: {program} -->\n```console\n$ echo 1\n2\n```\n\n```console\n$ echo 1\n2\n```\n"
+    with Shell(tmp_path) as shell:
+        now = played(page, shell)
+    assert now == page.replace("2\n", f"{printed}\n", 1)[::-1].replace("2\n"[::-1], "1\n"[::-1], 1)[::-1]
+
+
 def test_a_block_begins_with_a_command() -> None:
     with pytest.raises(AssertionError, match="output without a command"):
         list(commands("1 pod\n$ ls\n"))

@@ -18,6 +18,7 @@ import tests.e2e.test_refused_by_the_operator
 import tests.e2e.test_renumber
 import tests.e2e.test_resize  # noqa: F401 - tests enter themselves into SHOWN
 from ipamc.catalogue import catalogue
+from ipamc.workspace.disk import assets
 from tests.e2e.rules import NO_SERVER_HERE, SHOWN
 
 SPEAKS_OF_A_SERVER = re.compile(
@@ -28,7 +29,7 @@ SPEAKS_OF_A_SERVER = re.compile(
 def test_every_claim_about_a_server_is_shown() -> None:
     speaking = {
         entry.code
-        for entry in catalogue().values()
+        for entry in catalogue(assets("rules")).values()
         if SPEAKS_OF_A_SERVER.search(f"{entry.title} {entry.body} {entry.why} {entry.run}")
     }
     assert sorted(speaking - SHOWN.keys() - NO_SERVER_HERE.keys()) == []
@@ -36,4 +37,4 @@ def test_every_claim_about_a_server_is_shown() -> None:
 
 def test_what_no_server_here_can_show_is_a_rule_that_none_shows() -> None:
     assert not SHOWN.keys() & NO_SERVER_HERE.keys()
-    assert catalogue().keys() >= SHOWN.keys() | NO_SERVER_HERE.keys()
+    assert catalogue(assets("rules")).keys() >= SHOWN.keys() | NO_SERVER_HERE.keys()

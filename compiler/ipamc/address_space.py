@@ -20,7 +20,7 @@ from msgspec import Struct
 from ipamc.lock.file import load, skim
 from ipamc.lock.record import Record
 from ipamc.lock.rules import row_at
-from ipamc.model.address_sets import nested
+from ipamc.model.address_sets import covers, nested, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
@@ -91,18 +91,37 @@ class Neighbours(Struct, frozen=True, kw_only=True):
     """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
 
 
-def survey(inputs: Inputs) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster, and not its nodes; None where it is of no address space.
+class Member(Struct, frozen=True, kw_only=True):
+    """A cluster in the base of a plan and as it is here."""
+
+    was: ClusterPrefixes | None
+    """None: the base has no such cluster, or it cannot be read there."""
+    now: ClusterPrefixes | None
+    """None: it is gone, or cannot be read."""
+
+    @property
+    def spaces(self) -> set[str]:
+        """Return the address spaces that it names, before and after."""
+        return {found.space for found in (self.was, self.now) if found} - {""}
+
+    def had(self, block: Block) -> bool:
+        """Tell whether the cluster had every address of a block in the base."""
+        return self.was is not None and covers((prefix.block for prefix in self.was.prefixes), block)
+
+
+def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread | None:
+    """Read the addresses of a cluster, and not its nodes; None where it is of no address space, unless `every`.
 
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in _NEEDED)}
+    words = POOL_WORDS if every else _NEEDED
+    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in words)}
     space = ""
     try:
         cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas)
         space = cluster.address_space
-        if not space:
+        if not space and not every:
             return None
         held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
         if held is None:
@@ -177,22 +196,11 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
 
 
 def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
-    """IPC0701: clusters of one address space share no address.
-
-    Ranges of pools count, and blocks that a lock has outside of them: held, pending and quarantined.
-    Excluded CIDRs do not count. Both clusters are refused until one of them has changed.
-
-    Why: clusters that name one `addressSpace` reach each other's pods, in a mesh or over a BGP fabric: an
-    address that is in two of them belongs to two pods, and packets go to either.
-
-    Run: `ipamc suggest pool CLUSTER --size 20` finds space that no cluster has. Clusters that overlap
-    already take `addressSpace` away, move nodes (`ipamc lock CLUSTER --renumber CIDR`), and name it again
-    once the old blocks are released.
-    """
-    shared: dict[tuple[Prefix, str], list[Prefix]] = {}
+    """IPC0701: clusters of one address space share no address."""
+    met: dict[tuple[Prefix, str], list[Prefix]] = {}
     for prefix, cluster, other in _overlaps(mine, [found for found in others if found.space == mine.space]):
-        shared.setdefault((prefix, cluster), []).append(other)
-    for (prefix, cluster), found in shared.items():
+        met.setdefault((prefix, cluster), []).append(other)
+    for (prefix, cluster), found in met.items():
         other = found[0]
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
         yield error(
@@ -243,17 +251,7 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
 
 
 def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
-    """IPC0702: every cluster that may be of the same address space can be read.
-
-    A cluster's addresses are in its Cluster, its pools and its lock. Where even the Cluster cannot be read,
-    this counts for every address space. Its nodes do not matter here.
-
-    Why: where these cannot be read, nobody can tell whether it overlaps. A block that goes to a node here
-    may be a pod's there.
-
-    Run: `ipamc compile OTHER --check` shows all of its findings, OTHER being the cluster that the message
-    names; correct them there. A folder that is no cluster any more is deleted: `git rm -r clusters/OTHER`.
-    """
+    """IPC0702: every cluster that may be of the same address space can be read."""
     for other in others:
         if other.space in {"", mine.space}:
             yield error(
@@ -262,6 +260,33 @@ def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterat
                 f"cluster {other.cluster} may have the same addresses, and cannot be read: {other.problem}",
                 also=[Related(other.at, "refused here")],
                 help=f"correct it; all of its findings: ipamc compile {other.cluster} --check",
+            )
+
+
+def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diagnostic]:
+    """IPC0703: a cluster does not leave an address space in the change in which it gets addresses of a member."""
+    if mine.was is None or mine.now is None or mine.now.space == mine.was.space:
+        return
+    for other in others:
+        theirs = other.now or other.was
+        if theirs is None or mine.was.space not in other.spaces or theirs.space == mine.now.space != "":
+            continue
+        for prefix, cluster, found in _overlaps(mine.now, [theirs]):
+            both = shared(prefix.block, found.block)
+            if mine.had(both) and other.had(both):
+                continue
+            instead = f" for {mine.now.space}" if mine.now.space else ""
+            yield error(
+                "IPC0703",
+                prefix.at,
+                f"{prefix} overlaps {found} of cluster {cluster}, a member of address space {mine.was.space}, "
+                f"which {mine.now.cluster} leaves{instead} in the same change",
+                also=[
+                    Related(found.at, f"{found.block} belongs to cluster {cluster} here"),
+                    Related(mine.was.at, f"address space {mine.was.space} was named here"),
+                ],
+                help=f"use another range (ipamc suggest pool {mine.now.cluster} --size {prefix.block.prefix}); or leave the space first, "
+                "and take the range in another change",
             )
 
 

@@ -15,9 +15,15 @@ from tests.support.calls import counted
 NODES = 2000
 
 
-def plan_with(*entries: dict[str, Any]) -> Plan:
-    """Compile a cluster of NODES nodes in 50 racks, and give its plan tests."""
-    nodes = [{"name": f"n{number:04}", "labels": {"rack": f"r{number % 50}"}} for number in range(NODES)]
+def plan_with(*entries: dict[str, Any], hosts: bool = False) -> Plan:
+    """Compile a cluster of NODES nodes in 50 racks, and give its plan tests. With `hosts` each node has a label of its own."""
+    nodes = [
+        {
+            "name": f"n{number:04}",
+            "labels": {"rack": f"r{number % 50}", **({"host": f"{number}"} if hosts else {})},
+        }
+        for number in range(NODES)
+    ]
     documents = [
         fleet.cluster(),
         fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/16"], "blockSize": 28}),
@@ -53,3 +59,9 @@ def test_tests_of_all_nodes_cost_no_more_than_those_of_a_rack() -> None:
     apart = {"apart": {"each": "rack", "ipv4": 30}}
     assert calls(plan_with(*[every] * 100)) < 20 * NODES
     assert calls(plan_with(apart)) < 40 * NODES
+
+
+def test_a_thousand_tests_of_one_label_cost_little_more_than_one() -> None:
+    one = calls(plan_with({"apart": {"each": "host", "ipv4": 28}}, hosts=True))
+    thousand = calls(plan_with(*[{"apart": {"each": "host", "ipv4": 28}}] * 1000, hosts=True))
+    assert thousand < one + 1000 * 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ipamc.assertions import subjects
 from ipamc.model.diagnostics import Refused
 from tests.support import fleet
 
@@ -40,6 +41,43 @@ def test_tests_of_room_place_two_million_blocks() -> None:
     entries = [{"room": {"nodes": 100_000 - number, "pool": "a"}} for number in range(21)]
     ((code, message),) = refused(fleet.inventory([{"name": "n"}]), fleet.assertions(*entries))
     assert (code, message) == ("IPC1008", "tests of room place more than 2,000,000 blocks")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"room": {"nodes": 1, "each": "host"}},
+        {"blocks": {"nodeSelector": "all()", "ipv4": 28}},
+        {"nothingIn": ["10.0.0.0/8"], "warn": True},
+        {"apart": {"each": "host", "ipv4": 24}, "warn": True},
+    ],
+    ids=["room", "blocks", "nothingIn", "apart"],
+)
+def test_tests_times_nodes_are_limited(entry: fleet.Document, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 50 tests looks at 200 nodes: by a label that is another one for each, or by what is wrong there."""
+    monkeypatch.setattr(subjects, "MOST_STEPS", 5_000)
+    nodes = fleet.inventory(
+        {"name": f"n-{number}", "labels": {"host": f"h{number}"}} for number in range(200)
+    )
+    groups = {"apart": {"each": "host", "ipv4": 28}}
+    ((code, message),) = [
+        each for each in refused(nodes, fleet.assertions(groups, *[entry] * 400)) if each[0] == "IPC1008"
+    ]
+    assert (code, message) == (
+        "IPC1008",
+        "401 tests of 200 nodes look at more than 5,000 groups, prefixes, CIDRs and blocks",
+    )
+
+
+def test_a_misspelt_name_has_no_hint_once_many_were_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects, "MOST_NAMES", 15)
+    nodes = fleet.inventory({"name": f"n-{number}"} for number in range(10))
+    entries = [{"node": {"name": "m-1", "has": ["10.0.0.0/28"]}} for _ in range(2)]
+    with pytest.raises(Refused) as problem:
+        fleet.compiled(
+            fleet.as_json([fleet.cluster(), fleet.pool("a", **CIDRS), nodes, fleet.assertions(*entries)])
+        )
+    assert ["did you mean" in each.help for each in problem.value.diagnostics] == [True, False]
 
 
 @pytest.mark.parametrize("asked", [{"pool": "a"}, {"like": {"rack": "r1"}}], ids=["a pool", "nodes"])

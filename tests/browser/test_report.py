@@ -40,7 +40,7 @@ metadata: {name: a}
 spec:
   nodeSelector: rack == "a"
   ipv4: {cidrs: [10.1.0.0/22], blockSize: 26}
-  reserved: [10.1.3.0/25]
+  reserved: [{cidr: 10.1.3.0/25, reason: "gateways <b>, NET-7"}]
 ---
 apiVersion: ipamc/v1alpha1
 kind: IPPool
@@ -178,7 +178,7 @@ def test_who_has_an_address(opened: Open) -> None:
     assert "clusters/lab/ipam.lock:2, since 2026-11-01 or before" in panel(page)
     assert 'nodeSelector rack == "a"' in panel(page)
     assert "ipamc why n1 lab" in panel(page)
-    assert "10.1.3.9 is reserved, in 10.1.0.0/22 of pool a" in search(page, "10.1.3.9")
+    assert "10.1.3.9 is reserved (gateways <b>, NET-7), in 10.1.0.0/22 of pool a" in search(page, "10.1.3.9")
     assert "10.1.2.0/24 is free, in 10.1.0.0/22 of pool a" in search(page, "10.1.2.0/24")
     assert "10.9.0.1 is in no pool and in no line of a lock" in search(page, "10.9.0.1")
     assert "n3 · 10.1.0.64/26 · quarantined since 2026-11-08" in search(page, "n3")

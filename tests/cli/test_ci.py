@@ -133,6 +133,7 @@ def test_the_workflow_has_few_rights_and_pinned_actions(repository: Repository) 
     push = steps[-1]["run"].partition(" origin ")[0]
     assert tokens == [
         ("changes", ["ipamc ci matrix"], "${{ github.event_name == 'push' && github.token || '' }}"),
+        ("plan", ["ipamc ci consent"], "${{ github.token }}"),
         ("plan", ["ipamc ci comment"], "${{ github.token }}"),
         ("apply", ["ipamc ci apply"], "${{ secrets.IPAMC_KUBECONFIG }}"),
         ("applied", ["ipamc ci applied"], "${{ github.token }}"),
@@ -161,7 +162,7 @@ def test_every_action_is_named_by_commit_with_its_tag_beside() -> None:
 
 EVENTS = {
     "pull_request": {"changes", "compile", "plan", "done"},
-    "merge_group": {"changes", "compile", "done"},
+    "merge_group": {"changes", "compile", "plan", "done"},
     "push": {"changes", "apply", "applied", "done"},
     "schedule": {"changes", "apply", "refresh", "audit", "done"},
     "workflow_dispatch": {"changes", "apply", "applied", "done"},
@@ -214,6 +215,15 @@ def test_a_merge_group_is_compared_with_what_it_is_merged_into() -> None:
     found = workflow(written())
     assert found["on"]["merge_group"] == {"types": ["checks_requested"]}
     assert "'merge_group' && github.event.merge_group.base_sha ||" in found["env"]["BASE"]
+
+
+def test_a_merge_train_is_compared_with_the_request_before_it(repository: Repository) -> None:
+    """Else a request behind one that deletes a cluster, with a label, would need that label, too."""
+    rules = workflow((repository.folder / FILES["gitlab"]).read_text())["ipamc-changes"]["rules"]
+    assert [(rule["if"], rule["variables"]["IPAMC_BASE"]) for rule in rules[:2]] == [
+        ('$CI_MERGE_REQUEST_EVENT_TYPE == "merge_train"', "$CI_MERGE_REQUEST_TARGET_BRANCH_SHA"),
+        ("$CI_MERGE_REQUEST_IID", "origin/$CI_MERGE_REQUEST_TARGET_BRANCH_NAME"),
+    ]
 
 
 def child(repository: Repository, stage: str, *options: str) -> dict[str, Any]:
@@ -427,6 +437,36 @@ def test_inputs_lock_and_rendered_change_a_cluster(repository: Repository, path:
     repository.commit("feature")
     assert names(repository, "--base", "origin/main") == ["red"]
     assert names(repository) == ["blue", "red"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (".gitattributes", "* text=auto\n"),
+        ("clusters/.gitattributes", "* text=auto\n"),
+        (".gitmodules", "# none\n"),
+        ("clusters/tests.yaml", "apiVersion: ipamc/v1alpha1\nkind: Tests\ntests: []\n"),
+    ],
+)
+def test_what_holds_for_all_clusters_lists_all(repository: Repository, path: str, text: str) -> None:
+    """An attribute at the top can change what a checkout of any cluster is, also of one that the branch leaves alone."""
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write(path, text)
+    repository.commit("feature")
+    assert names(repository, "--base", "origin/main") == ["blue", "red"]
+    assert names(repository, "--base", "origin/main", "--stage", "apply") == []
+    repository.run("git", "checkout", "-q", "-b", "without")
+    (repository.folder / path).unlink()
+    repository.commit("without")
+    assert names(repository, "--base", "feature") == ["blue", "red"]
+
+
+def test_an_attribute_of_one_cluster_concerns_that_one(repository: Repository) -> None:
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write("clusters/red/.gitattributes", "* text=auto\n")
+    repository.write("docs/.gitattributes", "* eol=crlf\n")
+    repository.commit("feature")
+    assert names(repository, "--base", "origin/main") == ["red"]
 
 
 def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository) -> None:
@@ -741,7 +781,7 @@ def test_gitlab_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
         (rule["if"].partition('CI_PIPELINE_SOURCE == "')[2].partition('"')[0], rule["variables"])
         for rule in rules
     ]
-    assert chosen[1:] == [
+    assert chosen[2:] == [
         ("schedule", {"IPAMC_STAGE": "repair", "IPAMC_BASE": ""}),
         ("push", {"IPAMC_STAGE": "apply", "IPAMC_BASE": "last-success"}),
         ("", {"IPAMC_STAGE": "apply", "IPAMC_BASE": ""}),
@@ -775,7 +815,7 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     assert entry == {"name": "red", "targets": "red", "environment": "red"}
     (check,) = steps(text, "compile")
     repository.run(*bash(check), TARGETS=entry["targets"])
-    plan, _, finish = steps(text, "plan")
+    _, plan, _, finish = steps(text, "plan")
     repository.run(*bash(plan), **shared)
     assert summary.read_text() == (tmp_path / "plan.md").read_text() != ""
     assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
@@ -783,8 +823,9 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     repository.run(*bash(finish), CODE="0")
     repository.run(*bash(finish), CODE="1", code=1)
     assert any(
-        call.startswith("plan --base HEAD^1 --output markdown --write html=")
-        and call.endswith("/plan.svg red")
+        call.startswith("plan --clusters-from ")
+        and "/names --base HEAD^1 --output markdown --write html=" in call
+        and call.endswith("/plan.svg")
         for call in repository.calls()
     )
 
@@ -812,6 +853,7 @@ def test_a_plan_agrees_by_labels_alone(
         (step,) = (found for found in workflow(text)["jobs"]["plan"]["steps"] if found.get("id") == "plan")
         label = "${{{{ contains(github.event.pull_request.labels.*.name, 'ipamc/{}') && 'true' || '' }}}}"
         assert step["env"] == {
+            "ALLOW": "${{ steps.consent.outputs.allow }}",
             "ALLOW_DELETED": label.format("delete-cluster"),
             "ALLOW_RELEASED": label.format("release"),
         }
@@ -834,8 +876,46 @@ def test_a_plan_agrees_by_labels_alone(
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
     option = " --allow-deleted --allow-released" if consent else ""
     pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
-    assert re.fullmatch(rf"plan --base origin/main --output markdown {pictures}{option} red", call)
+    assert re.fullmatch(
+        rf"plan --clusters-from \S+ --base origin/main --output markdown {pictures}{option}", call
+    )
     assert not (tmp_path / "victim").exists()
+
+
+def test_one_plan_has_all_clusters_however_long_their_names_are(
+    repository: Repository, tmp_path: Path
+) -> None:
+    """The arguments of one process would not hold them: xargs started the plan twice, and one half was lost."""
+    names = [f"{'c' * 245}-{number:04}" for number in range(600)]
+    ipamc = repository.tools / "ipamc"
+    listed = "".join(f"{name}\n" for name in names)
+    (tmp_path / "listed").write_text(listed)
+    fake = (
+        f'[ "$2" = matrix ] && exec cat {tmp_path}/listed\n[ "$1" = plan ] && exec cp "$3" {tmp_path}/seen\n'
+    )
+    ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", f"{fake}PYTHONPATH", 1))
+    _, plan, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
+    output: dict[str, Any] = {
+        "GITHUB_OUTPUT": str(tmp_path / "o"),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "s"),
+    }
+    repository.run(*bash(plan), RUNNER_TEMP=str(tmp_path), BASE="HEAD^1", **output)
+    assert (tmp_path / "seen").read_text() == listed
+    assert len([call for call in repository.calls() if call.startswith("plan ")]) == 1
+
+
+@pytest.mark.parametrize("verb", ["plan", "compile"])
+def test_clusters_come_from_a_file(repository: Repository, verb: str, tmp_path: Path) -> None:
+    (tmp_path / "names").write_text("red\nclusters/blue\n")
+    said = repository.run("ipamc", verb, "--clusters-from", str(tmp_path / "names"))
+    assert "red" in said
+    assert "blue" in said
+    assert "blue" not in repository.run(*bash(f"echo red | ipamc {verb} --clusters-from -"))
+    (tmp_path / "names").write_text("\n")
+    said = repository.run("ipamc", verb, "--clusters-from", str(tmp_path / "names"), code=1)
+    assert "names no cluster" in said
+    repository.run("ipamc", verb, "--clusters-from", "-", "red", code=64)
+    assert "there is no file" in repository.run("ipamc", verb, "--clusters-from", "none", code=1)
 
 
 def test_where_the_clusters_cannot_be_listed_the_plan_fails(repository: Repository) -> None:
@@ -854,7 +934,7 @@ def test_a_stale_commit_fails_the_pull_request(repository: Repository) -> None:
     repository.write("clusters/red/more.yaml", inventory("n2"))
     repository.commit("not compiled")
     (check,) = steps((repository.folder / FILES["github"]).read_text(), "compile")
-    assert "n2" in repository.run(*bash(check), TARGETS="red", code=123)
+    assert "n2" in repository.run(*bash(check), TARGETS="red", code=1)
 
 
 @pytest.mark.parametrize(
@@ -1040,6 +1120,87 @@ def test_nowhere_to_post_is_no_failure(
 ) -> None:
     repository.write("plan.md", "x")
     assert f"no comment posted: {said}" in repository.run("ipamc", "ci", "comment", "plan.md", **environment)
+
+
+# A merge queue: what is combined there is judged by the consent of its own request.
+
+
+class Labels(Forge):
+    """An API that has the labels of a pull request."""
+
+    def answer(self) -> None:
+        """Answer with `comments`, which are labels here, of #7 alone."""
+        self.requests.append((self.command, self.path, self.headers.get("Authorization") or ""))
+        data = json.dumps(self.comments if "/issues/7/labels?" in self.path else []).encode()
+        self.send_response(self.refuses or 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = answer  # noqa: N815 - its name
+
+
+QUEUE = f"refs/heads/gh-readonly-queue/main/pr-7-{'0' * 40}"
+
+
+@pytest.fixture
+def labels() -> Iterator[tuple[type[Labels], str]]:
+    handler = type("TheseLabels", (Labels,), {"comments": [], "requests": [], "refuses": 0})
+    with serving(handler) as url:
+        yield handler, url
+
+
+def queued(repository: Repository, base: str, url: str, folder: Path) -> str:
+    """Run the steps that plan a merge group, as GitHub runs them; return the exit code of the plan."""
+    text = (repository.folder / FILES["github"]).read_text()
+    consent, plan, _, _ = steps(text, "plan")
+    output = folder / "output"
+    output.write_text("")
+    shared = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(folder / "s"), "BASE": base}
+    variables: dict[str, Any] = {**on_github(url), **shared, "GITHUB_REF": QUEUE, "RUNNER_TEMP": str(folder)}
+    repository.run(*bash(consent), **variables)
+    allow = dict(line.split("=", 1) for line in output.read_text().splitlines())["allow"]
+    repository.run(*bash(plan), **variables, ALLOW=allow)
+    return dict(line.split("=", 1) for line in output.read_text().splitlines())["code"]
+
+
+def test_a_merge_group_has_the_consent_of_its_own_pull_request(
+    repository: Repository, labels: tuple[type[Labels], str], tmp_path: Path
+) -> None:
+    handler, url = labels
+    shutil.rmtree(repository.folder / "clusters/red")
+    repository.commit("gone")
+    assert queued(repository, "HEAD^1", url, tmp_path) == "1"
+    handler.comments.append({"name": "ipamc/delete-cluster"})
+    assert queued(repository, "HEAD^1", url, tmp_path) == "0"
+    assert {path for _, path, _ in handler.requests} == {"/repos/o/r/issues/7/labels?per_page=100&page=1"}
+
+
+def test_a_merge_group_that_renumbers_is_refused(
+    repository: Repository, labels: tuple[type[Labels], str], tmp_path: Path
+) -> None:
+    """Two branches give one block to nodes of theirs; each is good, and their combination takes it from the first."""
+    handler, url = labels
+    handler.comments += [{"name": "ipamc/delete-cluster"}, {"name": "ipamc/release"}]
+    repository.branch("one", "red", "n2", file="one")
+    repository.branch("other", "red", "n3", file="other")
+    repository.run("git", "checkout", "-q", "-b", "group", "one")
+    repository.run("git", "merge", "-q", "--no-commit", "-X", "theirs", "other")
+    repository.run("git", "checkout", "other", "--", "clusters/red/ipam.lock")
+    repository.run("ipamc", "compile")
+    repository.commit("the second of the queue, merged")
+    assert queued(repository, "one", url, tmp_path) == "1"
+    assert "changed hands without consent" in (tmp_path / "plan.md").read_text()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"GITHUB_REF": "refs/pull/7/merge"}, {"GITHUB_REF": "refs/heads/pr-7"}, {"GITHUB_TOKEN": ""}],
+    ids=["a pull request", "a branch", "no token"],
+)
+def test_where_nobody_tells_the_labels_the_job_fails(repository: Repository, given: dict[str, Any]) -> None:
+    variables = {**on_github("http://127.0.0.1:9"), "GITHUB_REF": QUEUE, **given}
+    assert "error: " in repository.run("ipamc", "ci", "consent", code=1, **variables)
 
 
 # The target branch, merged in.

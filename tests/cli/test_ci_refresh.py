@@ -94,7 +94,7 @@ class Forge(BaseHTTPRequestHandler):
         if self.command == "GET" and not number:
             query = parse_qs(urlsplit(self.path).query)
             wanted = (query.get("head") or query["source_branch"])[0]
-            assert wanted in {"o:ipamc/refresh/red", "ipamc/refresh/red"}
+            assert re.fullmatch("(o:)?ipamc/refresh/(red|lab)", wanted)
             if query["state"] == ["closed"]:
                 return self.closed[-1:]
             return [*self.open.values(), *self.strangers]

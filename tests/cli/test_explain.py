@@ -11,6 +11,7 @@ from ipamc.cli import main
 from ipamc.cli.schema import by_kind
 from ipamc.report.concepts import CONCEPTS, Concept
 from ipamc.report.fields import fields_of
+from ipamc.workspace.disk import assets
 from tests.cli.test_options import EVERY
 
 
@@ -91,7 +92,7 @@ def test_a_concept_holds(concept: Concept) -> None:
     lines = concept.text.splitlines()
     assert len(lines) <= 8
     assert all(len(line) <= 120 for line in lines)
-    assert set(concept.codes) <= catalogue().keys()
+    assert set(concept.codes) <= catalogue(assets("rules")).keys()
     fields = fields_of(by_kind())
     for command in (*concept.run, *re.findall(r"`(ipamc [^`]*)`", concept.text)):
         words = command.split()

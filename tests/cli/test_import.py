@@ -320,7 +320,11 @@ def test_a_refresh_writes_the_inventory_alone(home: Home) -> None:
     lock = home.file("ipam.lock")
     home.dump("later.json", *OBJECTS, dumps.node("n3"), dumps.cilium_node("n3", "10.0.9.0/24"))
     said = home.run("import", "lab", "--refresh", "later.json")
-    assert said == "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
+    assert said == (
+        "clusters/lab/ciliumnodes.yaml: written\nclusters/lab/nodes.yaml: written\n"
+        "lab: 1 node joined (n3), 0 nodes left, 0 nodes changed\n"
+        "next: ipamc compile lab, then read what it does: ipamc plan lab\n"
+    )
     assert home.file("ipam.lock") == lock
     assert "1 block added (1 adopted)" in home.run("compile", "lab")
 
@@ -360,6 +364,21 @@ def test_a_dump_that_is_older_than_the_inventory(home: Home) -> None:
     assert "IPC0822" in home.run("import", "lab", "--refresh", "dump.json", code=1)
 
 
+@pytest.mark.parametrize(("planned", "code"), [("", 1), (", planned: true", 0)])
+def test_a_dump_that_is_older_than_the_inventory_of_a_rack(home: Home, planned: str, code: int) -> None:
+    """A rack whose nodes are all still to come tells nothing of what the cluster was."""
+    home.git("init", "-q")
+    home.run("import", "lab", "dump.json")
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "import", when="2026-11-22T12:05:00Z")
+    rack = f"apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n- {{name: n8, uid: u8{planned}}}\n"
+    (home.folder / "clusters" / "lab" / "nodes-rack.yaml").write_text(rack)
+    home.git("add", "clusters")
+    home.git("commit", "-qm", "a rack", when="2026-11-22T13:00:00Z")
+    assert ("IPC0822" in home.run("import", "lab", "--refresh", "dump.json", code=code)) is bool(code)
+    assert home.file("nodes-rack.yaml") == rack
+
+
 def test_mistakes_of_the_command_line(home: Home) -> None:
     assert "there is no file nothing.json" in home.run("import", "lab", "nothing.json", code=1).lower()
     assert "cannot be the name of a cluster" in home.run("import", "Lab_2", "dump.json", code=64)
@@ -370,3 +389,53 @@ def test_mistakes_of_the_command_line(home: Home) -> None:
     assert "is a folder: name the files in it" in home.run("import", "lab", ".", code=1)
     assert "is named twice" in home.run("import", "lab", "dump.json", "dump.json", code=1)
     assert json.loads((home.folder / "dump.json").read_text())["kind"] == "List"
+
+
+def test_a_node_that_waits_as_at_the_import_is_no_problem(home: Home) -> None:
+    """A NotReady node without an agent; it is one when it runs, and so is a block that was there and is gone."""
+    waiting = dumps.node("n3", ready=False)
+    home.dump("dump.json", *OBJECTS, waiting)
+    said = home.run("import", "lab", "dump.json")
+    assert "note[IPC0818]: 1 node waits for a block: n3" in said
+    home.git("init", "--quiet")
+    home.git("add", ".")
+    home.git("commit", "--quiet", "--message=x", when="2026-11-22T08:00:00Z")
+    said = home.run("audit", "lab", "dump.json")
+    assert "note[IPC0940]: pending: 1 CiliumNode not applied yet: CiliumNode n3" in said
+    assert "found 0 problems" in said
+    without_block = dumps.cilium_node("n3")
+    home.dump("dump.json", *OBJECTS, waiting, without_block)
+    said = home.run("audit", "lab", "dump.json")
+    assert "note[IPC0922]: node n3 has no block yet, as when it was imported" in said
+    assert "found 0 problems" in said
+    home.dump("dump.json", *OBJECTS, dumps.node("n3"), without_block)
+    assert "error[IPC0922]: node n3 has no IPv4 block" in home.run("audit", "lab", "dump.json", code=1)
+    gone = [item for item in OBJECTS if item != dumps.cilium_node("n2", "10.0.1.0/24")]
+    home.dump("dump.json", *gone, waiting)
+    assert "error[IPC0943]: missing: 1 CiliumNode not in the dump: n2" in home.run(
+        "audit", "lab", "dump.json", code=1
+    )
+
+
+def test_a_refresh_counts_nodes(home: Home) -> None:
+    home.run("import", "lab", "dump.json")
+    home.dump(
+        "later.json",
+        dumps.node("n2", labels={"example.com/rack": "r9"}),
+        dumps.node("n4"),
+        dumps.cilium_node("n2", "10.0.1.0/24"),
+        CONFIG,
+        OPERATOR,
+    )
+    said = home.run("import", "lab", "--refresh", "later.json")
+    assert "lab: 1 node joined (n4), 1 node left (n1), 1 node changed (n2)\n" in said
+    home.dump(
+        "again.json",
+        dumps.node("n2", labels={"example.com/rack": "r9"}),
+        dumps.node("n4"),
+        dumps.cilium_node("n2", "10.0.7.0/24"),
+    )
+    said = home.run("import", "lab", "--refresh", "again.json")
+    assert "lab: 0 nodes joined, 0 nodes left, 1 node changed (n2)\nnext: ipamc compile lab" in said
+    said = home.run("import", "lab", "--refresh", "again.json")
+    assert said.endswith("lab: 0 nodes joined, 0 nodes left, 0 nodes changed\n")

@@ -143,7 +143,7 @@ def test_the_base_is_what_was_committed_and_is_not_compiled_again(
     commit()
     blue = plan_of(capsys, "--base", "HEAD")["blue"]
     assert [each["node"] for each in blue["added"]] == ["n3"]
-    assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false"}]
+    assert blue["flags"] == [{"name": "enable-ipv6", "old": "true", "new": "false", "why": ""}]
 
 
 def test_a_base_whose_documents_are_not_understood_still_has_its_lock(
@@ -543,11 +543,106 @@ def test_a_quarantine_since_a_day_that_cannot_be(
     assert main(["plan", "--base", "HEAD"]) == 1
     err = capsys.readouterr().err
     assert (
-        f"10.0.0.0/27 of n1: quarantined since {day}, a day on which no compile can have put it there\n"
+        f"10.0.0.0/27 of n1: quarantined since {day}, moved, a day on which no compile can have put it there\n"
         in err
     )
     assert "HEAD:clusters/blue/ipam.lock:2:10: the base has it held\n" in err
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 1
+
+
+LEFT = '{"block":"10.0.0.64/27","pool":"a","node":"gone","quarantined":"2026-11-20"}\n'
+MOVED = '{"block":"10.0.0.96/27","pool":"a","node":"n1","quarantined":"2026-11-20","moved":true}\n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "base", "now"),
+    [
+        (
+            'gone","quarantined":"2026-11-20',
+            'gone","quarantined":"2026-11-15',
+            "quarantined since 2026-11-20",
+            "quarantined since 2026-11-15",
+        ),
+        (
+            'gone","quarantined":"2026-11-20',
+            'gone","quarantined":"2026-12-20',
+            "quarantined since 2026-11-20",
+            "quarantined since 2026-12-20",
+        ),
+        ('20"}', '20","moved":true}', "quarantined since 2026-11-20", "quarantined since 2026-11-20, moved"),
+        ("gone", "n9", "quarantined since 2026-11-20", "n9 has 10.0.0.64/27 quarantined since 2026-11-20"),
+        ('64/27"', '64/28"', "quarantined since 2026-11-20", "gone has 10.0.0.64/28 quarantined since"),
+        (
+            ',"quarantined":"2026-11-20"}',
+            ',"pending":true}',
+            "quarantined since 2026-11-20",
+            "gone has 10.0.0.64/27 quarantined since 2026-11-21, pending",
+        ),
+        (',"moved":true', "", "quarantined since 2026-11-20, moved", "quarantined since 2026-11-20"),
+        (
+            '20","moved":true',
+            '21"',
+            "quarantined since 2026-11-20, moved",
+            "n1 has 10.0.0.96/27 quarantined since 2026-11-21",
+        ),
+    ],
+)
+def test_a_quarantine_that_no_verb_writes(
+    repository: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, base: str, now: str
+) -> None:
+    """Both ends, with their day, are in each format of the plan and of its findings."""
+    lock = repository / "clusters/blue/ipam.lock"
+    lock.write_text(lock.read_text() + LEFT + MOVED)
+    assert main(["compile"]) == 0
+    commit("two quarantines")
+    edit(repository, old, new, file="ipam.lock")
+    capsys.readouterr()
+    for style in ("full", "concise", "github", "gitlab", "sarif", "junit", "json"):
+        assert main(["plan", "--base", "HEAD", "blue", "--format", style]) == 1
+        err = capsys.readouterr().err
+        assert "IPC0441" in err
+        assert base in err, style
+        assert now in err, style
+    for output in ("text", "markdown", "html"):
+        assert main(["plan", "--base", "HEAD", "blue", "--output", output]) == 1
+        out = capsys.readouterr().out
+        assert "quarantined 2026-11-20" in out, output
+    (found,) = [each for each in plan_of(capsys, "--base", "HEAD")["blue"]["quarantine"] if each["before"]]
+    assert found["before"]["since"] == "2026-11-20"
+
+
+def test_a_held_block_that_is_released_by_hand(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """n2 is still there, and moves: its old block is free at once, which is a release as well as a renumber."""
+    edit(repository, '"node":"n2"', '"node":"n2","released":true', file="ipam.lock")
+    assert main(["plan", "--base", "HEAD", "--fail-on", "release"]) == 1
+    captured = capsys.readouterr()
+    assert "- n2 10.0.0.32/27 a held → released\n" in captured.out
+    assert "refused: blue: 1 block released (--fail-on release): 10.0.0.32/27\n" in captured.err
+
+
+def test_a_quarantine_that_the_same_change_shortens(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The pool is full without the block of who left; in two changes it is given out."""
+    edit(repository, "10.0.0.0/22", "10.0.0.0/26")
+    edit(repository, ", {name: n2}", "")
+    assert main(["compile", "blue"]) == 0
+    commit("n2 left")
+    edit(repository, "  ipam: {", "  quarantineDays: 0\n  ipam: {")
+    text = (repository / "clusters/blue/cluster.yaml").read_text()
+    edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD"]) == 1
+    captured = capsys.readouterr()
+    assert "quarantineDays 7 → 0" in captured.out
+    assert "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held" in captured.err
+    assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
+    (repository / "clusters/blue/cluster.yaml").write_text(text)
+    assert main(["compile", "blue"]) == 0
+    commit("shorter")
+    edit(repository, "{name: n1}", "{name: n1}, {name: n3}")
+    assert main(["plan", "--base", "HEAD"]) == 0
+    assert "out of quarantine, and given out again" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("verb", ["--release", "--rename"])
@@ -565,7 +660,7 @@ def test_a_consent_that_leaves_no_line(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD"]) == 1
     assert (
-        "10.0.0.32/27 of n2: n3 has 10.0.0.32/27 held, and no line records a consent\n"
+        "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, and no line records a consent\n"
         in capsys.readouterr().err
     )
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
@@ -835,4 +930,23 @@ def test_a_long_list_is_cut_and_said_so(repository: Path, capsys: pytest.Capture
 
 def test_comments_about_different_clusters_have_different_marks() -> None:
     assert mark(PlanReport(base="", clusters=())) == "<!-- ipamc:plan -->"
-    assert mark(PlanReport(base="", clusters=(), scope=("a--b", "c"))) == "<!-- ipamc:plan a-%2Db c -->"
+    scopes = [("a--b", "c"), ("a", "b"), ("a b",), ("a",)]
+    marks = {mark(PlanReport(base="", clusters=(), scope=scope)) for scope in scopes}
+    assert len(marks) == len(scopes)
+    assert all(re.fullmatch("<!-- ipamc:plan [0-9a-f]{32} -->", found) for found in marks)
+
+
+def test_the_names_of_clusters_do_not_fill_the_comment() -> None:
+    """300 names of 250 characters fill one, and the counts come before them all; the worst cluster comes first."""
+    names = tuple(f"{'c' * 245}-{number:03}" for number in range(300))
+    clusters = [
+        ClusterReport(name=name, status=Status.NEW, said="it is new", findings=()) for name in names[:-1]
+    ]
+    clusters.append(ClusterReport(name=names[-1], status=Status.REFUSED, said="2 errors"))
+    text = plan_markdown.render(PlanReport(base="main", clusters=tuple(clusters), scope=names))
+    first, _, heading, _, worst, *_ = text.splitlines()
+    assert len(first) == len("<!-- ipamc:plan  -->") + 32
+    assert heading.startswith("### ⛔ 1 cluster refused · 0 renumbered · +0")
+    assert names[-1] in worst
+    assert len(text) <= LONGEST + 200
+    assert "<code>ipamc plan --clusters-from FILE --base main</code>" in text

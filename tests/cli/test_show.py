@@ -280,3 +280,21 @@ def test_aggregates_refuse(
     code: int,
 ) -> None:
     assert said in show(capsys, *arguments, code=code)[1]
+
+
+def test_reasons_of_reservations(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = [{"cidr": f"10.0.3.{16 * number}/28", "reason": f"gateway {number}"} for number in range(7)]
+    text = (lab / "clusters/lab/cluster.yaml").read_text()
+    reserved = json.dumps([*reasons, "10.1.0.0/28", {"cidr": "fd00::/64", "reason": "\x1b[31m"}])
+    (lab / "clusters/lab/cluster.yaml").write_text(text.replace("[10.0.3.0/24]", reserved))
+    assert main(["show", "lab", "--output", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["clusters"]
+    four, six = (pool["reserved"] for pool in found["pools"] if pool["pool"] == "rack-a")
+    assert four == [*reasons, {"cidr": "10.1.0.0/28", "reason": ""}]
+    assert six == [{"cidr": "fd00::/64", "reason": "\x1b[31m"}]
+    assert main(["show", "lab"]) == 0
+    rows = [row for row in capsys.readouterr().out.splitlines() if "reserved: " in row]
+    assert rows == [
+        *(f"  {one['cidr']} reserved: {one['reason']}" for one in reasons),
+        r"  fd00::/64 reserved: \x1b[31m",
+    ]

@@ -344,3 +344,15 @@ def test_why_for_programs(capsys: pytest.CaptureFixture[str], fleet: Path) -> No
         ("10.0.0.32/27", "pending", 3),
         ("fd00::/120", "held", 8),
     ]
+
+
+def test_the_reason_of_a_reservation(fleet: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pools = fleet / "clusters/blue/ippools.yaml"
+    reserved = '[{cidr: 10.0.2.0/28, reason: "gateways \\e[31m"}, 10.0.3.0/24]'
+    pools.write_text(POOLS.replace("[10.0.2.0/28, 10.0.3.0/24]", reserved))
+    code, rows, _ = which(capsys, "10.0.2.3", "blue")
+    assert code == 1
+    assert r" reserved: gateways \x1b[31m " in rows[0]
+    assert main(["which", "10.0.2.3", "blue", "--output", "json"]) == 1
+    (vacant,) = json.loads(capsys.readouterr().out)["vacant"]
+    assert (vacant["state"], vacant["reason"]) == ("reserved", "gateways \x1b[31m")

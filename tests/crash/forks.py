@@ -91,6 +91,8 @@ class Events:
                 self.event(name, os.fsdecode(arguments[0]))
         elif name == "subprocess.Popen":
             self.event("run", str(arguments[1][:3]))
+        elif name == "socket.connect":
+            self.event("connect", str(arguments[1]))
 
 
 os_write, os_fsync, io_open = os.write, os.fsync, io.open

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.crash import places
+from tests.crash.pieces import ALL, FIGURES, mine
 from tests.crash.places import EDGE, LAB, VERBS, Verb
 from tests.crash.runs import Forks, Run
-from tests.crash.test_crash import ALL, Stage, forks, template, top  # noqa: F401 - fixtures
+from tests.crash.test_crash import Stage, forks, template, top  # noqa: F401 - fixtures
 
 BUSY = "another ipamc is at work"
 BY_NAME = {verb.name: verb for verb in VERBS}
@@ -31,7 +32,7 @@ def stops(stage: Stage) -> list[int]:
     stage.fresh()
     events = stage.forks.run(stage.verb.arguments, stage.work, stage.environment, reads=True).events
     if ALL:
-        return list(range(len(events)))
+        return mine(range(len(events)))
     kinds = [kind for kind, _ in events]
     last_read = max((at for at, kind in enumerate(kinds) if kind == "read"), default=0)
     saved = [at for at, kind in enumerate(kinds) if kind == "fsync"]
@@ -66,6 +67,7 @@ def test_two_runs_at_once_are_one_after_the_other_or_one_of_them_says_so(
     became: Counter[str] = Counter()
     for at in stops(stage):
         stage.fresh()
+        FIGURES["pairs"] += 1
         first = stopped(stage, at)
         assert first.code is None
         second = forks.run(other, stage.work, stage.environment)
@@ -104,6 +106,7 @@ def test_a_lock_is_never_written_onto_another_branch(
     for at in stops(stage):
         stage.fresh()
         # What is to be compiled is committed: git then takes another branch without a word.
+        FIGURES["pairs"] += 1
         places.git(stage.work, "commit", "--quiet", "--all", "--message", "work")
         first = stopped(stage, at)
         assert first.code is None

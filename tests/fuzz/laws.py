@@ -93,7 +93,7 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
     }
     known = {*texts, inputs.folder, *(f"{inputs.folder}/rendered/{path}" for path in rendered)}
     for finding in findings:
-        assert finding.code in catalogue(), finding
+        assert finding.code in catalogue(assets("rules")), finding
         assert finding.code != "IPC0601", f"a template wrote what its schema refuses: {finding.message}"
         assert isinstance(finding, Located), finding
         assert finding.message, finding
@@ -109,7 +109,7 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
 
 @cache
 def _rules() -> Mapping[str, Rule]:
-    return {code: Rule(entry.title, entry.body) for code, entry in catalogue().items()}
+    return {code: Rule(entry.title, entry.body) for code, entry in catalogue(assets("rules")).items()}
 
 
 def readable(name: str, text: str, number: int) -> None:

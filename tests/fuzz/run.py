@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from tests.fuzz import bases, commands, folders, merges
+from tests.fuzz import bases, commands, folders, merges, requests
 from tests.fuzz.laws import examine
 from tests.fuzz.mutate import mutated
 from tests.fuzz.subjects import Subject
 
 SLOW = 10.0
 """Seconds of processor time that no input of this size may take."""
+LONGEST = 3000
+"""The most characters of what a failure says."""
 PATIENCE = 30.0
 """Seconds for making one failure small."""
 
@@ -40,7 +42,8 @@ BASES = Kind("bases", bases.made, bases.examine)
 MERGES = Kind("merges", merges.made, merges.examine)
 COMMANDS = Kind("commands", commands.made, commands.examine)
 FOLDERS = Kind("folders", folders.made, folders.examine)
-KINDS = (CASES, BASES, MERGES, COMMANDS, FOLDERS)
+REQUESTS = Kind("requests", requests.made, requests.examine)
+KINDS = (CASES, BASES, MERGES, COMMANDS, FOLDERS, REQUESTS)
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,10 @@ class Failure:
 
     def __str__(self) -> str:
         """Show it as a case file."""
-        return self.subject.text(f"Found by make fuzz ({self.kind} {self.seed}).\n{self.said}")
+        again = f"FUZZ_AGAIN={self.kind}/{self.seed} make fuzz"
+        return self.subject.text(
+            f"Found by make fuzz; as it was, before it was made small: {again}\n{self.said}"
+        )
 
 
 @dataclass
@@ -73,8 +79,7 @@ def fuzz(kind: Kind, seed: int, *, number: int = 0, seconds: float = 0, slow: bo
     """Run so many inputs of a kind, or for so many seconds; `slow`: one that takes too long is a failure, too."""
     tally, end = Tally(), time.monotonic() + seconds
     while tally.inputs < number or time.monotonic() < end:
-        chance = random.Random(f"{seed}/{tally.inputs}")  # noqa: S311 - the same inputs every time
-        subject = kind.made(chance)
+        subject = numbered(kind, f"{seed}/{tally.inputs}")
         problem = problem_of(kind, subject, slow=slow, became=tally.became)
         if problem:
             tally.became["failed"] += 1
@@ -85,6 +90,11 @@ def fuzz(kind: Kind, seed: int, *, number: int = 0, seconds: float = 0, slow: bo
                 )
         tally.inputs += 1
     return tally
+
+
+def numbered(kind: Kind, seed: str) -> Subject:
+    """Return the input of a seed and a number."""
+    return kind.made(random.Random(seed))  # noqa: S311 - the same inputs every time
 
 
 @dataclass(frozen=True)
@@ -105,7 +115,7 @@ def problem_of(
     except Exception as problem:  # noqa: BLE001 - every exception is a finding here
         at = traceback.extract_tb(problem.__traceback__)[-1]
         where = f"{at.filename.rpartition('/ipamc/')[2].rpartition('/tests/')[2]}:{at.lineno} {at.name}"
-        said = f"{type(problem).__name__}: {problem}"[:500]
+        said = f"{type(problem).__name__}: {problem}"[:LONGEST]
         return Problem(f"{type(problem).__name__} {where}", f"{said}\nat {where}")
     if became is not None:
         became[word] += 1

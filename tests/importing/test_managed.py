@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ipamc.importing.managed import OFFERINGS, offering_of
@@ -58,6 +60,17 @@ def test_the_offerings(labels: dict[str, str], provider: str, kubelet: str, name
     assert (found.name if found else "") == name
 
 
+DISTRIBUTIONS = ("kubeadm", "RKE2", "k3s", "Talos", "kOps", "OpenShift", *(each.name for each in OFFERINGS))
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_the_page_by_distribution_has_each(name: str) -> None:
+    """Who searches for one finds it as a heading."""
+    page = (Path(__file__).parents[2] / "docs/start/distributions.md").read_text(encoding="utf-8")
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert [each for each in headings if name in each.removeprefix("## ").split(", ")] != []
+
+
 def test_most_nodes_tell() -> None:
     assert offering_of(dump_of([gke(1), gke(2), dumps.node("n3")]))
     assert not offering_of(dump_of([gke(1), dumps.node("n2")]))
@@ -72,6 +85,7 @@ def test_gke_gives_the_blocks() -> None:
     assert (
         found.message == "this is GKE, whose control plane gives Nodes their podCIDRs: ipamc gives none here"
     )
+    assert "# GKE gives its blocks, and ipamc gives none" in came.files["ippools.yaml"]
     (waits,) = [found for found in came.findings if found.code == "IPC0818"]
     assert waits.help == "GKE gives it: refresh then"
     first = compiled(came.files)

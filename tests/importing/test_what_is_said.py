@@ -12,6 +12,7 @@ from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.read.read import read
+from ipamc.workspace.disk import assets
 from tests.support import dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, dump_of, imported
 
@@ -104,7 +105,7 @@ def refreshed(
     sources = {f"{FOLDER}/{name}": text.encode() for name, text in files.items()}
     cluster, _ = read(NAME, FOLDER, sources, SCHEMAS)
     try:
-        refresh(cluster, FOLDER, dump_of(objects), past or Past(), rebuilt=rebuilt)
+        refresh(cluster, FOLDER, dump_of(objects), past or Past(), sources=sources, rebuilt=rebuilt)
     except Refused as refused:
         return list(refused.diagnostics)
     return []
@@ -123,7 +124,7 @@ REFRESHES: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0823": (
         lambda: refreshed(
-            POOL, more="apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7}]\n"
+            POOL, more="{apiVersion: ipamc/v1alpha1, kind: NodeInventory, nodes: [{name: n7}]}\n"
         ),
         "nodes in a file that a refresh does not write",
     ),
@@ -201,7 +202,7 @@ def test_the_version(objects: Objects, version: str) -> None:
 
 def test_every_code_is_shown() -> None:
     """IPC0824 is about files on a disk: tests/cli/test_import.py."""
-    ours = {code for code in catalogue() if "IPC0810" <= code <= "IPC0825"}
+    ours = {code for code in catalogue(assets("rules")) if "IPC0810" <= code <= "IPC0825"}
     assert {*IMPORTS, *REFRESHES, "IPC0824"} == ours
 
 
@@ -219,12 +220,16 @@ def test_planned_nodes_may_be_in_any_file() -> None:
     assert refreshed(POOL, more=more) == []
 
 
-def test_planned_nodes_that_have_joined_leave_their_file() -> None:
-    """The refresh writes them into nodes.yaml: a compile would find them twice, and the scheduled refresh would fail at every run."""
-    more = "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n7, planned: true}, {name: n8, planned: true}, {name: n9, planned: true}]\n"
-    [found] = refreshed([*POOL, dumps.node("n7"), dumps.node("n9")], more=more)
+def test_planned_nodes_that_have_joined_leave_a_file_that_is_no_inventory_alone() -> None:
+    """The refresh would lose the pool, and nodes.yaml must not have a node that another file has."""
+    more = "nodes: [{name: n7, planned: true}, {name: n8, planned: true}, {name: n9, planned: true}]\n"
+    pool = "---\napiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: x}\nspec: {ipv4: {cidrs: [10.9.0.0/24], blockSize: 26}}\n"
+    [found] = refreshed(
+        [*POOL, dumps.node("n7"), dumps.node("n9")],
+        more=f"apiVersion: ipamc/v1alpha1\nkind: NodeInventory\n{more}{pool}",
+    )
     assert (found.code, found.message, found.help) == (
         "IPC0823",
         "2 planned nodes that have joined (n7, n9) in a file that a refresh does not write",
-        f"delete {FOLDER}/more.yaml, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+        f"take what is in {FOLDER}/more.yaml of nodes that exist out of it: the refresh brings it back in nodes.yaml",
     )

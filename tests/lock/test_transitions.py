@@ -65,6 +65,64 @@ def test_a_quarantine_that_ends_early(lines: tuple[Line, ...], which: int, heir:
     assert reasons(lines, changed(lines, replace(waits, state=State.RELEASED, since="", moved=False))) == []
 
 
+@given(locks(), st.integers(0, 9), st.integers(0, 3), st.sampled_from(["", "x"]))
+def test_no_part_of_a_quarantine_becomes_free(
+    lines: tuple[Line, ...], which: int, part: int, heir: str
+) -> None:
+    """A piece of it stays in the name of its node, and the rest is free, or another node's."""
+    waits = one(lines, which, State.QUARANTINED)
+    single = replace(waits, block=Block(4, waits.block.first + part, 32))
+    rest = [replace(line(0, heir), block=Block(4, waits.block.first + (part ^ 1), 32))] if heir else []
+    others = tuple(each for each in lines if each is not waits)
+    (found,) = reasons(lines, changed(others, single, *rest))
+    assert (found.reason, found.before) == (Reason.ENDED_EARLY, waits)
+
+
+@given(locks(), st.integers(0, 9), st.integers(0, 9), st.sampled_from(["node", "since", "moved"]))
+def test_two_edits_that_cancel_out(lines: tuple[Line, ...], which: int, second: int, what: str) -> None:
+    """Two lines in quarantine swap a field: the lock has the same nodes and days as before."""
+    here, there = one(lines, which, State.QUARANTINED), one(lines, second, State.QUARANTINED)
+    assume(getattr(here, what) != getattr(there, what))
+    swapped = [
+        replace(mine, **{what: getattr(theirs, what)}) for mine, theirs in ((here, there), (there, here))
+    ]
+    assert reasons(lines, changed(lines, *swapped))
+
+
+@given(locks(), st.integers(0, 9))
+def test_a_block_of_who_left_in_another_size(lines: tuple[Line, ...], which: int) -> None:
+    """A rename keeps the block as it is; and whoever is released was its node."""
+    held = one(lines, which, State.HELD)
+    others = tuple(each for each in lines if each is not held)
+    for now in (
+        replace(held, node="x", block=Block(4, held.block.first, 31)),
+        replace(held, node="x", state=State.RELEASED),
+    ):
+        assert [each.reason for each in reasons(lines, changed(others, now))] == [Reason.TAKEN]
+
+
+@given(locks(), st.integers(0, 9))
+def test_a_block_that_never_returns(lines: tuple[Line, ...], which: int) -> None:
+    moved = replace(one(lines, which, State.QUARANTINED), moved=True)
+    before = changed(lines, moved)
+    for now in (
+        replace(moved, state=State.HELD, since="", moved=False),
+        replace(moved, state=State.PENDING, since="", moved=False),
+        replace(moved, moved=False),
+    ):
+        assert reasons(before, changed(before, now))
+    assert reasons(before, changed(before, replace(moved, since="2026-11-21"))) == []
+
+
+def test_a_quarantine_that_the_head_shortens_and_dates_back() -> None:
+    """By the days of the head the block would be free at once, by those of the base not."""
+    held = line(0, "a")
+    days = Days(today="2026-11-21", over="2026-10-22", shortened="2026-11-14", base="2026-11-20")
+    known = Known(one_block=True, days=days)
+    (found,) = transitions([held], [line(0, "a", "2026-11-01")], known)
+    assert found.reason is Reason.DAY_CHANGED
+
+
 @given(locks(), st.integers(0, 9), st.sampled_from(["2026-11-14", "2026-11-22", "2027-01-01"]))
 def test_the_day_of_a_quarantine_that_is_edited(lines: tuple[Line, ...], which: int, day: str) -> None:
     waits = one(lines, which, State.QUARANTINED)

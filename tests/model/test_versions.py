@@ -27,6 +27,7 @@ from ipamc.model.cilium.versions import (
 )
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic
+from ipamc.workspace.disk import assets
 from tests.support import casefile
 
 PACKAGE = Path(__file__).parents[2] / "compiler" / "ipamc"
@@ -88,7 +89,7 @@ def test_what_was_removed_has_a_last_minor() -> None:
 
 def test_codes_of_the_tables_are_in_the_catalogue() -> None:
     named = {code for each in (*TABLE, *APISERVER_TABLE) for code in re.findall(r"IPC\d{4}", each.decides)}
-    assert named <= catalogue().keys()
+    assert named <= catalogue(assets("rules")).keys()
 
 
 def asked() -> Iterator[str]:

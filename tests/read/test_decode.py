@@ -76,7 +76,7 @@ FULL: dict[str, dict[str, Any]] = {
                     "ipv6": 62,
                 },
             ],
-            "reserved": ["10.0.0.0/24"],
+            "reserved": ["10.0.0.0/24", {"cidr": "10.0.1.0/24", "reason": "routers"}],
             "pins": {"node-1": ["10.0.1.0/24"]},
             "unlisted": True,
             "disabled": False,
@@ -376,13 +376,13 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         (
             "",
             [
-                'IPC0007 4:1 null: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
+                'IPC0007 4:1 no value: spec must be a mapping; write for example spec: {ipv4: {cidrs: ["100.162.224.0/19"], blockSize: 27}, nodeSelector: "rack == \\"a\\""}'
             ],
         ),
         (
             f"{{{GOOD}, reserved: ~}}",
             [
-                'IPC0007 4:63 null: reserved must be a list; leave the field out, or write for example reserved: ["100.162.224.0/27"]'
+                'IPC0007 4:63 null: reserved must be a list; leave the field out, or write for example reserved: ["100.162.224.0/27", {cidr: "100.162.224.32/27", reason: "load balancers of the fabric, NET-123"}]'
             ],
         ),
         (

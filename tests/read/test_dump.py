@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -232,3 +232,35 @@ def test_a_text_that_is_no_cidr() -> None:
         "IPC0805",
         "Node n1 has '10.0.0.300/24', which is no CIDR or address",
     )
+
+
+PRINTED: dict[str, Callable[[str], str]] = {
+    "kubectl": lambda text: text,
+    "one line": lambda text: json.dumps(json.loads(text)),
+    "YAML": lambda text: yaml.safe_dump(json.loads(text)),
+    "documents": lambda text: "\n".join(in_parts(text)),
+}
+
+
+@pytest.mark.parametrize("form", PRINTED)
+def test_nodes_of_a_dump_are_counted_while_they_are_read(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after the last one that is allowed is not looked at: here it is no object."""
+    monkeypatch.setattr("ipamc.read.dump.read.MAX_NODES", 2)
+    nodes = [dumps.node(f"n{number}", f"10.0.{number}.0/24", ip="192.168.0.1") for number in range(3)]
+    read_dump([("two", [PRINTED[form](dumps.kubectl(*nodes[:2])).encode()])])
+    with pytest.raises(Refused) as refused:
+        read_dump([("three", [PRINTED[form](dumps.kubectl(*nodes, {"kind": ""})).encode()])])
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("IPC0801", "more than 2 Nodes")
+
+
+@pytest.mark.parametrize("form", PRINTED)
+def test_objects_of_a_dump_are_counted_while_they_are_read(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("read", "items"):
+        monkeypatch.setattr(f"ipamc.read.dump.{module}.MAX_OBJECTS", 4)
+    with pytest.raises(Refused) as refused:
+        read_dump([("dump", [PRINTED[form](LIST).encode()])])
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("IPC0801", "more than 4 objects")

@@ -599,9 +599,9 @@ def test_findings(source: str, expected: list[str]) -> None:
         (CLUSTER.replace("name: c", "name: C"), ["IPC0101 0.yaml:3 C"]),
         (CLUSTER.replace("helm", "helm, namespace: a.b"), ["IPC0101 0.yaml:5 a.b"]),
         # where the Cluster may have been lost, nobody is told to write one
-        (CLUSTER.replace("mode:", "mod:"), ["IPC0006 0.yaml:6 mod", "IPC0007 0.yaml:6 mod"]),
+        (CLUSTER.replace("mode:", "mod:"), ["IPC0006 0.yaml:6 mod"]),
         (CLUSTER.replace("kind: Cluster", "kind: Clutser"), ["IPC0009 0.yaml:2 Clutser"]),
-        (CLUSTER.replace("v1alpha1", "v1"), ["IPC0009 0.yaml:2 Cluster"]),
+        (CLUSTER.replace("v1alpha1", "v1"), ["IPC0009 0.yaml:1 ipamc/v1"]),
         (CLUSTER.replace("{mode", "mode"), ["IPC0001 0.yaml:6 :"]),
     ],
 )

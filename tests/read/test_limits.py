@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place, Refused, 
 from ipamc.model.lock import Consent
 from ipamc.read.locate import locate
 from ipamc.read.read import read
-from ipamc.read.syntax.document import MAX_DEPTH, Unreadable
+from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES, Unreadable
 from ipamc.read.syntax.encoding import Lines
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.yaml import yaml_documents
@@ -301,3 +301,58 @@ def test_findings_of_one_long_line_cost_the_same_each(name: str) -> None:
         result: Mapping[str, Any] = json.loads(report(found[:1], name))["runs"][0]["results"][0]
         region = result["locations"][0]["physicalLocation"]["region"]
         assert (region["startColumn"], region["endColumn"]) == (200_002, 200_002)
+
+
+INVENTORY = '{"apiVersion":"ipamc/v1alpha1","kind":"NodeInventory","nodes":[%s]}'
+LIST = '{"apiVersion":"v1","kind":"NodeList","items":[%s]}'
+
+
+def entries(number: int, entry: str = '{"name":"n%d"}', first: int = 0) -> str:
+    return ",".join(entry % index for index in range(first, first + number))
+
+
+ATTACKS = {
+    "an inventory": ("json", INVENTORY % entries(MAX_NODES * 3)),
+    "an inventory with an odd field": ("json", INVENTORY % (entries(MAX_NODES * 3) + ',{"odd":1}')),
+    "nodes with labels": ("json", INVENTORY % entries(MAX_NODES * 3, '{"name":"n%d","labels":{}}')),
+    "a list": ("json", LIST % entries(MAX_NODES * 3, '{"metadata":{"name":"n%d"}}')),
+    "an inventory in YAML": ("yaml", NODES + "- {name: n}\n" * (MAX_NODES * 3)),
+    "documents": ("yaml", "---\n" * (MAX_NODES * 3)),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nodes_are_counted_while_they_are_read(attack: str) -> None:
+    """600,000 of them are refused before they are in memory: less than for the 200,000 that are read."""
+    suffix, text = ATTACKS[attack]
+    sources = {"c.yaml": CLUSTER.encode(), f"n.{suffix}": text.encode()}
+    tracemalloc.start()
+    with pytest.raises(Refused) as refused:
+        read("case", ".", sources, SCHEMAS)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    (found,) = refused.value.diagnostics
+    assert found.code == "IPC0004"
+    assert found.message.startswith(f"more than {MAX_NODES:,} ")
+    assert peak < 500 * MAX_NODES
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_nodes_of_several_files_are_counted_together(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter of the test
+    for module in ("read", "syntax.rules"):
+        monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
+    files = {"c_yaml": CLUSTER}
+    for number in range(4 if again else 2):
+        files[f"n{number}_json"] = INVENTORY % entries(3, first=0 if again else 3 * number)
+    assert [(each.code, each.message) for each in findings(**files) if each.code != "IPC0103"] == [
+        ("IPC0004", "more than 5 nodes")
+    ]
+    assert not findings(c_yaml=CLUSTER, n_json=INVENTORY % entries(5))
+
+
+def test_planned_nodes_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("read", "syntax.rules"):
+        monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
+    planned = '{"name":"n%d","planned":true}'
+    text = INVENTORY % f"{entries(3)},{entries(3, planned, first=3)}"
+    assert findings(c_yaml=CLUSTER, n_json=text)[0].message == "more than 5 nodes"

@@ -84,7 +84,7 @@ def test_at_once_is_as_usual_or_not_at_all(
     document = {"apiVersion": "ipamc/v1alpha1", "kind": "NodeInventory", "nodes": nodes}
     text = json.dumps(document, ensure_ascii=ascii_only, indent=indent)
     data = (twice(text, chance) if repeat else text).encode()
-    found = plain_inventory(data)
+    found = plain_inventory("a.json", data)
     assert found is None or found == usual(data)
     if repeat:
         assert found is None
@@ -107,4 +107,4 @@ def test_at_once_is_as_usual_or_not_at_all(
     ],
 )  # fmt: skip
 def test_what_is_decoded_at_once(text: str, at_once: bool) -> None:  # noqa: FBT001 - a column of the table
-    assert (plain_inventory((text % HEAD).encode()) is not None) is at_once
+    assert (plain_inventory("a.json", (text % HEAD).encode()) is not None) is at_once

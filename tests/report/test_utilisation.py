@@ -53,6 +53,7 @@ def test_records() -> None:
                 "blocks": {"total": 4, "held": 1, "free": 3},
             },
         ],
+        "reserved": [],
     }
     assert v6["addresses"]["total"] == 1 << 80
     assert (v6["room"], v6["comesFree"]) == (9, None)

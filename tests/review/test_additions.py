@@ -59,7 +59,7 @@ HARMLESS_REASONS = set(Reason) - REASONS.keys()
 """Blocks that nodes get or move to are in the fields; what was re-used is in `of` of what was added."""
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
-    "flags": ((Flag(name="ipam", old="a", new="b"),), "it changes 1 flag: ipam"),
+    "flags": ((Flag(name="ipam", old="a", new="b", why=""),), "it changes 1 flag: ipam"),
     "pools": ((PoolChange(name="a", change=Change("changed"), fields=()),), "it changes pools: a"),
     "pools_known": (False, "what it does to pools is not known"),
     "steps": (("first",), "in steps"),

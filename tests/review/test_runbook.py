@@ -7,7 +7,8 @@ import re
 import shlex
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -18,8 +19,9 @@ from hypothesis import strategies as st
 from ipamc.model.plan import Plan
 from ipamc.report.runbook import json as runbook_json
 from ipamc.report.runbook import markdown as runbook_markdown
+from ipamc.report.runbook.looped import groups, written
 from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.moved import labels_of
+from ipamc.review.runbook.new_blocks import labels_of
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.values import CHANGES, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
@@ -119,7 +121,7 @@ def test_all_targets_are_reserved_before_the_first_node_moves() -> None:
 
 BRANCH = ["branch", "propose", "merge"]
 JOINS = ["save-node", "delete-node", "restart-kubelet", "label-node", *BRANCH]
-AGENTS = ["restart-agent", "agent-ready", "agent-ready", "restart-pods"]
+AGENTS = ["restart-agent", "agent-ready", "restart-pods"]
 
 
 @pytest.mark.parametrize(
@@ -214,6 +216,68 @@ def test_of_many_nodes_the_audit_is_the_check() -> None:
     assert max(map(len, (step.why for step in steps(runbook)))) < 1000
 
 
+CALLS = r"""
+say() { printf '<%s>' "$@"; echo; }
+for each in git kubectl ipamc helm sudo grep xargs; do eval "$each() { say $each \"\$@\"; }"; done
+set -e
+"""
+"""Programs that print how they were called, in place of those that runbooks call."""
+
+
+def calls(lines: Iterable[str], cwd: Path) -> str:
+    script = "\n".join((CALLS, *lines))
+    done = subprocess.run(["bash", "-c", script], cwd=cwd, text=True, check=True, capture_output=True)
+    return done.stdout
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", ASKED)
+def test_the_loops_of_many_nodes_call_what_the_steps_of_each_wave_call(
+    change: str, mode: str, tmp_path: Path
+) -> None:
+    """Wave by wave, with the files written: the same programs with the same words, and checks that expect the same."""
+    names = [f"m{number}" for number in range(31)]  # m1 begins m10
+    held = {name: f"10.0.{number}.0/26" for number, name in enumerate(names)}
+    word, fields = MODES[mode]
+    some = {"nodes": names} if change in {"renumber", "decommission"} else {}
+    large = plan(word, [pool("default", "10.0.0.0/16")], held, **fields)
+    try:
+        runbook = ask(change, large, cut=Cut(size=10), **{**ASKED[change], **some})
+    except Unclear:
+        return
+    for letter, phase in zip("abcdefghijkl", runbook.phases, strict=False):
+        if len(phase.waves) == 1:
+            continue
+        found = groups(phase, letter)
+        assert [number for each in found for number in range(each.first, each.last + 1)] == [1, 2, 3, 4]
+        calls(written(phase, letter), tmp_path)
+        for group in found:
+            for number in range(group.first, group.last + 1):
+                wave = phase.waves[number - 1]
+                for short, step in zip(group.steps, wave.steps, strict=True):
+                    once = [short.step.check] if short.step.check else []
+                    full = [step.check] if step.check else []
+                    looped = [f"wave={number}", *short.step.commands, *(check.command for check in once)]
+                    assert calls(looped, tmp_path) == calls(
+                        [*step.commands, *(check.command for check in full)], tmp_path
+                    )
+                    turns = wave.nodes if short.each else ("",)
+                    expected = [check.expect.replace("$node", node) for check in once for node in turns]
+                    assert "\n".join(expected) == "".join(check.expect for check in full)
+                    assert short.step.title.replace("$wave", str(number)) == step.title
+
+
+def test_waves_of_many_nodes_are_one_page() -> None:
+    """The last wave is smaller and does the same, so that all steps are told once."""
+    names = [f"m{number:03}" for number in range(299)]
+    held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names[:200])}
+    held |= {name: f"11.{number}.0.0/26" for number, name in enumerate(names[200:])}
+    large = plan("cluster-pool", [pool("default", "10.0.0.0/8", "11.0.0.0/8")], held)
+    text = runbook_markdown.render([ask("renumber", large, nodes=tuple(names), cut=Cut())])
+    assert "### Waves 1 to 11 of 11" in text
+    assert len(text.splitlines()) < 350
+
+
 # What is hostile reaches a shell as one word.
 
 
@@ -254,10 +318,10 @@ def test_markdown_shows_text_as_it_is() -> None:
         "cluster-pool",
         [pool("default", "10.0.0.0/16")],
         {"n1": "10.0.0.0/26"},
-        nodes=[node("n1", {"rack": "<b>*x*"})],
+        nodes=[node("n1", {"rack": "<b>*x* `a_b`"})],
     )
     shown = runbook_markdown.render([ask("decommission", made, cut=Cut(by="rack"), nodes=("n1",))])
-    assert r"\<b\>\*x\*" in shown
+    assert r"\<b\>\*x\* `a_b`" in shown
 
 
 # Requests.

@@ -114,8 +114,8 @@ def test_nodes_that_move_are_no_growth() -> None:
         new = [(f"new{number}", "b", 560 + number) for number in range(week)]
         weekly.append(lock([*nodes(32)[week:], *moved, *new]))
     a, b = told(both, weekly).pools
-    assert (a.growth.changed, int(a.moved), said(a)) == (0, -30, "not filling: not filling")
-    assert (set(map(str, b.rates)), int(b.moved), said(b)) == ({"1"}, 29, "filling: over 58 weeks")
+    assert (a.growth.changed, int(a.switched), said(a)) == (0, -30, "not filling: not filling")
+    assert (set(map(str, b.rates)), int(b.switched), said(b)) == ({"1"}, 29, "filling: over 58 weeks")
 
 
 def test_a_move_takes_some_weeks() -> None:
@@ -127,7 +127,7 @@ def test_a_move_takes_some_weeks() -> None:
     weekly = [before] * 10 + [pending] * 3 + [settled] * 3
     for found in told(both, weekly).pools:
         assert found.growth.changed == 0
-        assert abs(found.moved) in {0, 1}
+        assert abs(found.switched) in {0, 1}
 
 
 def test_nodes_that_leave_and_come_back_are_none_in_the_end() -> None:
@@ -154,7 +154,7 @@ def test_a_pool_that_is_enlarged_renamed_or_divided_keeps_its_history() -> None:
     moved = [(node, name, block + 4096) for node, name, block in nodes(92)]
     exchanged = told(cluster(rack("a", "10.2.0.0/19")), [*weekly, lock(moved)])
     assert exchanged.pools[0].rates[1] == 2
-    assert exchanged.pools[0].moved == 0
+    assert exchanged.pools[0].switched == 0
 
 
 def test_a_pool_begins_with_its_first_nodes() -> None:
@@ -180,7 +180,7 @@ def test_several_blocks_a_node_and_both_families() -> None:
     ]
     a, b = told(cluster(*pools, mode=Mode.MULTI_POOL), weekly, "multi-pool").pools
     assert a.rates[1] == 1
-    assert (int(a.moved), a.nodes, a.blocks) == (0, (128 - 39) // 2, 88)
+    assert (int(a.switched), a.nodes, a.blocks) == (0, (128 - 39) // 2, 88)
     assert (b.growth.changed, len(b.weeks)) == (0, 4)
 
 
@@ -248,7 +248,7 @@ def test_all_that_changes_is_growth_or_a_move(weekly: list[dict[int, tuple[str, 
     texts = [lock([(node, name, block) for block, (node, name) in held.items()]) for held in weekly]
     for found in told(now, texts).pools:
         for before, after in zip(found.weeks, found.weeks[1:], strict=False):
-            assert after.held - before.held == after.own + after.moved
+            assert after.held - before.held == after.own + after.switched
         if found.weeks:
             inside = parse_block(str(found.use.ranges[0].range.block))
             held = [block for block in weekly[-1] if inside.contains(Block(4, (10 << 24) + 32 * block, 27))]

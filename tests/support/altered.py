@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,20 @@ SCRIPT = "import sys\nfrom ipamc.__main__ import main\nif __name__ == '__main__'
 """What an installer writes for the entry point."""
 BEGIN = "    # Text -> model, whatever dialect it came in.\n"
 """Where a cluster is read, for all verbs."""
+
+
+_INSTALLED: list[Path] = []
+"""The folders that a test has installed ipamc in."""
+
+
+def end_all() -> None:
+    """Kill what still runs of the installations of a test, and of their workers: a test that failed left it busy."""
+    ours = {f"PYTHONPATH={folder}".encode() for folder in _INSTALLED}
+    for process in Path("/proc").glob("[0-9]*") if ours else ():
+        with suppress(OSError):
+            if not ours.isdisjoint((process / "environ").read_bytes().split(b"\0")):
+                os.kill(int(process.name), signal.SIGKILL)
+    _INSTALLED.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +65,11 @@ class Installed:
 
 def install(folder: Path, red: str = "") -> Installed:
     """Install ipamc in a folder; where the cluster `red` is read, this code runs first."""
+    _INSTALLED.append(folder)
     package = folder / "ipamc"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "compiler" / "ipamc", package, ignore=ignored)
-    for kind in ("examples", "page", "schemas", "templates"):
+    for kind in ("examples", "page", "rules", "schemas", "templates"):
         shutil.copytree(ROOT / kind, package / kind, ignore=ignored)
     if red:
         pipeline = package / "pipeline.py"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import atexit
 import functools
+import importlib
 import json
 import os
+import pkgutil
 import socket
 import subprocess
 import sys
@@ -53,6 +55,7 @@ def serve() -> Path:
 
 
 def _main(path: str, ready: int) -> None:
+    import ipamc
     from ipamc.cli import VERBS, Verbs, main
 
     for verb in VERBS:
@@ -62,6 +65,9 @@ def _main(path: str, ready: int) -> None:
 
     runner.prepare()
     del catalogue, pipeline
+    for module in pkgutil.walk_packages(ipamc.__path__, "ipamc."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(path)
         door.listen(64)

@@ -9,6 +9,7 @@ Comments of HTML, alone on their lines, tell what a reader need not see:
     <!-- page: clusters -->       the story begins in a git repository that has a copy of this one's clusters/; else in an empty folder
     <!-- page: skip, REASON -->   the page is not played
     <!-- run: COMMAND -->         runs here, and must succeed
+    <!-- if: jq -->               the next block is played where this program is there
     <!-- needs: kubectl -->       the next block needs what a machine that tests may lack (a server, the network): it is not played
     <!-- instead: COMMAND -->     what is played in place of that block
 """
@@ -35,7 +36,7 @@ HOME = "/home/you/net"
 """How the folder of a story is called in what is printed."""
 
 _STEP = re.compile(
-    r"^<!-- (?P<word>page|run|needs|instead): (?P<rest>.*?) -->$"
+    r"^<!-- (?P<word>page|run|if|needs|instead): (?P<rest>.*?) -->$"
     r"|^(?P<indent> *)```(?P<kind>[a-z]+)(?P<info>[^\n]*)\n(?P<body>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
@@ -148,8 +149,8 @@ def played(text: str, shell: Shell) -> str:
                 return text
             assert rest == "clusters", f"<!-- page: {rest} -->"
             _prepare(shell)
-        elif word == "needs":
-            skip = True
+        elif word in {"if", "needs"}:
+            skip = word == "needs" or shutil.which(rest) is None
         elif word:
             printed, code = shell.run(rest)
             assert code == 0, f"{rest}: exit {code}\n{printed}"

@@ -72,6 +72,22 @@ def test_only_what_is_wanted_is_read(repository: Path, monkeypatch: pytest.Monke
         git.show(str(repository), "HEAD", "a/large.bin")
 
 
+def test_more_questions_than_a_pipe_holds(repository: Path) -> None:
+    """Git answers the first ones before it has read the last ones: who writes all of them first waits for ever."""
+    blob = run(repository, "rev-parse", "HEAD:a/x.yaml")
+    assert git_tree.sizes(str(repository), [blob] * 20_000) == {blob: 2}
+
+
+def test_a_submodule_that_says_it_never_differs_has_changed(repository: Path) -> None:
+    commit(repository)
+    base = run(repository, "rev-parse", "HEAD")
+    (repository / ".gitmodules").write_text('[submodule "m"]\n\tpath = a/m\n\turl = ./m\n\tignore = all\n')
+    run(repository, "update-index", "--add", "--cacheinfo", f"160000,{base},a/m")
+    run(repository, "add", ".gitmodules")
+    run(repository, "commit", "-q", "-m", "submodule")
+    assert git.changed(str(repository), base) == [".gitmodules", "a/m"]
+
+
 def test_a_file_that_the_caller_has_is_not_read(repository: Path) -> None:
     """Told by the name of its object, which is the hash of its bytes: here git has the object no more."""
     blob = run(repository, "rev-parse", "HEAD:a/x.yaml")

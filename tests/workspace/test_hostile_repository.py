@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -298,3 +299,293 @@ def test_a_base_behind_a_link_is_an_error(repository: Path, capsys: pytest.Captu
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD~1"]) == 1
     assert "clusters is a link, and no folder of clusters can be there" in capsys.readouterr().err
+
+
+# What jobs read is what is merged.
+
+MATRIX = ("ci", "matrix", "--output", "names", "--base", "main")
+PLAN = ("plan", "--base", "main")
+
+
+def run(capsys: pytest.CaptureFixture[str], *verb: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = main([*verb])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def checkout(revision: str = "HEAD") -> None:
+    """Write every file again, as a new clone has it."""
+    for path in git("ls-files").splitlines():
+        Path(path).unlink(missing_ok=True)
+    git("checkout", "-q", "-f", revision)
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("known", [False, True], ids=["new", "in the base"])
+@pytest.mark.parametrize(
+    "place", ["zones/rendered/ciliumnodes/000", "zones/rendered", "zones/deep", "new", "", ".schemas"]
+)
+def test_a_submodule_below_the_clusters_is_refused(
+    place: str,
+    known: bool,  # noqa: FBT001 - a parameter of the test
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """With `ignore = all` in the branch's own .gitmodules, git says that it never differs, also between trees."""
+    git("checkout", "-q", "-b", "branch")
+    path = Path("clusters", place).as_posix()
+    git("rm", "-q", "-r", "--ignore-unmatch", path)
+    Path(path).mkdir(parents=True, exist_ok=True)
+    Path(".gitmodules").write_text(f'[submodule "m"]\n\tpath = {path}\n\turl = ./m\n\tignore = all\n')
+    git("update-index", "--add", "--cacheinfo", f"160000,{git('rev-parse', 'HEAD')},{path}")
+    git("add", ".gitmodules")
+    git("commit", "-q", "-m", "submodule")
+    assert path not in git("diff", "--name-only", "main", "HEAD").splitlines()
+    assert path not in git("diff-tree", "-r", "--name-only", "main", "HEAD").splitlines()
+    if known:
+        git("branch", "-q", "-f", "main")
+    for verb in (MATRIX, PLAN):
+        code, out, err = run(capsys, *verb)
+        assert (code, out) == (1, "")
+        assert f"error: {path} is a submodule, whose files no review" in err
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_submodule_elsewhere_is_nobodys_concern(capsys: pytest.CaptureFixture[str]) -> None:
+    git("checkout", "-q", "-b", "branch")
+    git("update-index", "--add", "--cacheinfo", f"160000,{git('rev-parse', 'HEAD')},vendor/m")
+    git("commit", "-q", "-m", "submodule")
+    assert run(capsys, *MATRIX)[:2] == (0, "")
+    assert run(capsys, *PLAN)[0] == 0
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    ("path", "text", "said"),
+    [
+        (".gitattributes", "* working-tree-encoding=UTF-16LE\n", "working-tree-encoding: UTF-16LE"),
+        (".gitattributes", "* ident\n", "ident: set"),
+        (".gitattributes", "clusters/** filter=lfs\n", "filter: lfs"),
+        (".gitattributes", "* text eol=crlf\n", "eol: crlf"),
+        (".gitattributes", "* text=auto eol=crlf\n", "eol: crlf"),
+        (".gitattributes", "[attr]harmless ident\n*.yaml harmless\n", "ident: set"),
+        # On the disk it is in UTF-16, and says nothing.
+        (".gitattributes", ".gitattributes working-tree-encoding=UTF-16LE\n*.yaml ident\n", "ident: set"),
+        ("clusters/.gitattributes", "zones/*.yaml ident\n", "ident: set"),
+        ("clusters/zones/.gitattributes", "ipam.lock eol=crlf\n", "eol: crlf"),
+        ("clusters/zones/rendered/.gitattributes", "* ident\n", "ident: set"),
+        (".git/info/attributes", "* eol=crlf\n", "eol: crlf"),
+    ],
+)
+def test_attributes_that_change_bytes_are_refused(
+    path: str, text: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git("checkout", "-q", "-b", "branch")
+    with (FOLDER / "cluster.yaml").open("a") as file:
+        file.write("# $Id$\n")
+    git("commit", "-q", "-a", "-m", "touched")
+    Path(path).parent.mkdir(exist_ok=True)
+    Path(path).write_text(text)
+    if not path.startswith(".git/"):
+        blob = git("hash-object", "-w", "--no-filters", path)
+        git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}")
+        git("commit", "-q", "-m", "attributes")
+    checkout()
+    for verb in (MATRIX, PLAN):
+        code, out, err = run(capsys, *verb)
+        assert (code, out) == (1, "")
+        assert f"has the attribute {said}" in err
+        assert "so a checkout differs from the commit" in err
+
+
+@pytest.mark.usefixtures("repository")
+def test_attributes_in_a_link_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Git takes the target of a link `.gitattributes` for its text when it writes a checkout, and not on the disk."""
+    git("checkout", "-q", "-b", "branch")
+    Path(".gitattributes").symlink_to("clusters/** ident")
+    commit("link")
+    assert "ident: set" in run(capsys, *MATRIX)[2]
+    assert "ident: set" in run(capsys, *PLAN)[2]
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* text=auto\n",
+        "ipam.lock text eol=lf merge=ipamc\n**/rendered/** text eol=lf linguist-generated\n",
+        "* -text -ident\n*.png filter=lfs diff=lfs merge=lfs -text\n",
+        "* ident eol=crlf\nclusters/** !eol\nclusters/** !ident\n",
+    ],
+)
+def test_attributes_that_leave_bytes_alone(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last one is the way out that the refusal tells."""
+    git("checkout", "-q", "-b", "branch")
+    Path(".gitattributes").write_text(text)
+    commit("attributes")
+    checkout()
+    code, out, err = run(capsys, *MATRIX)
+    assert (code, out) == (0, "zones\n"), err
+    assert "all clusters are listed, because .gitattributes changed" in err
+    assert run(capsys, *PLAN)[0] == 0
+
+
+def test_a_commit_in_other_letters_than_its_checkout_is_refused(
+    repository: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit has a node in fullwidth letters, which nobody takes for n9; a checkout has it in ASCII."""
+    git("checkout", "-q", "-b", "branch")
+    file = FOLDER / "more.yaml"
+    file.write_text("apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes:\n- {name: \uff4e\uff19}\n")
+    commit("fullwidth")
+    Path(".gitattributes").write_text("*.yaml working-tree-encoding=ASCII//TRANSLIT\n")
+    git("add", ".gitattributes")
+    git("commit", "-q", "-m", "attributes")
+    clone = repository.parent / "clone"
+    git("clone", "-q", "-b", "branch", ".", str(clone))
+    monkeypatch.chdir(clone)
+    git("branch", "main", "origin/main")
+    if not file.read_bytes().isascii():
+        pytest.skip("this iconv does not transliterate")
+    assert main(["compile"]) == 0
+    assert '"n9"' in LOCK.read_text()
+    git("checkout", "-q", "-f", "HEAD")
+    for verb in (MATRIX, PLAN):
+        assert "has the attribute working-tree-encoding: ASCII//TRANSLIT" in run(capsys, *verb)[2]
+
+
+def extra(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("apiVersion: v1\n")
+
+
+def crlf() -> None:
+    git("config", "core.autocrlf", "true")
+    checkout()
+
+
+def sparse() -> None:
+    git("sparse-checkout", "set", "--no-cone", "/nothing")
+    Path("clusters/other").mkdir(parents=True)
+
+
+DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
+    "edited": (lambda: LOCK.write_text(f"{LOCK.read_text()} "), "ipam.lock is not as HEAD has it"),
+    "line ends": (crlf, "is not as HEAD has it, and HEAD is what is merged: commit your change, or"),
+    "removed": (LOCK.unlink, "ipam.lock is in HEAD, but not here"),
+    "an input more": (lambda: extra(FOLDER / "deep/more.yaml"), "deep/more.yaml is not in HEAD"),
+    "an object more": (lambda: extra(FOLDER / "rendered/.x"), "rendered/.x is not in HEAD"),
+    "tests more": (lambda: extra(Path("clusters/tests.yaml")), "clusters/tests.yaml is not in HEAD"),
+    "sparse": (sparse, "clusters/zones is in HEAD, but not here: git checkout HEAD -- clusters/zones"),
+}
+"""What somebody does to the checkout, and what is said."""
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("how", DIFFERENT)
+def test_a_matrix_reads_what_the_commit_has(how: str, capsys: pytest.CaptureFixture[str]) -> None:
+    change, said = DIFFERENT[how]
+    change()
+    verb = ("ci", "matrix", "--output", "names", "--base", "HEAD~1")
+    code, out, err = run(capsys, *verb)
+    assert (code, out) == (1, "")
+    assert said in err
+    if how != "sparse":
+        assert run(capsys, *verb[:-2])[0] == 0  # no base, nothing is compared
+
+
+@pytest.mark.usefixtures("repository")
+def test_files_that_nobody_reads_may_differ(capsys: pytest.CaptureFixture[str]) -> None:
+    git("checkout", "-q", "-b", "branch")
+    (FOLDER / "notes.txt").write_text("one")
+    (FOLDER / "same.yaml").symlink_to("nothing.yaml")
+    (FOLDER / "nothing.yaml").write_text("# nothing\n")
+    commit("notes and a link")
+    (FOLDER / "notes.txt").write_text("two")
+    (FOLDER / "other.txt").write_text("two")
+    assert run(capsys, *MATRIX)[:2] == (0, "zones\n")
+    (FOLDER / "same.yaml").unlink()
+    (FOLDER / "same.yaml").symlink_to("nodes.yaml")
+    assert "same.yaml is not as HEAD has it" in run(capsys, *MATRIX)[2]
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ("more.yaml", "More.yaml"),
+        ("\u00e9.yaml", "e\u0301.yaml"),
+        ("rendered/x", "Rendered/y.yaml"),
+        ("stra\u00dfe.yaml", "STRASSE.yaml"),
+    ],
+)
+def test_two_names_that_are_one_elsewhere_are_refused(
+    one: str, two: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    git("checkout", "-q", "-b", "branch")
+    for name in (one, two):
+        (FOLDER / name).parent.mkdir(exist_ok=True)
+        (FOLDER / name).write_text("# nothing\n")
+    commit("names")
+    if Path("CLUSTERS").exists():
+        pytest.skip("this disk ignores case")
+    code, out, err = run(capsys, *MATRIX)
+    assert (code, out) == (1, "")
+    assert "are one on a disk that ignores case" in err
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_link_in_the_place_of_rendered_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    git("checkout", "-q", "-b", "branch")
+    shutil.move(FOLDER / "rendered", "elsewhere")
+    (FOLDER / "rendered").symlink_to("../../elsewhere")
+    commit("link")
+    code, out, err = run(capsys, *MATRIX)
+    assert (code, out) == (1, "")
+    assert "clusters/zones/rendered is a link" in err
+
+
+@pytest.mark.usefixtures("repository")
+@pytest.mark.parametrize("to", ["elsewhere.yaml", "clusters/other/cluster.yaml"])
+def test_a_file_that_moves_changes_both_places(to: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With renames, as the user may have set them, git would name the new place alone."""
+    git("config", "diff.renames", "copies")
+    git("checkout", "-q", "-b", "branch")
+    Path(to).parent.mkdir(exist_ok=True)
+    git("mv", "clusters/zones/cluster.yaml", to)
+    commit("moved")
+    names = ["other", "zones"] if "other" in to else ["zones"]
+    assert run(capsys, *MATRIX)[1].split() == names
+
+
+def crossed(number: int) -> None:
+    """Make the branches `one` and `two`, which both merged so many commits: all of them are best common ancestors."""
+    rows = ["feature done"]
+    for at in range(number):
+        rows += [
+            f"commit refs/heads/c{at}",
+            f"mark :{at + 1}",
+            f"committer n <e@x> {1_700_000_000 + at} +0000",
+        ]
+        rows += ["data 1", "c", "from main", ""]
+    for name in ("one", "two"):
+        rows += [f"commit refs/heads/{name}", f"committer n <e@x> {1_800_000_000} +0000", "data 3", name]
+        rows += ["from main", *(f"merge :{at + 1}" for at in range(number)), ""]
+    stream = "".join(f"{row}\n" for row in (*rows, "done")).replace(
+        "from main", f"from {git('rev-parse', 'main')}"
+    )
+    subprocess.run(["git", "fast-import", "--quiet"], input=stream.encode(), check=True)
+
+
+@pytest.mark.usefixtures("repository")
+def test_more_common_ancestors_than_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """Somebody who merges both ways chooses their number: with 4,000 of them the matrix took 14 s."""
+    crossed(257)
+    git("checkout", "-q", "-f", "one")
+    verb = (*MATRIX[:-1], "two")
+    code, out, err = run(capsys, *verb)
+    assert (code, out) == (1, "")
+    assert "HEAD and two have 257 best common ancestors, more than 256" in err
+    assert "git merge two, which leaves one" in err
+    git("merge", "-q", "-m", "both", "two")
+    assert run(capsys, *verb)[:2] == (0, "")

@@ -34,7 +34,7 @@ SUBJECTS = {
 
 def pages() -> dict[str, str]:
     """Return the pages by path."""
-    entries, shown = catalogue(), examples(assets("examples"))
+    entries, shown = catalogue(assets("rules")), examples(assets("examples"))
     made = {f"{FOLDER}{code}.md": page(*_code(entry, shown.get(code))) for code, entry in entries.items()}
     parts: list[str] = []
     for subject, codes in groupby(entries.values(), lambda entry: _subject(entry.code)):

@@ -2,7 +2,8 @@
 
 run        every test, and what became of it
 subjects   which nodes tests are about, and the blocks of these
-blocks     where blocks are: `blocks`, `node`, `apart` and `nothingIn`
+blocks     where blocks are: `blocks`, `node` and `nothingIn`
+apart      whether groups of nodes share prefixes: `apart`
 rooms      how many more nodes would get their blocks: `room`
 renumbers  which renumbers were agreed on: `renumber`
 chain      why a node has a block, for findings

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ipamc.assertions import rules
-from ipamc.assertions.rules import Shared, Wrong
-from ipamc.assertions.subjects import Group, Subjects
-from ipamc.model.address_sets import aggregated, index_around, lines_over, nested, shared, subtract
-from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn
-from ipamc.model.cidr import BITS, Block
+from ipamc.assertions.rules import Wrong
+from ipamc.assertions.subjects import Subjects
+from ipamc.model.address_sets import aggregated, index_around, lines_over, shared, subtract
+from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Range
 from ipamc.model.diagnostics import Diagnostic, Place, Related
 from ipamc.model.lock import Line
 from ipamc.model.overlap_index import OverlapIndex
-from ipamc.model.plan import Want
+from ipamc.model.plan import Offer
 from ipamc.model.selector.selector import Selector
-from ipamc.model.wording import cut, nearest, shown
+from ipamc.model.wording import cut, shown
 
 _block = operator.attrgetter("block")
+_REPORTED = 4
+"""Steps of a block that is not allowed: a finding goes over all of them several times."""
 
 
 class Judgement(NamedTuple):
@@ -51,7 +53,7 @@ def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjec
     if missing := sorted(selector.keys - known):
         key = missing[0]
         same_name = [other for other in sorted(known) if other.rpartition("/")[2] == key.rpartition("/")[2]]
-        near = nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
+        near = subjects.nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
         problem = f"no node fits {cut(selector.canonical)}, and none has the label {shown(key)}"
         return no_nodes(test, at, problem, near)
     return no_nodes(test, at, f"no node fits {cut(selector.canonical)}")
@@ -65,6 +67,7 @@ def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judg
     if not nodes:
         return no_nodes_of(test, at / "nodeSelector", asserts.selector, subjects)
     allowed = _Allowed(asserts, at)
+    subjects.count(len(groups) * (1 + len(asserts.within) + len(asserts.outside)))
     now: list[Wrong] = []
     later: list[Wrong] = []
     seen = False
@@ -95,6 +98,7 @@ class _Allowed:
         self._asserts = asserts
         self._at = at
         self._within: dict[int, list[Block]] = {}
+        self._known: dict[tuple[int, int], bool] = {}
         for found in aggregated(cidr.block for cidr in asserts.within):
             self._within.setdefault(found.family, []).append(found)
 
@@ -120,11 +124,16 @@ class _Allowed:
                         found.setdefault(line.block, (line, f"which is no /{size}", field))
         for line, why, at in found.values():
             want = subjects.want(line.node)
-            yield Wrong(line, want, why, at, served=self._served(want, line.block.family))
+            subjects.count(_REPORTED)
+            offers = want.offers if want else ()
+            key = id(offers), line.block.family  # nodes that look alike have the same tuple of offers
+            if key not in self._known:
+                self._known[key] = self._served(offers, line.block.family)
+            yield Wrong(line, want, why, at, served=self._known[key])
 
-    def _served(self, want: Want | None, family: int) -> bool:
+    def _served(self, offers: Sequence[Offer], family: int) -> bool:
         """Tell whether the first pool of a node has what is allowed."""
-        offer = want.offers[0] if want and want.offers else None
+        offer = offers[0] if offers else None
         part = offer.pool.families.get(family) if offer else None
         if offer is None or part is None:
             return False
@@ -158,7 +167,7 @@ def check_node(test: Assertion, asserts: NodeHas, subjects: Subjects) -> Judgeme
     plan, want = subjects.plan, subjects.want(asserts.node)
     at = test.at / "node"
     if want is None:
-        near = nearest(asserts.node, [want.node.name for want in plan.wants])
+        near = subjects.nearest(asserts.node, [want.node.name for want in plan.wants])
         return no_nodes(test, at / "name", f"there is no node {shown(asserts.node)}", near)
     lines = subjects.lines_of([asserts.node])
     coming = {line.block for line in lines.coming}
@@ -174,88 +183,14 @@ def check_node(test: Assertion, asserts: NodeHas, subjects: Subjects) -> Judgeme
     return Judgement(1, "node", "nodes", findings)
 
 
-def check_apart(test: Assertion, asserts: Apart, subjects: Subjects) -> Judgement:
-    """Test that groups of nodes share no prefix."""
-    at = test.at / "apart"
-    named: list[tuple[str, Sequence[Group]]]
-    if asserts.each:
-        by_value = subjects.by_value(asserts.each, subjects.of(None))
-        named = [(f"{asserts.each}={value}", groups) for value, groups in by_value.items()]
-        if not named:
-            return no_nodes(test, at / "each", f"no node has the label {shown(asserts.each)}")
-    else:
-        named = [(selector.canonical, subjects.of(selector)) for selector in asserts.selectors]
-        for number, selector in enumerate(asserts.selectors):
-            if not subjects.of(selector):
-                return no_nodes_of(test, at / "nodeSelectors" / number, selector, subjects)
-    nodes = sum(len(group.wants) for _, groups in named for group in groups)
-    findings: tuple[Diagnostic, ...] = ()
-    if now := list(_shared(_prefixes(named, asserts.prefixes, subjects, leaving=False))):
-        wants = [subjects.want(line.node) for pair in now for line in (pair.one, pair.other)]
-        findings = (rules.shares_prefix(subjects.plan, test, now, wants),)
-    elif subjects.moving:
-        found = _shared(_prefixes(named, asserts.prefixes, subjects, leaving=True))
-        movers = [line for pair in found for line in (pair.one, pair.other) if subjects.is_leaving(line)]
-        wrong = [Wrong(line, subjects.want(line.node), "", at) for line in movers]
-        findings = (rules.until_moved(subjects.plan, test, at, wrong),) if wrong else ()
-    return Judgement(nodes, "node", "nodes", findings)
-
-
-class _Prefix(NamedTuple):
-    """A prefix of the length that is kept apart, or a larger block, with the first block of a group there."""
-
-    block: Block
-    group: int
-    name: str
-    line: Line
-
-
-def _prefixes(
-    named: Sequence[tuple[str, Sequence[Group]]],
-    lengths: Mapping[int, int],
-    subjects: Subjects,
-    *,
-    leaving: bool,
-) -> Iterator[_Prefix]:
-    """Yield the prefixes of each group; with `leaving`, also those of blocks that nodes are to leave."""
-    for number, (name, groups) in enumerate(named):
-        for group in groups:
-            lines = subjects.lines(group)
-            for some in (lines.coming, lines.leaving) if leaving else (lines.coming,):
-                for family, length in lengths.items():
-                    yield from _of_group(some, family, length, number, name)
-
-
-def _of_group(lines: Sequence[Line], family: int, length: int, number: int, name: str) -> Iterator[_Prefix]:
-    """Yield each prefix in which lines have a block, once: O(log n) for each."""
-    at = bisect.bisect_left(lines, Block(family, 0, 0), key=_block)
-    bits = BITS[family]
-    while at < len(lines) and lines[at].block.family == family:
-        block = lines[at].block
-        if block.prefix > length:
-            block = Block(family, block.first >> (bits - length) << (bits - length), length)
-        yield _Prefix(block, number, name, lines[at])
-        at = bisect.bisect_left(lines, Block(family, block.last + 1, 0), at, key=_block)
-
-
-def _shared(prefixes: Iterable[_Prefix]) -> Iterator[Shared]:
-    """Yield each prefix that two groups have, or that lies in a larger block of another group, once."""
-    seen: set[Block] = set()
-    for prefix, around in nested(prefixes, operator.itemgetter(0)):
-        if prefix.block in seen:
-            continue
-        other = next((outer for outer in around if outer.group != prefix.group), None)
-        if other is not None:
-            seen.add(prefix.block)
-            yield Shared(prefix.block, other.line, prefix.line, (other.name, prefix.name))
-
-
 def check_nothing(test: Assertion, asserts: NothingIn, subjects: Subjects) -> Judgement:
     """Test that no block and no range of a pool is in some CIDRs."""
     plan = subjects.plan
     found: dict[Block, tuple[Line, Range]] = {}
     for cidr in asserts.ranges:
-        for line in lines_over(plan.lock.lines, cidr.block):
+        lines = lines_over(plan.lock.lines, cidr.block)
+        subjects.count(1 + len(lines))
+        for line in lines:
             if line.in_use:
                 found.setdefault(line.block, (line, cidr))
     now: list[Wrong] = []
@@ -285,6 +220,7 @@ def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, 
                 if over is None:
                     continue
                 kept = [*excluded, *(reserved.block for reserved in pool.reserved)]
+                subjects.count(1 + len(kept))
                 free = next(subtract(shared(cidr.block, over.block), kept), None)
                 if free is not None:
                     yield over.at, Related(cidr.at, f'pool "{pool.name}" may give out {free} of it')

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.assertions import rules
-from ipamc.assertions.blocks import Judgement, check_apart, check_blocks, check_node, check_nothing
+from ipamc.assertions.apart import Aparts
+from ipamc.assertions.blocks import Judgement, check_blocks, check_node, check_nothing
 from ipamc.assertions.renumbers import check_renumbers
 from ipamc.assertions.rooms import Rooms
 from ipamc.assertions.subjects import Subjects, TooMany
@@ -19,14 +20,14 @@ def judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[As
     tests, number = plan.cluster.tests, 0
     try:
         subjects = Subjects(plan)
-        rooms = Rooms(subjects, today)
+        rooms, aparts = Rooms(subjects, today), Aparts(subjects)
         for number, test in enumerate(tests):  # noqa: B007 - of the test that fails
-            yield test, _judgement(test, subjects, rooms, today)
+            yield test, _judgement(test, subjects, rooms, aparts, today)
     except TooMany as problem:
         found.append(rules.too_much(tests[number].at, str(problem)))
 
 
-def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) -> Judgement:
+def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, aparts: Aparts, today: str) -> Judgement:
     match test.asserts:
         case BlocksOf() as asserts:
             return check_blocks(test, asserts, subjects)
@@ -35,7 +36,7 @@ def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, today: str) ->
         case Room() as asserts:
             return rooms.check(test, asserts)
         case Apart() as asserts:
-            return check_apart(test, asserts, subjects)
+            return aparts.check(test, asserts)
         case NothingIn() as asserts:
             return check_nothing(test, asserts, subjects)
         case asserts:

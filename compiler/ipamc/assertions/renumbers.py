@@ -20,6 +20,7 @@ from ipamc.place.allocate.occupancy import last_day
 def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:
     """Test that every renumber is in `agreed`. O(lines + entries)."""
     plan = subjects.plan
+    subjects.count(len(plan.lock.lines))
     under_way = [line for line in plan.lock.lines if _is_renumber(line, plan, today)]
     agreed = {entry.node for entry in asserts.agreed}
     missing = [line for line in under_way if line.node not in agreed]
@@ -61,19 +62,7 @@ def _said(line: Line) -> str:
 
 
 def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
-    """IPC1006: every renumber has a ticket.
-
-    A renumber is a pending block, or one that its node moved away from and that is still in quarantine.
-    Where a node has several blocks only pending ones count, because `ipamc resize` takes blocks back
-    without a move.
-
-    Why: a renumber drains a node. The lock's lines are the tool's own and have no comment, so without a
-    ticket a reviewer sees the move and not who agreed to it.
-
-    Run: write the entry into `agreed` of the test, `{node: NODE, ticket: NET-123}`, in the same change, and
-    `ipamc lock CLUSTER --renumber NODE` again. To cancel one that is under way: `ipamc lock CLUSTER
-    --release NODE`.
-    """
+    """IPC1006: every renumber has a ticket."""
     make = warning if test.warn else error
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
@@ -91,16 +80,7 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
-    """IPC1010: what was agreed on is under way.
-
-    A renumber is under way while its node has a pending block, or the old one is in quarantine.
-
-    Why: an entry of `agreed` whose node is not renumbered, or was long ago, would let the node be
-    renumbered again with an old ticket.
-
-    Run: remove the entry once the quarantine of the old block is over, and `ipamc test CLUSTER`. One that
-    is to come is written in the same change as `ipamc lock CLUSTER --renumber NODE`.
-    """
+    """IPC1010: what was agreed on is under way."""
     nodes = names(entry.node for entry in idle)
     return warning(
         "IPC1010",
@@ -111,17 +91,7 @@ def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
 
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
-    """IPC1012: a ticket looks like one.
-
-    `ticket` is a pattern as a shell has it, with `*`, `?` and `[0-9]`, and no regular expression. Each
-    ticket in `agreed` is as it says.
-
-    Why: "tbd", or a number of another system, agrees to a renumber as well as a ticket does, and a reviewer
-    cannot look it up.
-
-    Run: correct the entry, or the pattern: `NET-[0-9]*` is NET-, a digit, and whatever follows. Then `ipamc
-    test CLUSTER`.
-    """
+    """IPC1012: a ticket looks like one."""
     make = warning if test.warn else error
     return make(
         "IPC1012",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ipamc.assertions import rules
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
 from ipamc.assertions.rules import Lack
-from ipamc.assertions.subjects import Subjects, TooMany
+from ipamc.assertions.subjects import Group, Subjects, TooMany
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import HOSTNAME, Node, Pool
@@ -22,7 +22,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
 from ipamc.model.pool_words import more_room, range_for
-from ipamc.model.wording import cut, nearest, shown
+from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers, never
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
@@ -101,11 +101,15 @@ class Rooms:
 
     def _kinds(self, asserts: Room) -> Iterator[_Kind]:
         """Yield the kinds of nodes that a test is about, each once, in order of value and name."""
-        groups = self._subjects.of(asserts.selector)
-        by_value = self._subjects.by_value(asserts.each, groups) if asserts.each else {"": groups}
+        by_value: Mapping[str, Sequence[Group]]
+        if asserts.each:
+            by_value = self._subjects.by_value(asserts.each, asserts.selector)
+        else:
+            by_value = {"": self._subjects.of(asserts.selector)}
         for value, some in by_value.items():
             known: set[int] = set()
             kinds = [want for group in some for want in self._subjects.kinds(group)]
+            self._subjects.count(len(some) + len(kinds))
             for want in sorted(kinds, key=lambda want: want.node.name):
                 offers = self._offers_like(want)
                 if id(offers) not in known:
@@ -123,7 +127,7 @@ class Rooms:
             test,
             at / "each",
             f"no node{of} has the label {shown(asserts.each)}",
-            nearest(asserts.each, self._subjects.labels),
+            self._subjects.nearest(asserts.each, self._subjects.labels),
         )
 
     def _offers_like(self, want: Want) -> tuple[Offer, ...]:
@@ -194,7 +198,7 @@ class Rooms:
         cluster, at = self._plan.cluster, test.at / "room"
         pool = cluster.pools_by_name.get(asserts.pool)
         if pool is None:
-            near = nearest(asserts.pool, cluster.pools_by_name)
+            near = self._subjects.nearest(asserts.pool, cluster.pools_by_name)
             fix = f"did you mean {near!r}?" if near else "correct it, or remove the test"
             finding = rules.no_subject(test, at / "pool", f"there is no pool {shown(asserts.pool)}", fix)
             return Judgement(0, "pool", "pools", (finding,), empty=True)

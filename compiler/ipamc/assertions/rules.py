@@ -40,18 +40,7 @@ def said(test: Assertion) -> str:
 
 
 def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
-    """IPC1001: the blocks of nodes are where a test allows them, and as large.
-
-    A test of kind `blocks` names CIDRs and sizes for the nodes of a selector. The finding shows each block
-    that is elsewhere, the pool that gave it, and its selector.
-
-    Why: routers of a rack announce its prefix alone: a node with a block elsewhere is not reached, or needs
-    a route of its own.
-
-    Run: let a pool of these CIDRs select the nodes, by a higher `priority`. Nodes that hold blocks stay
-    until they are renumbered, all in one run: `ipamc lock CLUSTER --renumber NODE --renumber NODE`; held
-    blocks are allowed until each node has moved. Or change the test: `ipamc test CLUSTER`.
-    """
+    """IPC1001: the blocks of nodes are where a test allows them, and as large."""
     make = warning if test.warn else error
     first = wrong[0]
     nodes = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
@@ -102,16 +91,7 @@ def cancel_of(plan: Plan, lines: Iterable[Line]) -> str:
 def node_lacks_block(
     plan: Plan, test: Assertion, lacks: Sequence[tuple[Block, Place]], has: Sequence[Line], want: Want
 ) -> Diagnostic:
-    """IPC1002: a node has the blocks that a test names.
-
-    A pending block counts: the test speaks of what the node has when the renumber is complete.
-
-    Why: something outside of the cluster knows the node by this block: a firewall, a peer, a licence. With
-    another one its packets are dropped there, and nothing in the cluster tells.
-
-    Run: pin the block in its pool, `pins: {NODE: [BLOCK]}`, and `ipamc compile CLUSTER`. A node that holds
-    another block is moved there: `ipamc lock CLUSTER --renumber NODE`.
-    """
+    """IPC1002: a node has the blocks that a test names."""
     make = warning if test.warn else error
     blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
     instead = [line for line in has if line.block.family == first[0].family] or has
@@ -146,18 +126,7 @@ class Lack(NamedTuple):
 
 
 def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
-    """IPC1003: there is room for as many nodes as a test says.
-
-    The nodes are placed as a compile would place them, one after the other, in the pools that would serve
-    them and those that stand in; nothing is kept of it. Blocks in quarantine count when their days are
-    over.
-
-    Why: an autoscaler, or a new rack, brings nodes faster than somebody finds addresses: nodes without a
-    block start no pods.
-
-    Run: `ipamc suggest pool CLUSTER --size 20` finds a free CIDR: append it to `cidrs` of a pool, or name a
-    further pool in its `overflow`. Then `ipamc test CLUSTER`.
-    """
+    """IPC1003: there is room for as many nodes as a test says."""
     make = warning if test.warn else error
     return make(
         "IPC1003",
@@ -180,16 +149,7 @@ class Shared(NamedTuple):
 def shares_prefix(
     plan: Plan, test: Assertion, shared: Sequence[Shared], wants: Sequence[Want | None]
 ) -> Diagnostic:
-    """IPC1004: groups of nodes that a test keeps apart share no prefix.
-
-    A node that two selectors pick is in both groups, and breaks the test by itself.
-
-    Why: routers and firewalls summarise the blocks of a group as prefixes of this length: a route or a rule
-    for one group catches the other.
-
-    Run: give each group a pool of its own prefixes, with a `nodeSelector` for it, and `ipamc test CLUSTER`.
-    Nodes that hold blocks elsewhere are moved, in one run: `ipamc lock CLUSTER --renumber NODE`.
-    """
+    """IPC1004: groups of nodes that a test keeps apart share no prefix."""
     make = warning if test.warn else error
     first = shared[0]
     prefixes = names((str(found.prefix) for found in shared), 3)
@@ -217,17 +177,7 @@ def shares_prefix(
 def something_there(
     plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong], ranges: Sequence[Related]
 ) -> Diagnostic:
-    """IPC1005: nothing is in a CIDR that a test keeps free.
-
-    Neither a block nor a range of a pool may be there. What is `reserved` or excluded is never given out,
-    and does not count; nor do blocks in quarantine, as no node has them.
-
-    Why: somebody else has these addresses: an office, a partner, another site. What a pool has today a node
-    gets tomorrow; then pods and that site cannot reach each other.
-
-    Run: reserve that part in the pool, `reserved: [CIDR]`, or take the range out of it; then `ipamc test
-    CLUSTER`. Nodes that have blocks there are moved: `ipamc lock CLUSTER --renumber CIDR`.
-    """
+    """IPC1005: nothing is in a CIDR that a test keeps free."""
     make = warning if test.warn else error
     what = [
         *([count(len(wrong), "block")] if wrong else []),
@@ -252,18 +202,7 @@ def something_there(
 
 
 def no_subject(test: Assertion, at: Place, problem: str, help: str) -> Diagnostic:  # noqa: A002 - the word that users see
-    """IPC1007: a test is about something.
-
-    Tests about nodes pass where a cluster has no nodes at all, and those of a file beside the clusters
-    where this cluster has none of them.
-
-    Why: a selector that picks no node, or a name that nothing has, tests nothing, and passes for ever: it
-    is misspelt, or what it was about is gone.
-
-    Run: correct the name; the finding has the nearest one, and `ipamc show CLUSTER` lists the pools. Remove
-    the test of a thing that is gone; or write `allowEmpty: true`, as for a rack that comes and goes. Then
-    `ipamc test CLUSTER`.
-    """
+    """IPC1007: a test is about something."""
     make = warning if test.warn else error
     return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=help)
 
@@ -277,38 +216,17 @@ def no_cluster(test: Assertion) -> Diagnostic:
 
 
 def too_much(at: At, problem: str) -> Diagnostic:
-    """IPC1008: the tests of a cluster can be made in bounded time.
-
-    A cluster has at most 1,000 tests. Their selectors take at most 5,000,000 tests of labels, and tests of
-    kind `room` place at most 2,000,000 blocks: for each kind of node that they are about, and each block
-    that such a node gets.
-
-    Why: each limit is some 5 seconds of work. A test beyond would hold up every compile, and CI on the
-    branch of a stranger.
-
-    Run: select by labels that many nodes share, and ask for fewer nodes, or for those of fewer kinds. Then
-    `ipamc test CLUSTER`.
-    """
+    """IPC1008: the tests of a cluster can be made in bounded time."""
     return error(
         "IPC1008",
         at,
         problem,
-        help='let selectors name values that nodes share, as in rack == "r1", and room ask for fewer nodes, or name a pool',
+        help='let selectors and each name labels whose values many nodes share, as in rack == "r1", write one test for several of the same nodes, and let room ask for fewer nodes, or name a pool',
     )
 
 
 def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
-    """IPC1009: nodes that have not moved yet break a test.
-
-    Their pending blocks are as the test wants them. Until it has moved, a node's held block is only warned
-    of.
-
-    Why: the rule is broken as long as the old blocks are in use; nobody finishes a move of which nothing
-    reminds them.
-
-    Run: drain each of these nodes, and settle it: `ipamc lock CLUSTER --settle NODE`; then compile, merge
-    and apply. `ipamc runbook CLUSTER` shows all steps, with checks.
-    """
+    """IPC1009: nodes that have not moved yet break a test."""
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     return warning(
         "IPC1009",
@@ -320,17 +238,7 @@ def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) 
 
 
 def other_space(test: Assertion, space: str) -> Diagnostic:
-    """IPC1013: tests in a cluster's folder are of its own address space.
-
-    `addressSpace` is for a file beside the clusters, and says for which of them its tests hold. In the
-    folder of one cluster it is not needed.
-
-    Why: tests of another address space than the Cluster's would never be made, and nobody would miss them.
-
-    Run: remove `addressSpace` from the document; or correct it, or that of the Cluster; or move the
-    document to `clusters/tests.yaml`, where it holds for all clusters of the space. Then `ipamc test
-    CLUSTER`.
-    """
+    """IPC1013: tests in a cluster's folder are of its own address space."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
     mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
     return error(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
@@ -14,7 +14,12 @@ from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan, Want
 from ipamc.model.selector.selector import Selector, SelectorIndex
+from ipamc.model.wording import nearest
 
+MOST_STEPS = 2_000_000
+"""Groups of nodes, prefixes, CIDRs and blocks that all tests together look at. They take some 10 seconds."""
+MOST_NAMES = 1_000_000
+"""Names that misspelt ones are compared with. They take some 4 seconds; what is misspelt beyond has no hint."""
 MOST_TESTS = 5_000_000
 """Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""
 
@@ -60,6 +65,7 @@ class Subjects:
         self._lines: dict[int, Lines] = {}
         self._kinds: dict[int, Sequence[Want]] = {}
         self._wants: dict[str, Want] = {}
+        self._steps = self._names = 0
         labels = frozenset(label for test in plan.cluster.tests if (label := _label(test)))
         self._groups = self._grouped(list(selectors.values()), labels) if selectors or labels else []
 
@@ -79,7 +85,7 @@ class Subjects:
             group = projected.get(projection)
             if group is None:
                 numbers = tuple(index.matching(node.labels, node.name))
-                values = {label: node.labels[label] for label in labels if label in node.labels}
+                values = {label: value for label, value in node.labels.items() if label in labels}
                 key = numbers, tuple(sorted(values.items()))
                 group = groups.get(key)
                 if group is None:
@@ -99,13 +105,37 @@ class Subjects:
         """Return the groups that a selector selects; None selects all that there are."""
         return self._groups if selector is None else self._by_selector[id(selector)]
 
-    def by_value(self, label: str, groups: Iterable[Group]) -> dict[str, list[Group]]:
-        """Return groups by their value of a label that some test has in `each`; those without it are left out."""
-        found: dict[str, list[Group]] = {}
-        for group in groups:
-            if (value := group.values.get(label)) is not None:
-                found.setdefault(value, []).append(group)
-        return dict(sorted(found.items()))
+    def count(self, steps: int) -> None:
+        """Count what a test looks at. Raises TooMany above MOST_STEPS."""
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise TooMany(
+                f"{len(self.plan.cluster.tests):,} tests of {len(self.plan.wants):,} nodes look at more than {MOST_STEPS:,} groups, prefixes, CIDRs and blocks"
+            )
+
+    def nearest(self, word: str, known: Collection[str]) -> str:
+        """Return the known word that `word` was probably meant to be, or ""; always "" once MOST_NAMES were compared."""
+        self._names += len(known)
+        return nearest(word, known) if self._names <= MOST_NAMES else ""
+
+    def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[Group]]:
+        """Return the groups of a selector by their value of a label that some test has in `each`, in order.
+
+        Groups without the label are left out. Without a selector all groups, in O(1).
+        """
+        if selector is None:
+            return self._by_label.get(label, {})
+        groups = self.of(selector)
+        self.count(len(groups))
+        return _by_value((group.values[label], group) for group in groups if label in group.values)
+
+    @cached_property
+    def _by_label(self) -> dict[str, dict[str, list[Group]]]:
+        found: dict[str, list[tuple[str, Group]]] = {}
+        for group in self._groups:
+            for label, value in group.values.items():
+                found.setdefault(label, []).append((value, group))
+        return {label: _by_value(items) for label, items in found.items()}
 
     def kinds(self, group: Group) -> Sequence[Want]:
         """Return a node of each kind, the first by name: nodes of a kind look alike to the pools' selectors.
@@ -178,6 +208,13 @@ class Subjects:
         if not self._wants:
             self._wants = {want.node.name: want for want in self.plan.wants}
         return self._wants.get(node)
+
+
+def _by_value(items: Iterable[tuple[str, Group]]) -> dict[str, list[Group]]:
+    found: dict[str, list[Group]] = {}
+    for value, group in items:
+        found.setdefault(value, []).append(group)
+    return dict(sorted(found.items()))
 
 
 def _selectors(test: Assertion) -> Sequence[Selector]:

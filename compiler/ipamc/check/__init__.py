@@ -1,6 +1,6 @@
 """A cluster, a plan or rendered files in, findings out.
 
-Rules change nothing and choose no block. Each rule is a function whose docstring is its catalogue entry.
+Rules change nothing and choose no block. Each rule is a function whose docstring is the first line of its file below `rules/`.
 """
 
 from __future__ import annotations

@@ -35,18 +35,7 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
 
 
 def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0517: the operator's list changes so that the operator books every node as a whole.
-
-    Refused without any CiliumNode in the input: in a cluster of two families, a list that loses some
-    addresses or gets some back; in any cluster, a shorter mask, and a CIDR that is smaller than the blocks
-    that were given out. Blocks that would be booked in part leave the list, if CiliumNodes show them.
-
-    Why: the operator books all blocks of a node, or none. If it lacks the IPv4 block of a node, it gives
-    the IPv6 block to another one: two nodes with one address.
-
-    Run: `kubectl get ciliumnodes -o json > clusters/CLUSTER/ciliumnodes.json` when no node is joining, and
-    keep the file as long as these nodes have their blocks. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0517: the operator's list changes so that the operator books every node as a whole."""
     cluster = plan.cluster
     masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
     lists = operator_lists(cluster, plan.lock.lines, masks)
@@ -93,17 +82,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
 def taken_from_the_operator(
     cluster: Cluster, before: Assumed, taken: list[tuple[Block, str, Range]]
 ) -> Iterator[Diagnostic]:
-    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it.
-
-    The operator may have given blocks of its range to nodes that are in no inventory.
-
-    Why: a pool that is not `unlisted` takes the range over, and ipamc gives the next block of it to a
-    newcomer, which a node outside the inventory has: two nodes with one address.
-
-    Run: `kubectl get ciliumnodes -o json > clusters/CLUSTER/ciliumnodes.json`, and add the nodes that have
-    blocks there to the inventory: they keep them. `kubectl get nodes -o yaml` is an inventory, too. Then
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
@@ -132,17 +111,7 @@ def taken_from_the_operator(
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0519: no new block lies in what the operator still gives out.
-
-    It concerns `operator: adopt`, and a change of pools in which a range of the operator goes to ipamc.
-
-    Why: until it restarts, the operator gives out blocks of the list that was rendered before. Between the
-    apply of the list and that of the new node's CiliumNode another node may join, and get the same block.
-
-    Run: in two steps. Take the new nodes out of the inventory, `ipamc compile CLUSTER`, merge, apply, and
-    `kubectl -n kube-system rollout restart deployment cilium-operator`. Then add the nodes, and compile
-    again.
-    """
+    """IPC0519: no new block lies in what the operator still gives out."""
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [
         line

@@ -19,17 +19,7 @@ def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0541: MetalLB in Cilium needs kubernetes or cluster-pool mode, and Cilium 1.16 or older.
-
-    It is `bgp: metallb`, the speaker in the agent. MetalLB by itself is no matter of this field.
-
-    Why: in other modes the agent does not start with it; 1.17 removed it. In kubernetes mode it announces
-    the podCIDRs of Nodes and ignores their annotations. Before 1.12 it does the same in cluster-pool mode
-    (#18852): without the same blocks in the Nodes routes lead to other nodes.
-
-    Run: set `bgp: control-plane`, from 1.12 on; or stay with 1.16. For 1.11 in cluster-pool mode set
-    `patchNodes: podCIDRs`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0541: MetalLB in Cilium needs kubernetes or cluster-pool mode, and Cilium 1.16 or older."""
     at = cluster.field("spec", "bgp")
     version = Related(cluster.field("spec", "cilium", "version"), "the version is set here")
     if not can(cluster.cilium, Capability.METALLB):
@@ -71,19 +61,7 @@ def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0542: the BGP control plane can announce the blocks in this mode and version.
-
-    `PodCIDR` adverts work in kubernetes and cluster-pool mode, from 1.12 on; adverts of `CiliumPodIPPool`
-    in multi-pool mode, from 1.15 on. In crd mode there is none.
-
-    Why: the routers would learn no way to the pods, without an error in the cluster. In kubernetes mode the
-    podCIDRs of Nodes are announced up to 1.14, those of CiliumNodes from 1.15 on: blocks in annotations are
-    not announced before.
-
-    Run: set `bgp: none`, and let another speaker announce the blocks: `ipamc show CLUSTER --aggregates
-    --output frr` writes them as prefix lists. Or use a newer Cilium, or cluster-pool mode in a cluster
-    without nodes yet. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0542: the BGP control plane can announce the blocks in this mode and version."""
     at = cluster.field("spec", "bgp")
     mode = Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")
     if cluster.mode is Mode.CRD:

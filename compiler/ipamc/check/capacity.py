@@ -27,17 +27,7 @@ LOW = 10
 
 
 def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
-    """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over.
-
-    Blocks whose quarantine is over count as free.
-
-    Why: nodes that join when the pool is full are refused, or get a block of its `overflow`. An autoscaler
-    that adds nodes in the night finds the pool full.
-
-    Run: add a CIDR at the end of its `cidrs`: no node moves. `ipamc suggest pool CLUSTER --pool POOL --size
-    20` finds one. A pool of Calico and a ClusterCIDR have one CIDR of a family: add another pool with the
-    same selector. `ipamc show CLUSTER --runway` shows how long the room lasts.
-    """
+    """IPC0215: a pool has less than 10 % of its addresses free, or in blocks whose quarantine is over."""
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
@@ -51,19 +41,7 @@ def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
 
 
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0551: a node's blocks have an address for each of its `maxPods`.
-
-    Pods on the host network need none, so this is a warning. Two or three addresses of the blocks are
-    Cilium's own. Where the pool has `usage`, blocks up to its `maxBlocks` count: `ipamc resize` gives them
-    when they are needed. Of shared pools nothing is said: the operator gives nodes more blocks.
-
-    Why: the kubelet accepts up to `maxPods` pods, whatever the network has. Those that get no address stay
-    in ContainerCreating, and the scheduler goes on sending pods there.
-
-    Run: use a larger block for these nodes, such as `blockSizes: [{nodeSelector: 'rack == "a"', ipv4: 25}]`
-    in the pool, and renumber those that hold one; or lower `maxPods` of the kubelet, and export the nodes
-    again. `ipamc show CLUSTER` shows how much room larger blocks leave.
-    """
+    """IPC0551: a node's blocks have an address for each of its `maxPods`."""
     if plan.cluster.shared_pools:
         return  # the operator gives a node more blocks as its pods need them
     rooms = _rooms(plan)
@@ -103,17 +81,7 @@ def _rooms(plan: Plan) -> dict[tuple[str, int, int], int]:
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0555: the shard count keeps up with `output.shardSize`.
-
-    It warns where `shardSize` would make at least four times as many shards as there are.
-
-    Why: the time of `kustomize build` grows with the square of the number of objects in a folder: with
-    shards that are too large each plan and each apply takes longer. The count stands in the lock's header
-    and never changes by itself, because every object's file would move.
-
-    Run: `ipamc lock CLUSTER --reshard`, once, in a change of its own, then `ipamc compile CLUSTER`. Objects
-    stay the same; only their files move. With Flux write its Kustomizations again: `ipamc ci flux CLUSTER`.
-    """
+    """IPC0555: the shard count keeps up with `output.shardSize`."""
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
         yield warning(
@@ -125,19 +93,7 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses.
-
-    `spec.ipam.pool` has an entry for every single address of all blocks of a node, in both families
-    together.
-
-    Why: the agent rewrites the object's status for each pod. The apiserver accepts a whole /17 of entries,
-    but then refuses the status with the pods that use them: the object has become too large. What is in use
-    is no longer written down.
-
-    Run: use a smaller block: a /20 has 4,094 usable addresses; with `usage` and `maxBlocks` in the pool
-    `ipamc resize CLUSTER FILE` gives further ones where they are used. Or use cluster-pool mode, in which
-    blocks are CIDRs. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0531: a CiliumNode of crd mode has at most 4,096 addresses."""
     over: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for name, lines in sorted(plan.held.items()):
         entries = sum(line.addresses or usable_of(plan.cluster, line) for line in lines)
@@ -159,18 +115,7 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0516: how many blocks the operator has for nodes outside the inventory.
-
-    With `operator: adopt` the operator gives these nodes blocks of the `unlisted` pool. Nodes whose
-    CiliumNodes are not in the input are not counted.
-
-    Why: when the pool is full, or disabled, such a node gets no block: its operator-status says `allocator
-    full`, and its pods wait.
-
-    Run: before that, append a CIDR to the pool: `ipamc suggest pool CLUSTER --size 20` finds a free one; or
-    write the nodes into the inventory: they get blocks of other pools. `ipamc show CLUSTER` shows how full
-    the pools are. After a change of the list restart cilium-operator.
-    """
+    """IPC0516: how many blocks the operator has for nodes outside the inventory."""
     if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
@@ -190,17 +135,7 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1.
-
-    An agent asks for more addresses than it uses: with a pre-allocation of 1 and its own router, health and
-    ingress addresses, for 4 of the default pool in each family.
-
-    Why: with `pinning: node` there are only the node's own blocks. The operator writes `pool empty` into
-    operator-status, and the agent waits for ever for the fourth address.
-
-    Run: use a larger block: a /29 has 6 addresses that pods can use, a /30 has 2. Or set `pinning: pool`:
-    then the operator gives such a node a second block. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1."""
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
     pools = {pool.name: pool for pool in plan.cluster.pools}
     for want in plan.wants:
@@ -256,17 +191,7 @@ CONFIG_MAP = 1 << 20
 
 
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """IPC0529: cilium-config is at most 1 MiB.
-
-    All values together count. Only `auto-create-cilium-pod-ip-pools` can grow so large: a pool with many
-    CIDRs after `reserved` was taken out of them, or very many pools.
-
-    Why: the apiserver refuses a larger ConfigMap (`Too long: may not be more than 1048576 bytes`): the
-    apply fails, and agents and operator go on with the old flags.
-
-    Run: take pools out of `autoCreate` in the Cluster: they are rendered as manifests, each an object of
-    its own. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0529: cilium-config is at most 1 MiB."""
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:
         yield error(

@@ -20,18 +20,7 @@ PAIRS = 4
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it.
-
-    In modes other than kubernetes this concerns clusters with `patchNodes: podCIDRs`. While a Node shows
-    the block from which the lock moved it, this is a warning, and the Node is not rendered.
-
-    Why: the field is immutable. The apiserver answers 422 (`node updates may not change podCIDR except from
-    "" to valid`), so the apply fails, and the node goes on with what it shows.
-
-    Run: is the file of another cluster, or older than the last apply? Replace it. Was this lock never
-    applied? `git rm -r clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, then `ipamc compile CLUSTER`
-    takes over what Nodes show. Else drain the node, delete its Node, and let it join again.
-    """
+    """IPC0503: a Node's `spec.podCIDRs` are the blocks that the lock holds for it."""
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
@@ -99,20 +88,7 @@ def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0513: a CiliumNode shows no other blocks than the lock has for its node.
-
-    While it shows the block from which the lock moved the node, this is a warning. Where Cilium's operator
-    decides (shared pools of multi-pool mode, `unlisted` pools), the lock follows the CiliumNode.
-
-    Why: the agent ignores another block until it restarts, and its pods go on with the old one. From 1.19
-    on the operator undoes the change; before, it reports a conflict. Other nodes may get the block that is
-    really used.
-
-    Run: is the file of another cluster, or older than the last apply or than a renumber? `ipamc import
-    CLUSTER --refresh dump.json`, with a new dump. Was this lock never applied? `git rm -r
-    clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, then `ipamc compile CLUSTER` takes over what
-    CiliumNodes show. Else drain the node, `kubectl delete ciliumnode NODE`, apply, and restart its agent.
-    """
+    """IPC0513: a CiliumNode shows no other blocks than the lock has for its node."""
     cluster = plan.cluster
     if not cluster.cilium_nodes:
         return
@@ -123,7 +99,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         found = nodes.get(seen.name)
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
             continue  # nobody's, or the Node counts
-        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in _SEVERITY]
+        differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in SEVERITY]
         if differ:
             by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
     for make, some in by_severity.items():
@@ -157,18 +133,18 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
 
 
 Make = Callable[..., Diagnostic]
-_SEVERITY: Mapping[Ownership, Make] = {
-    Ownership.FORMER: warning,  # the node has not moved yet
-    Ownership.FOREIGN: error,
+SEVERITY: Mapping[Ownership, Make] = {
     Ownership.ANOTHERS: error,
     Ownership.STRAY: error,
+    Ownership.FOREIGN: error,
+    Ownership.FORMER: warning,  # the node has not moved yet
 }
-"""What a block means that a node shows and does not have. The operator's are followed."""
+"""What a block means that a node shows and does not hold, the worst first. The operator's are followed."""
 
 
 def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
     """Return the worst of some; nothing but the order differs where there are none."""
-    found = {_SEVERITY.get(owner, error) for _, owner in strays}
+    found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
 
 
@@ -199,17 +175,7 @@ def _shown(blocks: Sequence[ShownBlock]) -> str:
 
 
 def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0505: a node whose Node object is rendered has one block of each family.
-
-    They are rendered in kubernetes mode, and elsewhere with `patchNodes`. `spec.podCIDRs` and Cilium's
-    annotations hold one CIDR of each family.
-
-    Why: the apiserver refuses the whole Node (`may specify no more than one CIDR for each IP family`), and
-    with it the apply.
-
-    Run: set `patchNodes: none`, if nothing outside of Cilium reads podCIDRs of Nodes; else give these nodes
-    one larger block: `blocksPerNode: 1`, and a shorter `blockSize`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0505: a node whose Node object is rendered has one block of each family."""
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
     several = [
@@ -225,16 +191,7 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0309: a pinned node holds another block.
-
-    A pin applies when a node gets a block; a node that holds another block keeps it.
-
-    Why: firewall rules or routers that were written for the pin do not fit the node, until it moves. ipamc
-    moves no running node because of an edit.
-
-    Run: `ipamc lock CLUSTER --renumber NODE` reserves the pinned block; `ipamc runbook CLUSTER` shows how
-    the node moves to it. If the pin is wrong, pin the block that the node holds.
-    """
+    """IPC0309: a pinned node holds another block."""
     if not any(pool.pins for pool in plan.cluster.pools):
         return
     inventory = {node.name for node in plan.cluster.nodes}
@@ -257,17 +214,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
-    """IPC0554: a node whose Node object is rendered has a uid.
-
-    Node objects are rendered in kubernetes mode, and elsewhere with `patchNodes`.
-
-    Why: with `metadata.uid` the apiserver refuses to create a Node, and to change one that joined again
-    under the name. Without it a typo in a name creates a Node out of nothing.
-
-    Run: `kubectl get nodes -o yaml > clusters/CLUSTER/nodes.yaml` has the uids. Mark nodes that do not
-    exist yet `planned: true`; nothing is rendered for them until they have one. Or set `output:
-    {nodeObjects: create}` if Nodes are to be created. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0554: a node whose Node object is rendered has a uid."""
     cluster = plan.cluster
     if cluster.patch_nodes == "none" or cluster.node_objects == "create":
         return

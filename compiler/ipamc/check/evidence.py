@@ -34,32 +34,20 @@ def pod_cidrs_count(cluster: Cluster) -> bool:
 
 
 def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iterator[Diagnostic]:
-    """IPC0506: a Node and its CiliumNode show the same blocks.
-
-    It matters where podCIDRs of Nodes count: in kubernetes mode, with `patchNodes: podCIDRs`, for a BGP
-    speaker that announces them. Of a node that the lock moved, one of the two may still show the old block.
-
-    Why: pods have addresses of one block, and routes lead to the other. ipamc does not guess which one is
-    right.
-
-    Run: compare with the addresses of its pods: `kubectl get pods -A -o wide --field-selector
-    spec.nodeName=NODE`. If they are of the CiliumNode's block, and nothing reads the podCIDRs of Nodes, set
-    `patchNodes: none`: kube-controller-manager may have set them. Else drain the node, delete its Node and
-    CiliumNode, and let it join again.
-    """
+    """IPC0506: a Node and its CiliumNode show the same blocks."""
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
     seen = {each.name: each for each in cluster.cilium_nodes}
-    apart = [
+    law = Law(cluster, lines)
+    differ = [
         (node, other)
         for node in cluster.nodes
         if node.pod_cidrs
         and (other := seen.get(node.name))
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(other.blocks)
+        and any(_differ(law, node, other, family) for family in cluster.families)
     ]
-    law = Law(cluster, lines)
-    differ = [(node, other) for node, other in apart if not _is_moving(law, node, other)]
     if not differ:
         return
     (node, other), *_ = differ
@@ -87,14 +75,22 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     )
 
 
-def _is_moving(law: Law, node: Node, other: CiliumNode) -> bool:
-    """Tell whether one of two objects shows what a node holds, and the other from where it was moved."""
+def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
+    """Tell whether two objects show different blocks of a family, and none of them from where the node was moved.
+
+    One of the two shows what the node holds, or nothing.
+    """
     one, two = (
-        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks}
-        for blocks in (node.pod_cidrs, other.blocks)
+        {block for block in blocks if block.family == family} for blocks in (node.pod_cidrs, other.blocks)
+    )
+    if one == two:
+        return False
+    mine, theirs = (
+        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks} for blocks in (one, two)
     )
     moves = {Ownership.OWN, Ownership.FORMER}
-    return {Ownership.OWN} in (one, two) and Ownership.FORMER in one | two <= moves
+    is_moving = Ownership.FORMER in mine | theirs <= moves
+    return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
 
 
 class Unknown(NamedTuple):
@@ -108,18 +104,7 @@ class Unknown(NamedTuple):
 
 
 def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diagnostic]:
-    """IPC0434: the block of a running node that the lock does not know is known.
-
-    A node runs if it is Ready, has the annotations or the condition that Cilium's agent sets, or addresses in use;
-    podCIDRs alone are of kube-controller-manager. In kubernetes mode its Node tells the block, elsewhere its
-    CiliumNode, unless no address in use is in that.
-
-    Why: the node would get another block than its pods use.
-
-    Run: `kubectl get nodes,ciliumnodes -o json > clusters/CLUSTER/nodes.json`, then `ipamc compile CLUSTER`. Or `ipamc
-    lock CLUSTER --adopt-pods all`: nodes get the blocks around the addresses in use. Where no node has pods of Cilium's
-    yet, as in a new cluster: `ipamc lock CLUSTER --no-pods all`.
-    """
+    """IPC0434: the block of a running node that the lock does not know is known."""
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
@@ -161,17 +146,7 @@ def _dump(path: str) -> str:
 def pods_elsewhere(
     taken: Iterable[ShownBlock], evidence: Evidence, unknown: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """IPC0439: addresses in use on a node are in its blocks.
-
-    They are addresses of Cilium itself in a CiliumNode, or `podIPs` of a NodeInventory. The blocks around them count as
-    taken.
-
-    Why: pods run there that kept their addresses when the block of the node changed, or whose agent did not restart.
-    Another node with such a block would have the same addresses.
-
-    Run: restart the agent of the node, then delete the pods with these addresses; `ipamc audit CLUSTER dump.json`
-    names them (IPC0960). Then `ipamc import CLUSTER --refresh dump.json`.
-    """
+    """IPC0439: addresses in use on a node are in its blocks."""
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
@@ -187,17 +162,7 @@ def pods_elsewhere(
 def other_cluster(
     cluster: Cluster, lock: Lock, strange: Sequence[NodeState], agreeing: int
 ) -> Iterator[Diagnostic]:
-    """IPC0438: most nodes show at least one of the blocks that the lock has for them.
-
-    A few nodes may have lost all their blocks, as when they were created again.
-
-    Why: where Cilium's operator decides, the lock follows the CiliumNodes in the input. More than half of
-    the nodes with other blocks look like a dump of another cluster, with nodes and pools of the same names:
-    the lock would take over its blocks.
-
-    Run: make the dump again, with the kubeconfig of this cluster: `kubectl config current-context`. If it
-    is of this cluster, as where the seeds were not applied: `ipamc lock CLUSTER --follow`.
-    """
+    """IPC0438: most nodes show at least one of the blocks that the lock has for them."""
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
@@ -212,15 +177,7 @@ def other_cluster(
 
 
 def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0436: `--no-pods` and `--adopt-pods` name nodes of the inventory.
-
-    `all` names every node.
-
-    Why: a consent that matches nothing is a typo, and the node that was meant would still be refused
-    (IPC0434).
-
-    Run: `kubectl get nodes` shows the names; then `ipamc lock CLUSTER --no-pods NODE`.
-    """
+    """IPC0436: `--no-pods` and `--adopt-pods` name nodes of the inventory."""
     for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
         for name in sorted(named - known):
@@ -237,16 +194,7 @@ def _texts(blocks: Iterable[Block]) -> str:
 
 
 def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0424: a CiliumNode without a node keeps its blocks.
-
-    Blocks of an `unlisted` pool are as they should be.
-
-    Why: a CiliumNode was read whose node is not in the inventory. Its blocks count as taken: the operator
-    books them until it collects the object, and gives them to nobody else.
-
-    Run: add the node to the inventory, or delete the CiliumNode: `kubectl delete ciliumnode NODE`. Then
-    make the dump again, and `ipamc compile CLUSTER`.
-    """
+    """IPC0424: a CiliumNode without a node keeps its blocks."""
     families = [family for pool in cluster.pools if pool.unlisted for family in pool.families.values()]
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
     found = [each for each in shown if index_around(unlisted, each.block) is None]
@@ -261,16 +209,7 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
 
 
 def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
-    """IPC0425: a node shows one block a family where the mode gives it one.
-
-    This holds for kubernetes and cluster-pool mode.
-
-    Why: Cilium routes every podCIDR of a node, but gives pods addresses of the first one of a family only.
-    ipamc does not guess which of several blocks the pods of a running node use.
-
-    Run: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE` shows which block is in use.
-    Leave that one in the CiliumNode, make the dump again, and `ipamc compile CLUSTER`.
-    """
+    """IPC0425: a node shows one block a family where the mode gives it one."""
     if not cluster.mode.one_block:
         return
     by_family: dict[tuple[str, int], list[ShownBlock]] = defaultdict(list)
@@ -288,16 +227,7 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
 
 
 def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
-    """IPC0426: no two nodes show the same addresses.
-
-    The blocks are those that CiliumNodes, or podCIDRs of Nodes, show.
-
-    Why: two running nodes carry overlapping blocks: the cluster is broken already, and packets for a pod on
-    one may go to the other. Adopting both would write that down.
-
-    Run: drain one of the two, delete its Node and CiliumNode, and let it join again: `kubectl drain NODE`.
-    Then make the dump again, and `ipamc compile CLUSTER`.
-    """
+    """IPC0426: no two nodes show the same addresses."""
     return error(
         "IPC0426",
         inner.at,
@@ -308,16 +238,7 @@ def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
-    """IPC0437: the single addresses that two nodes show are in two blocks of the pool.
-
-    In crd mode a node has whole blocks, and gets the one around the addresses that its CiliumNode lists.
-
-    Why: two nodes with addresses of one block cannot both have it: one of them would get another block than
-    its pods use.
-
-    Run: use a smaller block, by a longer `blockSize` or by size classes, so that each node's addresses are
-    in a block of their own; or move one of the nodes. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0437: the single addresses that two nodes show are in two blocks of the pool."""
     return error(
         "IPC0437",
         other.at,
@@ -348,19 +269,7 @@ def which_case(lock: Lock) -> str:
 def already_given(
     lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
 ) -> Diagnostic:
-    """IPC0423: a block that a running node shows is not another node's in the lock.
-
-    `block` in the finding is the node's block where single addresses are shown. A `stranger` is a node that
-    is not in the inventory: its CiliumNode may be left behind, as when its node got another name.
-
-    Why: the running cluster and the lock disagree about who has these addresses, so the lock is not
-    changed. An operator that gives out blocks between the dump and the first apply may give one of the new
-    lock to another node.
-
-    Run: find out which is right: `ipamc which ADDRESS`, and `kubectl get ciliumnodes -o yaml`. If the lock
-    was never applied, delete it and start again. A line in quarantine can be released once the old node is
-    really gone: `ipamc lock CLUSTER --release CIDR`.
-    """
+    """IPC0423: a block that a running node shows is not another node's in the lock."""
     state = "quarantined, of" if line.since else "held by"
     way_out = (
         f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
@@ -380,17 +289,7 @@ def already_given(
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
-    """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides.
-
-    In multi-pool mode Cilium's operator gives out the blocks of shared pools, and the lock follows the
-    CiliumNodes in the input.
-
-    Why: `--settle` would write that the node has a block which the operator did not give it: the old block
-    would go into quarantine while pods use it.
-
-    Run: export the CiliumNodes again after the node has moved, `kubectl get ciliumnodes -o json >
-    clusters/CLUSTER/ciliumnodes.json`: with `ipamc compile CLUSTER` the renumber settles itself.
-    """
+    """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides."""
     shown = ", ".join(str(each.block) for each in node.shown)
     return error(
         "IPC0435",

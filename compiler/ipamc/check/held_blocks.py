@@ -136,19 +136,7 @@ def _pool(cluster: Cluster, group: Faulty) -> Pool:
 
 
 def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0410: a held block lies in a range of a pool.
-
-    A range was removed or shrunk while nodes hold blocks of it, or a running node shows a block that no
-    pool has.
-
-    Why: pods use these addresses, and the operator knows no block outside its ranges. In cluster-pool mode
-    it reports `allocator not configured for the requested CIDR`; in multi-pool mode it takes the block from
-    the CiliumNode.
-
-    Run: put the range back (a pool with `disabled: true` gives out nothing new and keeps what is held),
-    consent to a move with `ipamc lock CLUSTER --renumber pool/NAME`, or set `unpooled: hold` on the Cluster
-    to keep the blocks as taken without rendering them.
-    """
+    """IPC0410: a held block lies in a range of a pool."""
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
     named = cluster.pools_by_name.get(pool)
@@ -169,31 +157,13 @@ def _settle(cluster: Cluster, group: Faulty) -> str:
 
 
 def held_outside_pools(_: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0417: blocks outside every pool are held, and not rendered.
-
-    `unpooled: hold` is set: these blocks count as taken, but no manifest is written for them.
-
-    Why: a node without a manifest does not get its block back when it is created again. An operator that
-    gives out blocks reports `allocator not configured for the requested CIDR` for these nodes.
-
-    Run: give the blocks a pool again, which may have `disabled: true`; then `ipamc compile CLUSTER`. Or
-    move the nodes: `ipamc lock CLUSTER --renumber CIDR`.
-    """
+    """IPC0417: blocks outside every pool are held, and not rendered."""
     message = f"{group.lines[0].block} is held outside every pool and not rendered: {group.held_by}"
     yield warning("IPC0417", group.at, message)
 
 
 def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0411: a held block shares no address with an excluded CIDR.
-
-    `excludedCIDRs` is the outside world: service ranges, node networks, other clusters.
-
-    Why: a node that holds such a block answers for addresses that belong to others: a service or a server
-    outside cannot be reached from some pods.
-
-    Run: take the CIDR out of `excludedCIDRs`, or move the node: `ipamc lock CLUSTER --renumber CIDR`, and
-    `ipamc runbook CLUSTER` shows the steps. `ipamc which ADDRESS` shows who has a block.
-    """
+    """IPC0411: a held block shares no address with an excluded CIDR."""
     (found,) = group.fault.ranges
     cidr = found.block
     yield group.illegal(
@@ -206,15 +176,7 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0412: a held block is of a family of the cluster.
-
-    A family was taken out of `ipFamilies` while nodes hold blocks of it.
-
-    Why: running agents still use them. An operator that gives out blocks has no allocator for the family
-    then, and reports an error for each CiliumNode with such a block.
-
-    Run: put the family back into `ipFamilies`; then `ipamc compile CLUSTER`.
-    """
+    """IPC0412: a held block is of a family of the cluster."""
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
     message = f"is {family}, which is not in ipFamilies"
@@ -222,16 +184,7 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it.
-
-    The name is that of the CiliumPodIPPool and stands in every node's `pools.allocated`.
-
-    Why: under a new name the operator would not know the blocks: up to 1.18 it removes them from running
-    nodes, while their pods use the addresses.
-
-    Run: give the pool its old name again, then `ipamc compile CLUSTER`. A name for people can stand in an
-    annotation of the pool.
-    """
+    """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it."""
     before, pool = group.fault.before, _pool(cluster, group)
     yield error(
         "IPC0414",
@@ -243,18 +196,7 @@ def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0304: a node holds a block of a pool that no longer selects it.
-
-    Its labels or the pool's nodeSelector changed. The block stays: a held block is never moved by an edit
-    elsewhere.
-
-    Why: the node has addresses of a rack, or of a zone, in which it no longer is. If the label is right,
-    routes and firewall rules lead to the wrong place.
-
-    Run: if the edit was a mistake, take it back. If it was meant, in kubernetes and cluster-pool mode move the node: `ipamc
-    lock CLUSTER --renumber NODE`, and `ipamc runbook CLUSTER` shows the steps. In crd mode and with `pinning: node` the
-    node has a block of each pool that selects it, so it only gives this one back, as the finding says.
-    """
+    """IPC0304: a node holds a block of a pool that no longer selects it."""
     also = [Related(_pool(cluster, group).selector_at, "the selector is here")]
     message = f"pool {group.fault.pool} no longer selects {group.held_by}"
     way_out = group.move(cluster, "to a pool that selects them")
@@ -265,15 +207,7 @@ def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0415: a held block has another size than the pool would give today.
-
-    `blockSize` or a size class changed. Held blocks stay as they are; only newcomers get the new size.
-
-    Why: the node has more addresses than is planned for it, or fewer, for as long as it runs.
-
-    Run: nothing, if that is meant. To give nodes the new size, move them: `ipamc lock CLUSTER --renumber
-    pool/NAME`, and `ipamc runbook CLUSTER` shows the steps.
-    """
+    """IPC0415: a held block has another size than the pool would give today."""
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
@@ -287,17 +221,7 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
-    """IPC0416: a held block shares addresses with a reserved CIDR.
-
-    The reservation came after the block was given out.
-
-    Why: the node keeps its block, so pods may get the reserved addresses until the node is moved: a router
-    or a server that got one of them meanwhile shares it with a pod.
-
-    Run: `ipamc lock CLUSTER --renumber CIDR` moves the nodes, and `ipamc runbook CLUSTER` shows the steps;
-    use the reserved addresses only then. Or reserve a range that is free: `ipamc show CLUSTER
-    --show-blocks`.
-    """
+    """IPC0416: a held block shares addresses with a reserved CIDR."""
     (found,) = group.fault.ranges
     cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"

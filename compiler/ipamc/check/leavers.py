@@ -76,17 +76,7 @@ def _in_common(leavers: Leavers) -> str:
 
 
 def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
-    """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half.
-
-    Up to `budget.leave` percent of the nodes that hold blocks may go at once, and 3 of a small cluster, but
-    no more than half of them. `budget.leave: 100` switches this rule off.
-
-    Why: an inventory cut in half looks like half the fleet leaving, and the inventory of another cluster
-    looks like all of it. The blocks of nodes that run would be given to others when the quarantine ends.
-
-    Run: make the inventory again, whole. If the nodes are really gone: `ipamc lock CLUSTER --leave NODE`,
-    or `--leave all`; then `ipamc compile CLUSTER`.
-    """
+    """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half."""
     allowed = allowed_to_leave(cluster, holders)
     rule = (
         f"no more than half, {allowed:,}, may leave without consent"
@@ -105,16 +95,7 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
 def emptied_pools(
     cluster: Cluster, lock: Lock, leavers: Leavers, surprising: Leavers
 ) -> Iterator[Diagnostic]:
-    """IPC0419: a pool does not lose all its nodes at once.
-
-    Pools of up to 3 nodes are let go.
-
-    Why: a whole rack that disappears from the inventory is a file that was forgotten or a selector in the
-    export that was wrong, far more often than a rack that burnt down.
-
-    Run: put the nodes back. If they are really gone: `ipamc lock CLUSTER --leave NODE` for each, or
-    `--leave all`; then `ipamc compile CLUSTER`.
-    """
+    """IPC0419: a pool does not lose all its nodes at once."""
     nodes: dict[str, set[str]] = defaultdict(set)
     for line in lock.lines:
         if line.state is State.HELD:
@@ -131,16 +112,7 @@ def emptied_pools(
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
-    """IPC0420: an inventory is not empty while nodes hold blocks.
-
-    No Node and no NodeInventory entry was read, but the lock has held lines.
-
-    Why: the export failed, or the file is missing. All nodes would leave, and their blocks would be free
-    for others after the quarantine.
-
-    Run: make the inventory again: `kubectl get nodes,ciliumnodes -o json > clusters/CLUSTER/nodes.json`;
-    then `ipamc compile CLUSTER`. If the cluster is gone: `ipamc lock CLUSTER --leave all`.
-    """
+    """IPC0420: an inventory is not empty while nodes hold blocks."""
     return error(
         "IPC0420",
         cluster.at,
@@ -150,17 +122,7 @@ def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
 
 
 def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
-    """IPC0421: a `List` is complete.
-
-    Its `metadata.continue` says that the server had more to give: a paginated answer that was saved after
-    its first page.
-
-    Why: the nodes that it lacks do not count as gone. Where the lock would change, the compile is refused,
-    and where it would not, this is a warning.
-
-    Run: fetch it whole, as `kubectl get nodes,ciliumnodes -o json` does; then `ipamc compile CLUSTER`. If
-    the list is what is there: `ipamc lock CLUSTER --leave all`.
-    """
+    """IPC0421: a `List` is complete."""
     if cluster.truncated is not None and "all" not in consent.leave:
         make = error if stale else warning
         yield make(
@@ -174,17 +136,7 @@ def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterat
 def consent_without_leaver(
     cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent
 ) -> Iterator[Diagnostic]:
-    """IPC0422: consent to leave names a node that leaves.
-
-    `ipamc lock CLUSTER --leave NODE` was given for a node that is still in the inventory, or that holds
-    nothing.
-
-    Why: a consent that matches nothing is a typo. Kept for later, it would hold on a day when nobody thinks
-    of it.
-
-    Run: take the node out of the inventory first; `ipamc which NODE` shows whether it holds blocks. Then
-    give the consent again.
-    """
+    """IPC0422: consent to leave names a node that leaves."""
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:

@@ -33,19 +33,7 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0501: the Cilium version is one that ipamc supports.
-
-    1.11 to 1.20 are supported; the newest whose source was read is 1.20.2. Of 1.21 only plans are known
-    (CiliumPodIPPool `cilium.io/v2` with `reservedRanges`). The version in the Cluster is the lowest minor
-    that runs.
-
-    Why: the rendered manifests depend on what a minor does with them. In one that was not examined a field
-    may be gone, or mean something else.
-
-    Run: where you have read its upgrade notes, and what `ipamc explain versions` says of 1.20 still holds,
-    let it be taken for 1.20: `assume: "1.20"` beside the version, which every verb and pipeline follows, or
-    `ipamc compile CLUSTER --assume 1.20` for one run.
-    """
+    """IPC0501: the Cilium version is one that ipamc supports."""
     at = cluster.field("spec", "cilium", "version")
     known = f"{text(FIRST)} to {text(LAST)}"
     if cluster.cilium > LAST:
@@ -74,17 +62,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0507: a Cilium that ipamc does not know is taken for one that it knows.
-
-    `assume` in the Cluster, or `--assume`, says so.
-
-    Why: nothing was run or read of the newer minor. The manifests are those of the other one, and so are
-    all rules: what is accepted here may be refused there, or mean something else.
-
-    Run: try them on a cluster where nothing can be lost, and after the first apply look for errors:
-    `kubectl get ciliumnodes -o yaml | grep error`. Take `assume` away when ipamc knows the minor: `ipamc
-    explain versions` lists those that it knows.
-    """
+    """IPC0507: a Cilium that ipamc does not know is taken for one that it knows."""
     if cluster.written:
         yield warning(
             "IPC0507",
@@ -95,19 +73,7 @@ def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool.
-
-    Other modes have rules of their own: for the default pool in multi-pool mode (IPC0526), for each node in
-    kubernetes mode.
-
-    Why: an agent waits for ever for an address of each family: its node starts no pods. In cluster-pool
-    mode the operator does not even start without CIDRs of an enabled family (`cluster-pool-ipv6-cidr must
-    be provided`).
-
-    Run: add the family to a pool, such as `ipv6: {cidrs: ["fd00:a::/104"], blockSize: 120}`, or take it out
-    of `ipFamilies`. Then `ipamc compile CLUSTER`. In a cluster whose nodes run, set `ipFamilies` back
-    first: `ipamc runbook CLUSTER --change dual-stack` prints the steps that bring them a second family.
-    """
+    """IPC0511: in cluster-pool and crd mode every family of the cluster has a pool."""
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD}:
         return
     for index, family in enumerate(cluster.families):
@@ -121,18 +87,7 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
-    """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size.
-
-    The operator has one mask for all CIDRs, the longest prefix length of the cluster, so the pool's
-    `blockSize` must be that length. It needs CIDRs of each family.
-
-    Why: without CIDRs it does not start. Of the ranges of other pools it would give the next free block to
-    a node outside the inventory, and ipamc the same block to a newcomer. With another mask it would book
-    other addresses than the pool has blocks.
-
-    Run: set the `blockSize` that the finding names, or write a pool with `unlisted: true`. One that is
-    `disabled`, too, is enough: then the operator gives out nothing. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0512: `operator: adopt` needs an `unlisted` pool with the operator's block size."""
     if not cluster.operator_adopts:
         return
     at = cluster.field("spec", "ipam", "operator")
@@ -159,16 +114,7 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
 
 
 def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0221: an `unlisted` pool needs cluster-pool mode with `operator: adopt`.
-
-    An `unlisted` pool is for nodes that are not in the inventory, such as those of an autoscaler.
-
-    Why: only the operator gives out blocks of such a pool, and with `operator: bystander` it gives out
-    none. In other modes no node would ever get one.
-
-    Run: remove `unlisted`, or let the operator give out blocks: `operator: adopt` in the Cluster. `ipamc
-    plan CLUSTER` shows what changes in the cluster; then `ipamc compile CLUSTER`.
-    """
+    """IPC0221: an `unlisted` pool needs cluster-pool mode with `operator: adopt`."""
     if cluster.operator_adopts:
         return
     for pool in cluster.pools:
@@ -182,16 +128,7 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0546: fields of `spec.ipam` are for the mode that is set.
-
-    `operator: adopt` is for cluster-pool mode, `pinning: node` and `autoCreate` are for multi-pool mode.
-
-    Why: nothing reads the field in another mode. Who wrote it expects blocks that are pinned, or an operator
-    that goes on, and gets neither.
-
-    Run: remove the field from the Cluster, or set the mode that it is for; then `ipamc plan CLUSTER` shows
-    what changes in the cluster.
-    """
+    """IPC0546: fields of `spec.ipam` are for the mode that is set."""
     of_others = (
         ("operator", cluster.operator, Mode.CLUSTER_POOL, cluster.operator == "adopt"),
         ("pinning", cluster.pinning, Mode.MULTI_POOL, cluster.pinning == "node"),
@@ -209,18 +146,7 @@ def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0532: crd mode has no tunnel routing.
-
-    It counts where the Cluster says `routingMode: tunnel`.
-
-    Why: Cilium's feature table (Documentation/network/concepts/ipam/index.rst, from 1.14 on) lists only
-    native routing for `ipam: crd`. Nothing shows that pods of different nodes reach each other through
-    tunnels.
-
-    Run: set `routingMode: native`, if the network between the nodes knows the way to their blocks. Else use
-    cluster-pool mode, in a cluster without nodes yet: nodes in crd mode cannot leave it (IPC0543). Then
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0532: crd mode has no tunnel routing."""
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
         yield error(
             "IPC0532",
@@ -231,17 +157,7 @@ def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0552: blocks of one or two addresses need Cilium 1.17.
-
-    In crd mode every address of such a block is usable, in every minor.
-
-    Why: before 1.17 Cilium counts no usable address in a /31, /32, /127 or /128 (PR #34618): a node with
-    such a block starts no pod. In multi-pool mode the operator gives it one block after the other, until
-    the pool is empty.
-
-    Run: use a /30, or a larger block; a /126 in IPv6. If 1.17 or newer runs on all nodes, write that in
-    `spec.cilium.version`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0552: blocks of one or two addresses need Cilium 1.17."""
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
     for pool in cluster.pools:
@@ -259,20 +175,7 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18.
-
-    The CiliumNode of a planned node must exist before the node joins. With `operator: bystander` there is
-    no such race.
-
-    Why: the operator deletes a CiliumNode without a Node (by default from 1.13 on, in 1.12 with
-    `nodes-gc-interval`; a cluster that names 1.11 may already run a newer one), and only from 1.18 on does
-    `cilium.io/do-not-gc` prevent it. If the node joins without it, the operator gives it a block of an
-    `unlisted` pool at once.
-
-    Run: add such nodes to the inventory when they have joined, with their CiliumNodes. Or set `operator:
-    bystander` and take the `unlisted` pool away: then a node that is in no inventory gets no block. Then
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18."""
     if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
         return
     planned = [node for node in cluster.nodes if node.planned]
@@ -287,18 +190,7 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0568: before Cilium 1.18, planned nodes get their blocks when they have joined.
-
-    This concerns the modes cluster-pool and crd. The block waits in the lock, and no CiliumNode is rendered.
-    The agent makes one when it starts, and waits.
-
-    Why: the operator deletes a CiliumNode without a Node, and only from 1.18 on does `cilium.io/do-not-gc`
-    prevent it. A node that joined runs no pods until its CiliumNode has a block.
-
-    Run: when they have joined, `ipamc ci apply CLUSTER`: it gives each the block that the lock has for it, and
-    so does the scheduled job with `--repair`. Where Argo CD or Flux applies: `ipamc import CLUSTER --refresh
-    dump.json`, `ipamc compile CLUSTER`, and merge.
-    """
+    """IPC0568: before Cilium 1.18, planned nodes get their blocks when they have joined."""
     if cluster.mode not in {Mode.CLUSTER_POOL, Mode.CRD} or cluster.operator_adopts:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
@@ -313,21 +205,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them.
-
-    These are kubernetes mode, and `patchNodes: podCIDRs` in any other, unless every pool is disabled.
-
-    A node gets its block of ipamc there. With kubeadm the flag is set in the ClusterConfiguration:
-    `controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}`.
-
-    Why: with `--allocate-node-cidrs=true` it sets the field within a second of a Node's creation, for ever:
-    other podCIDRs are refused. It knows no lock: blocks of planned nodes, in quarantine, or of nodes that
-    are away go to the next node that joins. It does not start beside podCIDRs outside `--cluster-cidr`.
-
-    Run: set the flag before the next node joins: `kubectl -n kube-system get pods -o yaml | grep
-    allocate-node-cidrs` shows it where kubeadm runs the control plane. The message is a reminder, and
-    stays.
-    """
+    """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them."""
     gives = any(not pool.disabled for pool in cluster.pools)
     if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
         yield note(
@@ -341,18 +219,7 @@ def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`.
-
-    With `managedBy: helm` or `kustomize` the flag is rendered. With `managedBy: none` you must set it
-    yourself, and every run says so.
-
-    Why: an operator without the flag gives every CiliumNode without podCIDRs a block of its own choice,
-    which the lock does not know. With it the operator has no allocator, whatever the ConfigMap says, and
-    changes no CiliumNode.
-
-    Run: `kubectl -n kube-system edit deployment cilium-operator`, and add `--ipam=kubernetes` as the last
-    of the container's args. `ipamc audit CLUSTER FILE` finds it in a dump with Deployments.
-    """
+    """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`."""
     if cluster.bystander and cluster.managed_by == "none":
         yield note(
             "IPC0515",

@@ -36,16 +36,7 @@ def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
-    """IPC0217: no two pins share an address.
-
-    This holds for pins of one pool and of two.
-
-    Why: the same addresses are kept for two nodes, or twice for one node. Only one of them could have the
-    block, and the other would wait for ever.
-
-    Run: pin one of them elsewhere; `ipamc which CIDR CLUSTER` shows whether a block is taken. Then `ipamc
-    compile CLUSTER`.
-    """
+    """IPC0217: no two pins share an address."""
     for outer, pin in overlaps(pins, lambda pin: pin.block):
         yield error(
             "IPC0217",
@@ -57,16 +48,7 @@ def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
 
 
 def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
-    """IPC0218: a pin shares no address with a reserved or excluded CIDR.
-
-    The pool's own `reserved` and the cluster's `excludedCIDRs` count.
-
-    Why: reserved and excluded addresses are given to no node, not even by a pin, because something else has
-    them: two machines would answer for one address.
-
-    Run: pin another block, or take the pinned block out of the reservation first; then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0218: a pin shares no address with a reserved or excluded CIDR."""
     for pin in pins:
         for what, field, under in (
             ("reserved", "reserved", pin.pool.reserved_over(pin.block)),
@@ -83,18 +65,7 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
 
 
 def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
-    """IPC0502: a node has one block a family in kubernetes and cluster-pool mode.
-
-    Further blocks of a node are for multi-pool and crd mode.
-
-    Why: Kubernetes allows one podCIDR of a family. In cluster-pool mode the operator keeps a second block
-    without a word, but agents give pods addresses of the first one only: the others are routed, and never
-    used.
-
-    Run: take `blocksPerNode` away, and use a larger block: `blockSize: 23` has as many addresses as two of
-    /24; a class in `blockSizes` does it for some of the nodes. Then `ipamc compile CLUSTER`. Nodes that
-    hold blocks keep them until you renumber them.
-    """
+    """IPC0502: a node has one block a family in kubernetes and cluster-pool mode."""
     if not cluster.mode.one_block:
         return
     first: dict[tuple[str, int], Pin] = {}
@@ -120,15 +91,7 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
 
 
 def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
-    """IPC0222: no node is pinned to a block of an `unlisted` pool.
-
-    A pin to a block of another pool is fine.
-
-    Why: the operator hands out an `unlisted` pool by itself, to nodes outside the inventory: it may give
-    the pinned block to one of them, and two nodes have the same addresses.
-
-    Run: pin the node to a block of another pool, or remove `unlisted`; then `ipamc compile CLUSTER`.
-    """
+    """IPC0222: no node is pinned to a block of an `unlisted` pool."""
     for pin in pins:
         if pin.pool.unlisted:
             yield error(

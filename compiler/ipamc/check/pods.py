@@ -58,17 +58,7 @@ def _capability(field: str) -> Capability:
 
 
 def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool.
-
-    Only in multi-pool mode and from Cilium 1.19 on pools are chosen by namespaces. Cilium's field is a
-    LabelSelector, so text that no LabelSelector can say is refused, and so is the label
-    `projectcalico.org/name`, which only Calico sees.
-
-    Why: in other modes a block serves pods of every namespace on its node. Pods of other namespaces would
-    get addresses that firewalls know as those of one.
-
-    Run: remove the field, or leave the pool out; then `ipamc compile CLUSTER`.
-    """
+    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool."""
     selector = pool.namespace_selector
     if selector is None:
         return
@@ -99,18 +89,7 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode.
-
-    `podSelector`, `namespaceSelector`, `allowFirstIP` and `allowLastIP` are fields of a CiliumPodIPPool.
-
-    Why: no other mode reads them. Elsewhere a block serves every pod of its node: in kubernetes and
-    cluster-pool mode without its first and last address, and in crd mode with both. Pods that were meant to
-    be kept apart would share a block.
-
-    Run: remove the field; or set `ipam: {mode: multi-pool}`, from Cilium 1.19 on for selectors and 1.20 for
-    the addresses. Then `ipamc compile CLUSTER`. In a cluster whose nodes run, change the mode first,
-    without the field: `ipamc runbook CLUSTER --change mode --to multi-pool` prints the steps.
-    """
+    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
         first = next(iter(fields.values()))
@@ -124,18 +103,7 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20.
-
-    They are fields of a CiliumPodIPPool.
-
-    Why: the apiserver refuses to apply fields that an older CiliumPodIPPool does not have (`field not
-    declared in schema`), and drops them where they come another way: the pool would serve pods that ask for
-    it by annotation, and no others.
-
-    Run: if a new enough minor runs on all nodes, and its operator has brought its CRDs, write it in
-    `spec.cilium.version`. Else remove the field, and name the pool in annotations of pods or namespaces:
-    `ipam.cilium.io/ip-pool: NAME`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     for name, at in _written(pool).items():
@@ -150,17 +118,7 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0563: a selector of pods can be rendered.
-
-    The flag of `autoCreate` has no selectors, so a pool with one is a manifest.
-
-    Why: a selector that no pod, or no namespace, can satisfy selects nothing, and nobody says so in the
-    cluster: pods go to the default pool, and out of it into other networks than the plan shows.
-
-    Run: correct the selector: conditions on one label are all to be true at the same time. For "one of
-    several values" write one condition `In` with all of them. Take a pool with selectors out of
-    `autoCreate`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0563: a selector of pods can be rendered."""
     for name, selector in pool.by_pods.items():
         if pool.name in cluster.auto_create:
             problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
@@ -176,18 +134,7 @@ def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 def selects_for_each_node(
     cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
 ) -> Iterator[Diagnostic]:
-    """IPC0564: with `pinning: node` a node's first pool selects no pods.
-
-    A further pool is shared, and may select pods.
-
-    Why: the first one is rendered as a CiliumPodIPPool for each node. If these selected pods, every one of
-    them would select a pod, and Cilium gives no address to a pod that several pools select; with one node
-    alone, pods of other nodes would get its blocks.
-
-    Run: write another pool with the selector, and a lower `priority` (such as -1), or set `pinning: pool`
-    in a cluster whose nodes have no blocks yet (IPC0536). `ipamc why NODE` shows the order of pools for a
-    node that was compiled. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0564: with `pinning: node` a node's first pool selects no pods."""
     for pool in cluster.pools:
         field = next(iter(pool.by_pods), "")
         if field and cluster.own_pools and pool.name not in shared:
@@ -206,18 +153,7 @@ def selects_for_each_node(
 
 
 def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
-    """IPC0567: pods that a pool selects get its addresses on every node.
-
-    `nodeSelector` says for which nodes ipamc places blocks, and which default pool a node has. Cilium's
-    pools know no nodes.
-
-    Why: a pod that `podSelector` or `namespaceSelector` selects asks for a block of the pool wherever it
-    runs. On a node of another rack it gets an address that the routers of that rack do not announce, and
-    the pool is used up by nodes that were not counted.
-
-    Run: keep such pods on the pool's nodes, with a nodeSelector or an affinity of their own; the warning
-    stays, as nothing here sees them. Or let the pool select all nodes. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0567: pods that a pool selects get its addresses on every node."""
     served: Counter[str] = Counter()
     for want in wants:
         served.update(offer.pool.name for offer in want.offers)
@@ -235,19 +171,7 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
 
 
 def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0565: no pod is selected by two pools of one family.
-
-    Equal selectors are an error. Others that do not exclude each other are a warning: a pod may have the
-    labels of both. Conditions on one label exclude each other if no value satisfies both. Of hundreds of
-    pools not every pair is compared.
-
-    Why: Cilium gives such a pod no address (`multiple CiliumPodIPPools match pod`): it stays in
-    ContainerCreating.
-
-    Run: select by values of one label, such as `tenant: blue` and `tenant: green`, or add to the wider
-    selector the condition `DoesNotExist` on the label of the other one. A pod with the annotation
-    `ipam.cilium.io/ip-pool` is not concerned. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0565: no pod is selected by two pools of one family."""
     pools = [
         pool
         for pool in cluster.pools

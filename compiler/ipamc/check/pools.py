@@ -33,16 +33,7 @@ def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
-    """IPC0207: no two ranges share an address.
-
-    This holds for ranges of one pool and of two pools, in all dialects, enabled or disabled.
-
-    Why: an address in two ranges would be given to two nodes, and packets for its pods would go to either.
-    Cilium does not notice: it compares the CIDRs of one list only, and never those of two CiliumPodIPPools.
-
-    Run: drop or shrink one of the two. `ipamc suggest pool CLUSTER --size 22` finds a CIDR that is free in
-    all clusters of the address space. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0207: no two ranges share an address."""
     ranges = (PoolRange(pool=pool, range=cidr) for pool in pools for cidr in pool.ranges)
     for outer, inner in overlaps(ranges, lambda pool_range: pool_range.range.block):
         wide, block = outer.range.block, inner.range.block
@@ -60,17 +51,7 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share.
-
-    `excludedCIDRs` are addresses of the outside world: the service range, node networks, other clusters.
-    CIDRs of Calico pools that are not for workloads count too.
-
-    Why: a block of such addresses would be given to a node. Traffic for a service or for a server outside
-    would go to a pod.
-
-    Run: use another range (`ipamc suggest pool CLUSTER --size 20` finds a free one), or add what both share
-    to `reserved` of the pool: it is given to no node. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0208: no range shares an address with an excluded CIDR, unless `reserved` covers what they share."""
     for pool in cluster.pools:
         reserved = outermost(cidr.block for cidr in pool.reserved)
         for cidr in pool.ranges:
@@ -89,15 +70,7 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0209: no node's InternalIP lies in a range, unless it is reserved.
-
-    The addresses are those of the Node objects in the cluster's folder.
-
-    Why: a pod could get the address of a node, and routes to the node would lead to the pod.
-
-    Run: move the range (`ipamc suggest pool CLUSTER --size 20` keeps away from the addresses of nodes), or
-    add the node network to `reserved` of the pool. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0209: no node's InternalIP lies in a range, unless it is reserved."""
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
     for node in cluster.nodes:
@@ -130,15 +103,7 @@ def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
 
 
 def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0210: every range holds at least one block.
-
-    This holds for `blockSize` and for each class of `blockSizes`.
-
-    Why: a block size below the range's prefix length asks for a block larger than the range. Cilium accepts
-    such a range, and reports it as full for ever: no node gets an address of it.
-
-    Run: use a longer prefix length as `blockSize`, or a wider range; then `ipamc compile CLUSTER`.
-    """
+    """IPC0210: every range holds at least one block."""
     for family, part in pool.families.items():
         for cidr in part.ranges:
             if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
@@ -162,17 +127,7 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0212: a pool keeps the bounds of the dialect that it is written in.
-
-    Calico allows a `blockSize` of 20 to 32 and of 116 to 128; a ClusterCIDR's `perNodeHostBits` is at least
-    4.
-
-    Why: Calico or node-ipam-controller would refuse the file, so it is not the one that a cluster has: most
-    often a digit is wrong.
-
-    Run: write the value that the cluster has, or write the pool as an IPPool of ipamc/v1alpha1, which has
-    no such bounds: `ipamc schema IPPool`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0212: a pool keeps the bounds of the dialect that it is written in."""
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
@@ -193,14 +148,7 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0213: reserved CIDRs and pins lie in a range of their pool.
-
-    Why: a reservation or pin outside every range has no effect. Most often a digit is wrong, or the range
-    was moved: addresses that were to be kept for a router are then given to pods.
-
-    Run: correct the CIDR, or remove it; the finding shows the pool, whose `cidrs` are its ranges. Then
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0213: reserved CIDRs and pins lie in a range of their pool."""
     ranges = outermost(cidr.block for cidr in pool.ranges)
     for reserved in pool.reserved:
         if not blocks_over(ranges, reserved.block):
@@ -224,17 +172,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0214: a selector can match a node.
-
-    A selector cannot match if it asks for a label that Kubernetes does not allow, for two values of one
-    label, or for a value out of an empty set.
-
-    Why: the pool, or the size class, serves no node. Its nodes have no block, or one of another pool or
-    another size.
-
-    Run: correct the selector; `ipamc why NODE` shows which pools select a node. Then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0214: a selector can match a node."""
     if pool.disabled:
         return
     if why := pool.selector.impossible():
@@ -255,15 +193,7 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0219: `overflow` and `autoCreate` name pools that exist.
-
-    A pool cannot overflow into itself.
-
-    Why: a name that matches no pool is a typing error. Nodes that should overflow would be refused on the
-    day on which the pool is full.
-
-    Run: write one of the names that the finding shows, or add the pool; then `ipamc compile CLUSTER`.
-    """
+    """IPC0219: `overflow` and `autoCreate` name pools that exist."""
     known = {pool.name for pool in cluster.pools}
     in_order = sorted(known)
     for pool in cluster.pools:
@@ -297,17 +227,7 @@ def _some(known: list[str], but: str = "") -> str:
 
 
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0216: ranges lie inside `nativeRoutingCIDR`.
-
-    This holds where `routingMode` is native.
-
-    Why: with native routing Cilium masquerades all traffic to addresses outside this CIDR. Pods of a range
-    outside it reach each other with the address of a node as their source, so logs and firewalls show the
-    wrong sender.
-
-    Run: widen `nativeRoutingCIDR` so that it covers all ranges, or use ip-masq-agent; then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0216: ranges lie inside `nativeRoutingCIDR`."""
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel":
         return
@@ -326,18 +246,7 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
 def ipv6_too_wide(
     cluster: Cluster, masks: dict[int, int], shared_pools: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
-    """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it.
-
-    The mask is the longest prefix length of the cluster in cluster-pool mode, and the pool's own in
-    multi-pool mode. With `pinning: node` only the ranges of pools that are further candidates of nodes are
-    read (`shared_pools`). There is no limit for IPv4.
-
-    Why: Cilium's operator and node-ipam-controller keep a bitmap of the blocks of a range, and refuse a
-    bitmap of more than 2^16: the operator does not start (with `operator: bystander` only once it is to
-    adopt), and no new node gets addresses.
-
-    Run: use a narrower range or larger blocks, as the finding says; then `ipamc compile CLUSTER`.
-    """
+    """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it."""
     first: dict[int, PoolFamily] = {}
     for pool in cluster.pools:
         if 6 in pool.families:

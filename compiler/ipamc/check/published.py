@@ -53,18 +53,7 @@ def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Rendered
 
 
 def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
-    """IPC0566: `allowFirstIP` and `allowLastIP` stay as they were published.
-
-    It looks at the CiliumPodIPPools that were rendered before; one that was made by a Cilium before 1.20 is
-    as good as false. The same goes for the pools of single nodes (`pinning: node`).
-
-    Why: the fields cannot change: the apiserver refuses the pool (`allowFirstIP is immutable`), and with it
-    the rest of the apply.
-
-    Run: set the field again as it was. Write a new pool with it over free addresses, such as `ipamc suggest
-    pool CLUSTER --size 20` finds, and set `disabled: true` on this one: nodes keep what they have. Then
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0566: `allowFirstIP` and `allowLastIP` stay as they were published."""
     before = dict(published.own_allowed)
     before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
     for pool in cluster.pools:
@@ -116,19 +105,7 @@ def _shown_otherwise(
 def pinning_changed(
     cluster: Cluster, pool: Pool, block: Block, node: str, also: Related, published: Rendered
 ) -> Diagnostic:
-    """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it.
-
-    With `pinning: node` the blocks of a node's first candidate belong to a pool of its own, `POOL.NODE`;
-    every other pool is shared.
-
-    Why: running agents keep their blocks under the name of their pool. Under another name the operator does
-    not know that they are taken: with a shared pool and one of a node over the same range it gave one block
-    to two nodes.
-
-    Run: set `pinning` again as it was, and the order of the pools (`priority`, `nodeSelector`). Choose both
-    when you start a cluster. To change them all the same, drain the nodes, `kubectl delete ciliumnode NODE`
-    for each, `git rm -r clusters/CLUSTER/rendered`, commit that, and `ipamc compile CLUSTER`.
-    """
+    """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it."""
     if cluster.own_pools and published.of_nodes:
         was, place = (
             ("divided among its nodes", "the first candidate of all its nodes")
@@ -185,19 +162,7 @@ def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
 
 
 def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
-    """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks.
-
-    From kubernetes and cluster-pool mode to each other and to multi-pool mode it is possible, in the order
-    that `ipamc plan` shows.
-
-    Why: from multi-pool mode Cilium knows no way back: nodes may have several blocks, and the operator
-    gives away what leaves `pools.allocated` while pods use it. Out of crd mode agents lose their addresses
-    with the entries of `spec.ipam.pool`; into it, nothing shows that running pods keep theirs.
-
-    Run: set the mode again; or build a new cluster, and move the workloads. If nothing of the old mode was
-    applied yet, `git rm -r clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`, and `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
     nodes = sorted({line.node for line in held})
     return error(
         "IPC0543",
@@ -211,18 +176,7 @@ def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before
 def held_outside_pools_of_mode(
     cluster: Cluster, old: Mode, lock: Lock, held: list[Line]
 ) -> Iterator[Diagnostic]:
-    """IPC0544: while the mode changes, every held block lies in a pool.
-
-    With `unpooled: hold` a node keeps a block that no pool has, and nothing is rendered for it.
-
-    Why: in the old mode its node has the block all the same, because it stands in the node's own object.
-    The new mode reads another field, and there is nothing in it: the node would start without a block, or
-    get another one while its pods use this one.
-
-    Run: set the old mode again. Write a pool with these ranges, `disabled: true` if it is to give out
-    nothing new, and `ipamc compile CLUSTER`: now the lines of the lock name the pool. Then change the mode,
-    and `ipamc lock CLUSTER --mode`.
-    """
+    """IPC0544: while the mode changes, every held block lies in a pool."""
     outside = [line for line in held if not line.pool]
     if outside:
         shown = names(f"{line.node} ({line.block})" for line in outside)
@@ -236,17 +190,7 @@ def held_outside_pools_of_mode(
 
 
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
-    """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory.
-
-    It reads the CiliumNodes in the input, and compares them with the inventory.
-
-    Why: a node that the operator served in cluster-pool mode has its block in `podCIDRs` alone. No other
-    mode reads them there: in multi-pool mode the operator gives the same addresses to another node.
-
-    Run: add these nodes to the inventory, or delete their CiliumNodes if they are gone (`kubectl delete
-    ciliumnode NODE`). Then `kubectl get nodes,ciliumnodes -o json` again, into the file that the finding
-    names, and `ipamc lock CLUSTER --mode`.
-    """
+    """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory."""
     known = {node.name for node in cluster.nodes}
     strangers = [
         seen for seen in cluster.cilium_nodes if (seen.blocks or seen.allocated) and seen.name not in known

@@ -177,20 +177,7 @@ def _pool_leaves(
 def cidr_taken_away(
     cluster: Cluster, pool: Pool | None, before: PublishedPool, obstacle: Obstacle
 ) -> Diagnostic:
-    """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks of them.
-
-    Appending is always safe; a widened range is rendered as the missing pieces, appended. A CIDR may leave
-    where the CiliumNodes in the input show nothing of it; up to 1.17 only the last one, in 1.18 no two
-    neighbours at once.
-
-    Why: up to 1.18 the operator starts an empty book for what is left of a CIDR, and gives blocks in use to
-    other nodes. In every minor a node loses a block that its pool does not have. Up to 1.17 the operator
-    crashes when another CIDR than the last leaves.
-
-    Run: keep the CIDR; write a new pool for what should change, set `disabled: true` on this one, and
-    `ipamc compile CLUSTER`. If nothing was ever applied, start again: `git rm -r clusters/CLUSTER/ipam.lock
-    clusters/CLUSTER/rendered`, and compile.
-    """
+    """IPC0538: a published CiliumPodIPPool keeps its CIDRs while nodes may have blocks of them."""
     cidr = obstacle.cidr
     reserved = pool.reserved_over(cidr) if pool else None
     part = pool.families.get(cidr.family) if pool else None
@@ -245,17 +232,7 @@ def _not_followed(cluster: Cluster) -> str:
 def auto_created_changed(
     cluster: Cluster, pool: Pool, before: PublishedPool, ranges: dict[int, PoolRanges]
 ) -> Iterator[Diagnostic]:
-    """IPC0539: a pool in `autoCreate` does not change after it was published.
-
-    It looks at what was rendered before: the flag `auto-create-cilium-pod-ip-pools` in `rendered/`.
-
-    Why: the operator creates the pools of this flag at its start, and skips those that exist: it never
-    updates one. The lock would have blocks of a range that the running pool does not have.
-
-    Run: take the pool out of `autoCreate`, and `ipamc compile CLUSTER`: ipamc writes a manifest, with the
-    published CIDRs first, and the flag leaves the pool alone from then on. cilium-operator owns the CIDRs
-    up to then, so the first apply that changes them needs `--force-conflicts`, once.
-    """
+    """IPC0539: a pool in `autoCreate` does not change after it was published."""
     now = {family: part.cidrs for family, part in ranges.items() if part.cidrs}
     published = {family: cidrs for family, cidrs in before.cidrs.items() if family in cluster.families}
     if now != published:
@@ -303,16 +280,5 @@ def needs_a_hand(
     label: str = "published here",
     make: Callable[..., Diagnostic] = warning,
 ) -> Diagnostic:
-    """IPC0540: some changes of published pools need a person's hand, too.
-
-    A warning beside a change that is allowed: a family comes, a CIDR leaves or is divided, the operator's
-    flag made the pool, or the file of what was published is gone.
-
-    Why: a running operator goes on with a pool as it was when a family comes. It may give out more of a
-    CIDR between the day of the CiliumNodes in the input and the apply; and it owns the CIDRs of a pool that
-    it created by its flag, so that an apply ends in a conflict.
-
-    Run: what the finding names, right after the apply, such as `kubectl -n kube-system rollout restart
-    deployment cilium-operator`. Dump the CiliumNodes, compile, merge and apply within the hour.
-    """
+    """IPC0540: some changes of published pools need a person's hand, too."""
     return make("IPC0540", at, message, also=[Related(published, label)], help=help_)

@@ -102,17 +102,7 @@ def _testers(several: Sequence[Written], idle: Collection[str]) -> Testers | Non
 
 
 def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
-    """IPC0310: a label that a selector tests is on a node.
-
-    No node of the inventory has a label with this key, planned ones included. It is misspelt, or the nodes
-    were listed without their labels.
-
-    Why: a selector that asks for it selects nobody, and its nodes get blocks of another pool, or none. One
-    that excludes it, `!has(rak)`, selects everybody.
-
-    Run: write the key as the nodes have it (`kubectl get nodes --show-labels`), or make the inventory
-    again, with labels. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0310: a label that a selector tests is on a node."""
     first = testers.first
     spot = first.selector.spot(key)
     at = Place(
@@ -134,16 +124,7 @@ def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
 
 
 def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Diagnostic]:
-    """IPC0311: a pool that may give new blocks selects a node.
-
-    Nodes have the labels that it asks for, but none has the values. Pools that another one names in
-    `overflow` may be without nodes.
-
-    Why: a misspelt value looks like this: the nodes that are meant get blocks of another pool, or none.
-
-    Run: correct the value. If the nodes are still to come, list them as `planned`, or disable the pool
-    until then. Then `ipamc compile CLUSTER`; `ipamc why NODE` shows which pools select a node.
-    """
+    """IPC0311: a pool that may give new blocks selects a node."""
     selectors = {id(pool.selector): pool.selector for pool in pools}
     wanted = {number: _wanted(selector) for number, selector in selectors.items()}
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}

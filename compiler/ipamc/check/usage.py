@@ -16,17 +16,7 @@ def check_usage(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def usage_apart(pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0602: the bounds of `usage` leave room between them.
-
-    `blocksPerNode`, which newcomers get, is at least `minBlocks` and at most `maxBlocks`.
-
-    Why: with `low` at or above `high` a node would get a block, use less of what it has, and give the block
-    back at the next run, again and again; each time a block goes through quarantine. Outside its own bounds
-    a newcomer would be resized at once.
-
-    Run: leave some 40 percent between the two: `usage: {high: 85, low: 40}`. Then `ipamc compile CLUSTER`.
-    `ipamc resize CLUSTER FILE --check` shows what the bounds would do with a dump.
-    """
+    """IPC0602: the bounds of `usage` leave room between them."""
     usage = pool.usage
     if usage is None:
         return
@@ -47,18 +37,7 @@ def usage_apart(pool: Pool) -> Iterator[Diagnostic]:
 
 
 def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0603: `usage` has the fields that the mode can follow.
-
-    In crd mode, and in multi-pool mode with `pinning: node`, ipamc gives nodes further blocks. Single
-    `addresses` are rendered in crd mode alone.
-
-    Why: in other modes a node has one block a family, or Cilium gives it what its agent asks for. A bound
-    that nothing follows would look like a promise.
-
-    Run: remove the field that the finding names, and `ipamc compile CLUSTER`. `high` may stay: `ipamc
-    resize CLUSTER FILE` reports the nodes that are over it. For more addresses in these modes use larger
-    blocks (`blockSizes`).
-    """
+    """IPC0603: `usage` has the fields that the mode can follow."""
     usage = pool.usage
     if usage is None:
         return

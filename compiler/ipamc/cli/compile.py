@@ -8,7 +8,13 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import assume_option, clusters_argument, jobs_option
+from ipamc.cli.options import (
+    assume_option,
+    clusters_argument,
+    clusters_from_option,
+    clusters_of,
+    jobs_option,
+)
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
 
@@ -30,6 +36,7 @@ DRIVER = "ipamc"
     refused="refused, out of date with --check or --locked, or an I/O or environment error; clusters that are not refused are written",
 )
 @clusters_argument
+@clusters_from_option
 @click.option(
     "--locked", is_flag=True, help="Do not write the lock; refuse one that is out of date, with the reasons."
 )
@@ -40,6 +47,7 @@ DRIVER = "ipamc"
 def command(
     *,
     clusters: tuple[str, ...],
+    listed: str | None,
     locked: bool,
     check: bool,
     jobs: int | None,
@@ -58,7 +66,7 @@ def command(
     day = today()
     tasks = [
         ClusterRun(folder=folder, today=day, locked=locked, check=check, assume=assume)
-        for folder in find(clusters)
+        for folder in find(clusters_of(clusters, listed))
     ]
     code = conclude(compile_all(tasks, jobs), style)
     if not (check or locked or format_of(style).document or variable("CI")) and _merges_as_text():

@@ -171,11 +171,11 @@ def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - 
 
 
 def _explained(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    """Codes, where one is begun: reading all rules takes longer than the rest."""
+    """Codes, where one is begun."""
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
-        from ipamc.catalogue import catalogue
+        from ipamc.workspace.disk import assets
 
-        return catalogue()
+        return [name.removesuffix(".md") for name in assets("rules")]
     from ipamc.cli import VERBS
     from ipamc.cli.schema import by_kind
     from ipamc.report.concepts import CONCEPTS

@@ -37,8 +37,9 @@ def command(*, words: tuple[str, ...]) -> int:
         click.echo(markdown(), nl=False)
     elif not word:
         from ipamc.catalogue import catalogue
+        from ipamc.workspace.disk import assets
 
-        for entry in catalogue().values():
+        for entry in catalogue(assets("rules")).values():
             click.echo(f"{entry.code}  {entry.title}")
     elif word == "concepts":
         from ipamc.report.concepts import CONCEPTS
@@ -60,7 +61,7 @@ def _code(word: str) -> bool:
     from ipamc.report import rule
     from ipamc.workspace.disk import assets
 
-    entry = catalogue().get(f"IPC{word.upper().removeprefix('IPC').zfill(4)}")
+    entry = catalogue(assets("rules")).get(f"IPC{word.upper().removeprefix('IPC').zfill(4)}")
     if entry is None:
         return False
     click.echo(rule.text(entry, examples(assets("examples")).get(entry.code)), nl=False)
@@ -106,9 +107,10 @@ def _unknown(word: str) -> str:
     from ipamc.model.wording import listing, near
     from ipamc.report.concepts import CONCEPTS
     from ipamc.report.fields import fields_of
+    from ipamc.workspace.disk import assets
 
     if _NUMBER(word) or word.upper().startswith("IPC"):
-        meant = near(f"IPC{word.upper().removeprefix('IPC').zfill(4)}", catalogue(), 3)
+        meant = near(f"IPC{word.upper().removeprefix('IPC').zfill(4)}", catalogue(assets("rules")), 3)
         return f"there is no code {word!r}: " + (
             f"did you mean {listing(meant)}?" if meant else "'ipamc explain' lists all codes"
         )

@@ -235,6 +235,7 @@ def _text(
     if chosen.rules:
         from ipamc.catalogue import catalogue
         from ipamc.report.findings.content import Rule
+        from ipamc.workspace.disk import assets
 
-        rules = {code: Rule(entry.title, entry.text) for code, entry in catalogue().items()}
+        rules = {code: Rule(entry.title, entry.text) for code, entry in catalogue(assets("rules")).items()}
     return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)

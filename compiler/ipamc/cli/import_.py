@@ -141,7 +141,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
     the dump does not tell is said, and what a person must decide.
 
-    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump. Planned nodes stay.
+    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other NodeInventory of
+    the folder that has a node which exists: a node stays in its file. Planned nodes stay.
 
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
@@ -272,7 +273,8 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import never_seen, refresh
+    from ipamc.importing.refresh import changes, inventories, never_seen, refresh
+    from ipamc.model.diagnostics import count, names
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.imported import past_of, update
@@ -286,12 +288,27 @@ def _refresh(
             with progress("reading the inventory"):
                 there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
                 phase("making the files")
-                texts = refresh(there, folder, dump, past_of(folder), labels=labels, rebuilt=rebuilt)
+                past = past_of(folder, inventories(there, folder))
+                texts = refresh(
+                    there, folder, dump, past, sources=inputs.sources, labels=labels, rebuilt=rebuilt
+                )
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, inputs.sources)) from None
         print_findings([*warnings, *locate(never_seen(there, folder, dump), inputs.sources)], style)
+        difference = changes(there, dump, labels)
     with accounted(lambda: refreshed_so_far(folder, texts)):
         changed = update(folder, texts)
     for path in sorted(f"{folder}/{file}" for file in texts):
         say(f"{path}: {'written' if path in changed else 'unchanged'}")
+    said = (
+        f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
+        for what, some in (
+            ("joined", difference.joined),
+            ("left", difference.left),
+            ("changed", difference.changed),
+        )
+    )
+    say(f"{inputs.name}: {', '.join(said)}")
+    if changed:
+        say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE

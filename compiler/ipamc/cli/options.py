@@ -21,6 +21,31 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 cluster_argument = click.argument("cluster", metavar="CLUSTER")
+clusters_from_option = click.option(
+    "--clusters-from",
+    "listed",
+    metavar="FILE",
+    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. One run takes any number of them.",
+)
+"""None where it is not given."""
+
+
+def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
+    """Return the clusters that were named, or those of the file of `clusters_from_option`.
+
+    A file without names is refused: no cluster must not mean all of them. Raises Trouble.
+    """
+    if listed is None:
+        return clusters
+    if clusters:
+        raise click.UsageError("name clusters, or give --clusters-from: both are too many")
+    from ipamc.workspace.streams import read_text
+    from ipamc.workspace.trouble import Trouble
+
+    found = tuple(line for line in read_text(listed).split("\n") if line)
+    if not found:
+        raise Trouble(f"{listed} names no cluster: write a folder or a name on each line")
+    return found
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click

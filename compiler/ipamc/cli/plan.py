@@ -7,19 +7,25 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
-from msgspec import Struct
-from msgspec.structs import replace
 
-from ipamc.cli.bugs import problem_of, tell_bugs
+from ipamc.cli.bugs import tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, named_files, print_findings, tell
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Revision, assume_option, clusters_argument, jobs_option, output_option
+from ipamc.cli.options import (
+    Revision,
+    assume_option,
+    clusters_argument,
+    clusters_from_option,
+    clusters_of,
+    jobs_option,
+    output_option,
+)
 from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
+from ipamc.cli.plan_run import PlanRun, failed, run
 from ipamc.cli.terminal import colour, progress, show, show_json
-from ipamc.model.diagnostics import Refused, Severity, count
+from ipamc.model.diagnostics import count
 from ipamc.model.lock import Lock, State
-from ipamc.model.progress import phase
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
@@ -30,11 +36,9 @@ from ipamc.workspace.trouble import Trouble
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.review.diff.plan_report import ClusterReport
     from ipamc.workspace.plan_base import Base
-    from ipamc.workspace.source import Source
 
 
 def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
@@ -69,6 +73,7 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
     changed="only with --detailed-exitcode: something changes",
 )
 @clusters_argument
+@clusters_from_option
 @click.option(
     "--base",
     type=Revision(),
@@ -108,6 +113,7 @@ def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -
 def command(  # noqa: PLR0913 - an argument for each option
     *,
     clusters: tuple[str, ...],
+    listed: str | None,
     base: str | None,
     output: str,
     files: tuple[tuple[str, str], ...],
@@ -132,9 +138,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.report.findings.content import Failure
     from ipamc.review.diff.plan_report import PlanReport, Status, refusals
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import neighbours
+    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.workers import run_all
 
+    clusters = clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
     base = base or ""
     day = today()
@@ -147,7 +154,12 @@ def command(  # noqa: PLR0913 - an argument for each option
                 today=day,
                 revision=base,
                 source=before.source,
-                was=before.renamed.get(folder, ""),
+                folders=Folders(
+                    now=folder,
+                    was=before.renamed.get(folder, folder),
+                    renamed=before.renamed,
+                    agreed=tuple(before.deleted) if allow_deleted else (),
+                ),
                 neighbours=beside.get(folder),
                 assume=assume,
                 released=allow_released,
@@ -219,96 +231,6 @@ def _all() -> list[str]:
         return find(())
     except Trouble:  # the last cluster may have been deleted
         return []
-
-
-class PlanRun(Struct, frozen=True, kw_only=True):
-    """A cluster to plan."""
-
-    folder: str
-    today: str
-    revision: str
-    """Of the base, as the user named it; "" for the disk."""
-    source: Source
-    """Where the base is read."""
-    was: str
-    """Its folder in the base, where it was another one."""
-    neighbours: Neighbours | None = None
-    """The other clusters, where this one may be of an address space."""
-    assume: Version | None = None
-    """What a newer Cilium than the known ones is taken for."""
-    picture: bool = False
-    """The result has a map of the cluster, too."""
-    released: bool = False
-    """A quarantine may have ended early."""
-
-
-def run(task: PlanRun) -> ClusterReport:
-    """Plan one cluster. A refusal ends in the result; of other exceptions `failed` makes one."""
-    from ipamc.review.diff.plan_report import ClusterReport, Status
-
-    name = name_of(task.folder)
-    try:
-        return _run(task, name)
-    except Refused as refused:
-        errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
-        return ClusterReport(
-            name=name,
-            status=Status.REFUSED,
-            said=f"{count(errors, 'error')}, so there is nothing to compare",
-            findings=refused.diagnostics,
-        )
-
-
-def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
-    """Return the plan of a cluster whose run raised."""
-    from ipamc.review.diff.plan_report import ClusterReport, Status
-
-    problem = problem_of(exception)
-    return ClusterReport(
-        name=name_of(task.folder), status=Status.FAILED, said=problem.line, bug=problem.trace
-    )
-
-
-def _run(task: PlanRun, name: str) -> ClusterReport:
-    from ipamc.lock.transitions import Reason
-    from ipamc.pipeline import compile_cluster
-    from ipamc.read.locate import locate
-    from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, Status, picture
-    from ipamc.review.lock_law import line_changed, taken_back
-    from ipamc.workspace.neighbours import refuse_overlaps
-    from ipamc.workspace.plan_base import cluster_base, way_back
-    from ipamc.workspace.source import Disk
-
-    inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
-    compilation = compile_cluster(inputs)
-    if task.neighbours:
-        refuse_overlaps(inputs, compilation, task.neighbours)
-    phase("reading the base")
-    before = cluster_base(task.source, task.was or task.folder, inputs, compilation)
-    status, said = Status.PLANNED, ""
-    if before is None:
-        status, said = Status.NEW, f"{task.revision} has no such cluster"
-    elif task.was:
-        status = Status.RENAMED
-        said = f"it is {name_of(task.was)} in {task.revision}, and is compared with that"
-    phase("comparing")
-    plan = compilation.plan
-    base = before or empty_base(name, plan.lock.mode)
-    difference = compare(base, compilation, task.today, {Reason.ENDED_EARLY} if task.released else ())
-    restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
-    lost = (
-        *line_changed(base.lock, plan, difference.unlawful, restore),
-        *(taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
-    )
-    return ClusterReport(
-        name=name,
-        status=status,
-        said=said,
-        difference=difference,
-        findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
-        picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.picture else None,
-    )
 
 
 def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> ClusterReport:

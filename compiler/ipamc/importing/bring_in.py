@@ -78,7 +78,8 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed, silent=silent)])
     if provider:
         log.add([rules.provider_gives(dump.at, provider)])
-        pools = tuple([replace(pool, disabled=True) for pool in draft.pools])
+        why = f"{provider.name} gives its blocks, and ipamc gives none"
+        pools = tuple([replace(pool, disabled=True, comment=pool.comment or why) for pool in draft.pools])
         draft = replace(draft, pools=pools, spec={**draft.spec, "unmatchedNodes": "skip"})
     draft = log.keep(_with_excluded(dump, draft, facts))
     if cilium is None:
@@ -96,7 +97,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     texts = {
         CLUSTER: cluster_text(name, draft, facts, cilium, managed_by),
         POOLS: pools_text(draft.pools) if draft.pools else "",
-        NODES: inventory_text(dump, wanted, known(draft, silent=silent)),
+        NODES: inventory_text(dump, dump.nodes, wanted, known(draft, silent=silent)),
         CILIUM_NODES: evidence_text(dump, draft.mode, draft.blocks),
     }
     files = {path: text for path, text in texts.items() if text}

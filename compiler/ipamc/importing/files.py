@@ -116,7 +116,7 @@ def _pool(pool: DraftPool) -> Iterator[str]:
 
 
 def nodes_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return nodes.yaml, from entries of a NodeInventory by name."""
+    """Return a NodeInventory, such as nodes.yaml, from its entries by name."""
     lines = [f"- {flow(row)}\n" for row in sorted(rows, key=lambda row: str(row["name"]))]
     head = _WRITTEN.format("planned nodes stay, what else you write is lost")
     shape = _SCHEMA.format("nodeinventory")

@@ -92,15 +92,15 @@ def entry(
 
 
 def inventory_text(
-    dump: Dump, wanted: Collection[str], known: Known, planned: Iterable[Mapping[str, Any]] = ()
+    dump: Dump,
+    nodes: Iterable[Node],
+    wanted: Collection[str],
+    known: Known,
+    planned: Iterable[Mapping[str, Any]] = (),
 ) -> str:
-    """Return nodes.yaml: the nodes of a dump, and the planned ones that do not exist yet."""
-    there = dump.nodes_by_name
-    rows: list[Mapping[str, Any]] = [
-        entry(node, wanted, known.of(node, dump.in_use.get(node.name, ()))) for node in dump.nodes
-    ]
-    rows += [row for row in planned if row["name"] not in there]
-    return nodes_text(rows)
+    """Return an inventory: nodes of a dump, and the planned ones that do not exist yet."""
+    rows = [entry(node, wanted, known.of(node, dump.in_use.get(node.name, ()))) for node in nodes]
+    return nodes_text([*rows, *planned])
 
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:

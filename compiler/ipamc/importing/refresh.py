@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 from ipamc.importing import calico, rules
 from ipamc.importing.draft import Blocks
 from ipamc.importing.files import CILIUM_NODES, NODES
-from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
+from ipamc.importing.inventory import LABELS, Known, entry, evidence_text, inventory_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -21,6 +23,13 @@ from ipamc.model.selector.find_key import find_keys
 SLACK = 600
 """Seconds by which a dump may be older than the inventory's commit: kubelets write their status every five
 minutes, and clocks differ."""
+
+
+_HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
+"""Comments, and the mark before the first document."""
+_TOP = re.compile(rb"""^(?:---|\.\.\.|["']?kind["']?[ \t]*:[^\n]*)""", re.MULTILINE)
+"""Where another document begins, and what a document is, at the left margin as block style has it."""
+_INVENTORY = re.compile(rb"""["']?kind["']?[ \t]*:[ \t]*["']?NodeInventory["']?[ \t\r]*(?:#.*)?""")
 
 
 class Past(Struct, frozen=True, kw_only=True):
@@ -38,31 +47,86 @@ def refresh(
     dump: Dump,
     past: Past,
     *,
+    sources: Mapping[str, bytes] = MappingProxyType({}),
     labels: tuple[str, ...] = (),
     rebuilt: bool = False,
 ) -> dict[str, str]:
-    """Return the new texts of nodes.yaml and ciliumnodes.yaml by name. Raises Refused. O(n log n).
+    """Return the new texts of the inventories and of ciliumnodes.yaml by name. Raises Refused. O(n log n).
 
-    Labels that the inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
+    A node stays in the file that it is in, one of `sources`; a new one is in nodes.yaml. Labels that the
+    inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
     """
     log = Log()
-    log.add(_elsewhere(cluster, folder, dump))
+    homes = _homes(cluster, folder, dump, sources)
+    log.add(_elsewhere(cluster, folder, dump, homes))
     log.add(_other(cluster, dump, past, rebuilt=rebuilt))
-    # A host name that is not the node's name is always there; the others only where a selector asks for them.
-    kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
-    wanted = frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
-    planned = [
-        _planned(node) for node in cluster.nodes if node.planned and node.at.path == f"{folder}/{NODES}"
-    ]
+    wanted = _wanted(cluster, labels)
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.
     blocks = log.keep(calico.shown(dump, cluster))
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(dump.at, CILIUM_NODES, len(cluster.cilium_nodes))])
+    told, at = known(cluster, dump, blocks), {node.name: node.at.path for node in cluster.nodes}
+    there: dict[str, list[Node]] = {path: [] for path in homes}
+    for node in dump.nodes:
+        there[at.get(node.name, homes[0])].append(node)
+    planned: dict[str, list[Mapping[str, Any]]] = {path: [] for path in homes}
+    for node in cluster.nodes:
+        if node.planned and node.at.path in planned and node.name not in dump.nodes_by_name:
+            planned[node.at.path].append(_planned(node))
     return {
-        NODES: inventory_text(dump, wanted, known(cluster, dump, blocks), planned),
+        **{
+            path.removeprefix(f"{folder}/"): inventory_text(dump, there[path], wanted, told, planned[path])
+            for path in homes
+        },
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
     }
+
+
+def inventories(cluster: Cluster, folder: str) -> list[str]:
+    """Return nodes.yaml, and the other files that have nodes which exist, by path."""
+    return list(
+        dict.fromkeys((f"{folder}/{NODES}", *(node.at.path for node in cluster.nodes if not node.planned)))
+    )
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What a refresh changes of the inventory: names of nodes, sorted."""
+
+    joined: tuple[str, ...]
+    """They are in the dump, and were not in the inventory, or only planned there."""
+    left: tuple[str, ...]
+    changed: tuple[str, ...]
+    """Their uid, labels, maxPods, podCIDRs or blocks are others."""
+
+
+def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
+    """Return what the dump changes of an inventory that `refresh` accepts it for. O(n log n)."""
+    wanted = _wanted(cluster, labels)
+    before = {node.name: node for node in cluster.nodes if not node.planned}
+    old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
+    return Changes(
+        joined=tuple(sorted(dump.nodes_by_name.keys() - before.keys())),
+        left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
+        changed=tuple(
+            sorted(
+                node.name
+                for node in dump.nodes
+                if (was := before.get(node.name))
+                and (
+                    entry(was, wanted) != entry(node, wanted)
+                    or {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(node)}
+                )
+            )
+        ),
+    )
+
+
+def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
+    """Return the keys of the labels that the inventory has: those that it had, or that a selector asks for."""
+    # A host name that is not the node's name is always there; the others only where a selector asks for them.
+    kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
+    return frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
 
 
 def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
@@ -90,38 +154,52 @@ def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
 
 def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
     """Yield which nodes a refresh takes out that no dump ever had: most were meant to be planned."""
-    gone = [
-        node
-        for node in cluster.nodes
-        if not (node.planned or node.uid or node.name in dump.nodes_by_name)
-        and node.at.path == f"{folder}/{NODES}"
-    ]
-    if gone:
-        yield rules.never_seen(gone[0].at, NODES, [node.name for node in gone])
+    gone: dict[str, list[Node]] = {}
+    for node in cluster.nodes:
+        if not (node.planned or node.uid or node.name in dump.nodes_by_name):
+            gone.setdefault(node.at.path, []).append(node)
+    for path, nodes in gone.items():
+        yield rules.never_seen(nodes[0].at, path.removeprefix(f"{folder}/"), [node.name for node in nodes])
 
 
-def _elsewhere(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
+def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
+    """Return the inventories that a refresh writes, nodes.yaml first, by path: all that have a node which exists.
+
+    Any other file is one only where it is a NodeInventory and nothing else, for what else it has would be lost.
+    """
+    joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
+    first, *others = dict.fromkeys((*inventories(cluster, folder), *joined))
+    return [first, *(path for path in others if is_inventory(path, sources.get(path, b"")))]
+
+
+def is_inventory(path: str, data: bytes) -> bool:
+    """Tell whether a file is one NodeInventory, written as blocks of YAML, and nothing else. False where that is not sure."""
+    tops = _TOP.findall(_HEAD.sub(b"", data, count=1))
+    return path.endswith((".yaml", ".yml")) and len(tops) == 1 and bool(_INVENTORY.fullmatch(tops[0]))
+
+
+def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> Iterator[Diagnostic]:
     """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each.
 
     A planned node may be anywhere until the dump shows it.
     """
-    inventory = f"{folder}/{NODES}"
     joined: dict[str, list[Node]] = {}
     for node in cluster.nodes:
-        if node.planned and node.at.path != inventory and node.name in dump.nodes_by_name:
+        if node.planned and node.at.path not in homes and node.name in dump.nodes_by_name:
             joined.setdefault(node.at.path, []).append(node)
     for path, nodes in joined.items():
-        yield rules.elsewhere(nodes[0].at, path, rules.joined([node.name for node in nodes]))
+        yield rules.elsewhere(nodes[0].at, path, rules.joined([node.name for node in nodes]), NODES)
     told = set()
+    seen = [f"{folder}/{CILIUM_NODES}"]
     groups = (
-        (NODES, "nodes", [node.at for node in cluster.nodes if not node.planned]),
-        (CILIUM_NODES, "CiliumNodes", [seen.at for seen in cluster.cilium_nodes]),
+        (homes, "nodes", NODES, [node.at for node in cluster.nodes if not node.planned]),
+        (seen, "CiliumNodes", CILIUM_NODES, [each.at for each in cluster.cilium_nodes]),
     )
-    for name, what, places in groups:
+    for written, what, back, places in groups:
         for at in places:
-            if at.path != f"{folder}/{name}" and (at.path, what) not in told:
+            if at.path not in written and (at.path, what) not in told:
                 told.add((at.path, what))
-                yield rules.elsewhere(at, at.path, what)
+                yield rules.elsewhere(at, at.path, what, back)
 
 
 def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:

@@ -12,19 +12,7 @@ from ipamc.read.dump.rules import DUMP
 
 
 def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
-    """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has.
-
-    In the modes of clouds (eni, azure, alibabacloud) the cloud gives addresses, and `delegated-plugin` is
-    somebody else's program, as in Azure CNI powered by Cilium; so is another plugin before Cilium
-    (`cni-chaining-mode`). `cluster-pool-v2beta` is gone since Cilium 1.15.
-
-    Why: nothing of such a mode can be planned here: blocks of ipamc would be used by nobody, and the
-    addresses in use would not be known to it.
-
-    Run: leave the cluster to its cloud. To prepare a new cluster, or a move to a mode of ipamc: `ipamc
-    import CLUSTER dump.json --mode cluster-pool`. It writes the nodes; add a pool in ippools.yaml, and
-    `ipamc compile CLUSTER`.
-    """
+    """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has."""
     return error(
         "IPC0811",
         at,
@@ -50,18 +38,7 @@ def _there(managed: Offering | None) -> str:
 
 
 def mode_unknown(at: At, what: str, *, cilium_nodes: bool, managed: Offering | None) -> Diagnostic:
-    """IPC0810: an import knows in which IPAM mode the cluster runs.
-
-    ConfigMap cilium-config says it by its key `ipam`, and ClusterCIDRs do. Nodes alone do not: kube-controller-manager sets
-    their podCIDRs in every mode. Where Cilium is not installed yet, nothing says it.
-
-    Why: the same fields mean something else in each mode: nodes would be imported without their blocks, or
-    with those of Node podCIDRs that nobody uses.
-
-    Run: add ConfigMaps to the dump: `cm` in the list of kinds, and a role that may list them in Cilium's
-    namespace. If you know the mode: `ipamc import CLUSTER dump.json --mode cluster-pool --cilium-version
-    1.18`. With `--mode kubernetes` the podCIDRs of Nodes are the blocks.
-    """
+    """IPC0810: an import knows in which IPAM mode the cluster runs."""
     podcidrs = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
     return error(
         "IPC0810",
@@ -72,17 +49,7 @@ def mode_unknown(at: At, what: str, *, cilium_nodes: bool, managed: Offering | N
 
 
 def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
-    """IPC0820: a cluster is imported in the mode in which it runs.
-
-    A change of mode is a change of its own, with steps for each node.
-
-    Why: Cilium uses the blocks as this mode has them: in cluster-pool mode those of `podCIDRs`, in
-    multi-pool mode those of `pools.allocated`. Imported in another mode, nodes would be without their
-    blocks.
-
-    Run: `ipamc import CLUSTER dump.json` without `--mode`, and commit. Then `ipamc runbook CLUSTER --change
-    mode --to multi-pool` has the steps.
-    """
+    """IPC0820: a cluster is imported in the mode in which it runs."""
     return error(
         "IPC0820",
         at,
@@ -92,18 +59,7 @@ def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
 
 
 def version_unknown(at: At, *, images: Sequence[str], nodes_alone: bool) -> Diagnostic:
-    """IPC0812: an import knows Cilium's version.
-
-    The images of Cilium's pods, DaemonSet and Deployment tell it by their tags, else their labels
-    `app.kubernetes.io/version` and `helm.sh/chart`. An image with a digest alone does not. A dump of Nodes
-    alone tells neither the version nor the mode nor, in most modes, the blocks.
-
-    Why: what is rendered depends on the lowest minor that runs: a key, the name of an annotation, the
-    version of an API. For a guess that is too new, an older agent reads nothing.
-
-    Run: make the dump with `pods` in the list of kinds. Or name the lowest minor that runs, or that you
-    will install: `ipamc import CLUSTER dump.json --cilium-version 1.18`.
-    """
+    """IPC0812: an import knows Cilium's version."""
     if images:
         digests = all("@" in image for image in images)
         which = names(image.partition("@")[0] for image in images)
@@ -125,16 +81,7 @@ def version_unknown(at: At, *, images: Sequence[str], nodes_alone: bool) -> Diag
 
 
 def owner_unknown(at: At) -> Diagnostic:
-    """IPC0813: somebody owns cilium-config.
-
-    A release of Helm leaves its name in the ConfigMap. Without it, `managedBy: helm` is written.
-
-    Why: two owners of one ConfigMap undo each other's changes. With `helm` ipamc applies no flags: they are
-    in rendered/cilium/helm-values.yaml, for review, until somebody rolls them out.
-
-    Run: if it is Helm, nothing; `ipamc import CLUSTER dump.json --managed-by helm` says nothing of it. If
-    it is not, write `managedBy: kustomize` or `none` in cluster.yaml, and `ipamc compile CLUSTER`.
-    """
+    """IPC0813: somebody owns cilium-config."""
     return note(
         "IPC0813",
         at,
@@ -144,17 +91,7 @@ def owner_unknown(at: At) -> Diagnostic:
 
 
 def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: str) -> Diagnostic:
-    """IPC0814: blocks in use are in the ranges that the cluster was configured with.
-
-    Ranges were changed after these blocks were given out, and Cilium never takes a block back.
-
-    Why: pods use these addresses. They stay where they are, in a pool of their own, `outside`, that is
-    disabled: nobody else gets them, and no new node gets one.
-
-    Run: commit it as it is. If the range is really to be left: `ipamc lock CLUSTER --renumber
-    pool/outside`, then the steps of `ipamc runbook CLUSTER`. Else give it a name of yours, and write the
-    whole range.
-    """
+    """IPC0814: blocks in use are in the ranges that the cluster was configured with."""
     return warning(
         "IPC0814",
         at,
@@ -164,18 +101,7 @@ def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: 
 
 
 def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
-    """IPC0815: the ranges of pools are known.
-
-    Where no pool object and no flag says them, they are derived: the fewest CIDRs around the blocks in use
-    that are not mostly empty.
-
-    Why: the CIDR that was planned is larger, as a rule: without it the pool is soon full (IPC0215), and
-    routers and firewalls know another one.
-
-    Run: write the planned CIDR into clusters/CLUSTER/ippools.yaml before new nodes need more, then `ipamc
-    compile CLUSTER`. If the dump lacks cilium-config, make it again with `cm` in the list of kinds, and
-    import again.
-    """
+    """IPC0815: the ranges of pools are known."""
     return warning(
         "IPC0815",
         at,
@@ -185,18 +111,7 @@ def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
 
 
 def operator_allocates(at: At) -> Diagnostic:
-    """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own.
-
-    With `operator: bystander`, which is written, it must run with `--ipam=kubernetes` before ipamc gives a
-    new node its block.
-
-    Why: the operator of this cluster hands out blocks by itself. As long as it does, a node that joins gets
-    one from it, which the lock may give to somebody else.
-
-    Run: roll out `operator.extraArgs` of rendered/cilium/helm-values.yaml first, then make a dump, and
-    `ipamc import CLUSTER --refresh dump.json`. If the operator is to go on, with a pool of its own: `ipamc
-    import CLUSTER dump.json --operator adopt`, into a folder that is not there yet.
-    """
+    """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own."""
     return note(
         "IPC0816",
         at,
@@ -206,17 +121,7 @@ def operator_allocates(at: At) -> Diagnostic:
 
 
 def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
-    """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them.
-
-    kube-controller-manager set them; Cilium does not use them in this mode. In a managed Kubernetes the
-    provider sets them, and nobody else can end it.
-
-    Why: a BGP speaker that announces podCIDRs of Nodes announces routes to pods that are not there. When
-    its range is used up, new Nodes show an event, and nothing else.
-
-    Run: set `--allocate-node-cidrs=false` for kube-controller-manager, where you run it. Those that are
-    there stay: the field is immutable. `ipamc audit CLUSTER dump.json` says later who reads them (IPC0951).
-    """
+    """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them."""
     return note(
         "IPC0817",
         at,
@@ -228,19 +133,7 @@ def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnos
 
 
 def provider_gives(at: At, managed: Offering) -> Diagnostic:
-    """IPC0829: in kubernetes mode ipamc gives the blocks, and no managed control plane.
-
-    GKE, AKS and others set the podCIDRs of Nodes themselves, and nobody reaches the flags of their
-    kube-controller-manager. The nodes keep their blocks in pools that are disabled, so that ipamc gives
-    no block to a node that waits (`unmatchedNodes: skip`).
-
-    Why: podCIDRs are immutable. A block of the lock that the provider did not give would never reach its
-    node.
-
-    Run: `ipamc import CLUSTER --refresh dump.json` brings new nodes with the provider's blocks; show, which
-    and audit work. Where ipamc is to give blocks, run Cilium in cluster-pool or multi-pool mode, if the
-    offering lets you.
-    """
+    """IPC0829: in kubernetes mode ipamc gives the blocks, and no managed control plane."""
     return warning(
         "IPC0829",
         at,
@@ -250,38 +143,19 @@ def provider_gives(at: At, managed: Offering) -> Diagnostic:
 
 
 def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
-    """IPC0818: every node has its blocks when a cluster is imported.
-
-    These have none, or not of every family: the next compile gives them some.
-
-    Why: a node that just joined, as a rule. Where something else gives blocks, too (IPC0816), the node may
-    have got another one in the meantime: then the lock and the cluster have two.
-
-    Run: where ipamc alone gives blocks: `ipamc compile CLUSTER`, and apply. Else make a new dump first:
-    `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
-    """
+    """IPC0818: every node has its blocks when a cluster is imported."""
     return note(
         "IPC0818",
         at,
         f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}",
         help=f"{managed.name} gives it: refresh then"
         if managed and managed.sets_pod_cidrs
-        else "the next compile places them; if the operator still gives blocks, refresh first",
+        else "the lock gives them blocks, which an apply brings; if the operator still gives blocks, refresh first",
     )
 
 
 def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Diagnostic:
-    """IPC0819: ranges of pods and of everything else are apart.
-
-    The service range, load balancers and addresses of nodes are looked at. What is in a range of pods is
-    written as `reserved`, so that no new block has it.
-
-    Why: pods of such addresses cannot be reached, or take what is another's: a Service and a pod with one
-    address.
-
-    Run: look at `reserved` in ippools.yaml, then `ipamc compile CLUSTER`. A node that has a block over
-    these addresses gets another one with `ipamc lock CLUSTER --renumber NODE`.
-    """
+    """IPC0819: ranges of pods and of everything else are apart."""
     return warning(
         "IPC0819",
         at,
@@ -291,16 +165,7 @@ def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Dia
 
 
 def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) -> Diagnostic:
-    """IPC0821: a refresh reads a dump of the same cluster.
-
-    A node keeps its uid as long as it exists. Where no uid of the inventory is in the dump, it is another
-    cluster, or this one was built again. Without uids, names are compared.
-
-    Why: all nodes would leave the inventory, and all blocks would go into quarantine.
-
-    Run: make the dump with the context of this cluster (`kubectl config current-context`). If the cluster
-    was built again: `ipamc import CLUSTER --refresh dump.json --rebuilt`, then `ipamc compile CLUSTER`.
-    """
+    """IPC0821: a refresh reads a dump of the same cluster."""
     return error(
         "IPC0821",
         at,
@@ -310,17 +175,7 @@ def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) 
 
 
 def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
-    """IPC0822: a refresh reads a dump that is newer than the inventory.
-
-    The time of a dump is the latest one that an object in it tells, the inventory's is that of its last
-    commit; ten minutes are let go.
-
-    Why: an older dump would bring back nodes that left, whose blocks may be others' by now, and uids of
-    nodes that were created again, which an apply refuses.
-
-    Run: make the dump again with the `kubectl` command of the finding, then `ipamc import CLUSTER --refresh
-    dump.json`.
-    """
+    """IPC0822: a refresh reads a dump that is newer than the inventory."""
     return error(
         "IPC0822",
         at,
@@ -329,24 +184,13 @@ def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
     )
 
 
-def elsewhere(at: At, path: str, what: str) -> Diagnostic:
-    """IPC0823: a refresh writes nodes.yaml and ciliumnodes.yaml, and no other file has what is in them.
-
-    A refresh writes nodes.yaml and ciliumnodes.yaml. Planned nodes may be in any file until they have
-    joined.
-
-    Why: a node in another file would be in the folder twice, which a compile refuses (IPC0106), or would
-    stay there after it left.
-
-    Run: take the nodes that exist out of the other file, or delete it; then `ipamc import CLUSTER --refresh
-    dump.json`, which brings them back in nodes.yaml. Write `planned: true` for those that are still to
-    join.
-    """
+def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
+    """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them."""
     return error(
         "IPC0823",
         at,
         f"{what} in a file that a refresh does not write",
-        help=f"delete {path}, or what is in it of nodes that exist: the refresh brings it back in nodes.yaml",
+        help=f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}",
     )
 
 
@@ -356,17 +200,7 @@ def joined(nodes: Sequence[str]) -> str:
 
 
 def there_already(at: At, path: str) -> Diagnostic:
-    """IPC0824: an import starts a cluster; it changes no file that people may have edited.
-
-    An import writes cluster.yaml, ippools.yaml, nodes.yaml and ciliumnodes.yaml. Files with the same
-    contents are left as they are.
-
-    Why: people may have edited these files: a pool that was renamed, or a range that was added, would be
-    gone, and the blocks of its nodes with it.
-
-    Run: `ipamc import CLUSTER --refresh dump.json` writes the inventory alone, and is what a running
-    cluster needs. To start again, delete the folder, as long as nothing of it was applied.
-    """
+    """IPC0824: an import starts a cluster; it changes no file that people may have edited."""
     return error(
         "IPC0824",
         at,
@@ -376,16 +210,7 @@ def there_already(at: At, path: str) -> Diagnostic:
 
 
 def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
-    """IPC0825: a refresh reads a dump with the kinds that the evidence is made of.
-
-    Without the kind in the list, or with a role that may not list it, the dump has no CiliumNodes.
-
-    Why: a refresh would remove what CiliumNodes show, and a compile could give away a block that the
-    operator gave out.
-
-    Run: make the dump again with `ciliumnodes` in the list of kinds; `ipamc ci rbac` prints a role that may
-    list them. Then `ipamc import CLUSTER --refresh dump.json`.
-    """
+    """IPC0825: a refresh reads a dump with the kinds that the evidence is made of."""
     return error(
         "IPC0825",
         at,
@@ -395,16 +220,7 @@ def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
 
 
 def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
-    """IPC0828: a node that is still to come is planned, so that a refresh keeps it.
-
-    A node without a uid was written by hand, and the dump does not have it.
-
-    Why: a refresh writes nodes.yaml from the dump, and keeps planned nodes alone. The next compile takes the
-    node for one that left, and puts its block into quarantine.
-
-    Run: write the node again with `planned: true` if it is still to come, then `ipamc compile CLUSTER`. A
-    node that was removed for good needs nothing.
-    """
+    """IPC0828: a node that is still to come is planned, so that a refresh keeps it."""
     return warning(
         "IPC0828",
         at,
@@ -414,32 +230,14 @@ def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
 
 
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
-    """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000.
-
-    A dump has at most 1,000 of them, because each is compared with each other one.
-
-    Why: the validator that refuses wrong host bits is called by no webhook, so the apiserver takes them.
-    The pool would be left out, and the blocks of its nodes would be in no range.
-
-    Run: the object is immutable: delete it and create it again with a CIDR without host bits, make a dump,
-    and `ipamc import CLUSTER dump.json`. Or write the pool into ippools.yaml by hand.
-    """
+    """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000."""
     return error(
         "IPC0826", at, f"{what}: {problem}", help="correct it in the cluster, and make the dump again"
     )
 
 
 def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnostic:
-    """IPC0827: no two pools share an address.
-
-    The one that comes first for a node keeps what they share; the other one is written without it.
-
-    Why: node-ipam-controller lets ClusterCIDRs overlap, and compares every block with all others. Pools
-    that share an address would give it to two nodes, so a compile refuses them (IPC0207).
-
-    Run: look at the ranges in ippools.yaml before the first compile is merged: write them as they were
-    planned, then `ipamc compile CLUSTER`.
-    """
+    """IPC0827: no two pools share an address."""
     return warning(
         "IPC0827",
         at,

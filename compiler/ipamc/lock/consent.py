@@ -130,17 +130,7 @@ def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
 def rename_refused(
     cluster: Cluster, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
-    """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement.
-
-    OLD must be gone from the inventory, and NEW must hold nothing yet. The new machine then comes up with
-    the addresses that firewalls and routers know.
-
-    Why: with OLD still there two nodes would have one block, and NEW, if it holds a block already, would
-    lose it under its pods.
-
-    Run: take OLD out of the inventory and add NEW to it, then `ipamc lock CLUSTER --rename OLD=NEW`. `ipamc
-    which NEW` shows whether it holds a block.
-    """
+    """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
     if problem := subdomain_problem(new):
         yield error(
             "IPC0430",
@@ -184,17 +174,7 @@ def release_refused(
     scope: Scope,
     present: frozenset[str],
 ) -> Iterator[Diagnostic]:
-    """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels.
-
-    A pending line that is released is a renumber that is cancelled. A CIDR that covers a held line is
-    refused whole.
-
-    Why: the addresses of a released line can be given out again at once. A held line is in use by a node:
-    two nodes would have its addresses.
-
-    Run: `ipamc show CLUSTER --state quarantined --show-blocks` shows what can be released. To free a held
-    block, take its node out of the inventory; then `ipamc lock CLUSTER --release NODE`.
-    """
+    """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
         yield error(
             "IPC0429",

@@ -36,16 +36,7 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
 
 
 def lock_missing(path: str) -> Diagnostic:
-    """IPC0401: a lock beside a rendered tree must not be missing.
-
-    The manifests in `rendered/` were made from a lock that is no longer there.
-
-    Why: without the lock every node would be a newcomer, and would get a block by its name: the whole
-    cluster would be renumbered.
-
-    Run: `git checkout HEAD -- clusters/CLUSTER/ipam.lock` brings it back. To start over on purpose, delete
-    `rendered/` as well: `git rm -r clusters/CLUSTER/rendered`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0401: a lock beside a rendered tree must not be missing."""
     return error(
         "IPC0401",
         Span(path),
@@ -55,16 +46,7 @@ def lock_missing(path: str) -> Diagnostic:
 
 
 def lock_empty(path: str) -> Diagnostic:
-    """IPC0402: a lock is never empty.
-
-    Even a lock without blocks has a header line.
-
-    Why: an empty file was cut off, by a full disk or a broken checkout. A compile with it would renumber
-    every node.
-
-    Run: `git checkout HEAD -- clusters/CLUSTER/ipam.lock` brings the lock back; then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0402: a lock is never empty."""
     return error(
         "IPC0402",
         Span(path),
@@ -74,19 +56,7 @@ def lock_empty(path: str) -> Diagnostic:
 
 
 def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
-    """IPC0403: every line of the lock is readable.
-
-    The lock is JSON Lines that only the tool writes: a header, then one line per block. A conflict marker,
-    a line that was cut off and an edit by hand are refused; so are numbers that no cluster needs, such as
-    more than 1,048,576 shards.
-
-    Why: what a line lacks cannot be guessed. A node of which it was lost would get another block than its
-    pods use.
-
-    Run: in a merge `ipamc lock CLUSTER --onto REV` merges the two sides by rule; REV is the other branch,
-    or HEAD where the merge is committed already. Else restore the file: `git checkout HEAD --
-    clusters/CLUSTER/ipam.lock`. The merge driver that `ipamc init CLUSTER` sets up prevents this.
-    """
+    """IPC0403: every line of the lock is readable."""
     marker = row.startswith(_CONFLICT_MARKERS)
     return error(
         "IPC0403",
@@ -97,15 +67,7 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
 
 
 def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
-    """IPC0404: this version knows the lock's format.
-
-    The number in the header, `"lock":1`, is the version of the format.
-
-    Why: a newer ipamc wrote the lock. This one cannot know what the format means, and could move blocks.
-
-    Run: install the version that wrote it, on your machine and in CI; `ipamc --version` shows which one
-    runs. To go back, restore the lock and `rendered/` of before: `git checkout REV -- clusters/CLUSTER`.
-    """
+    """IPC0404: this version knows the lock's format."""
     return error(
         "IPC0404",
         row_at(path, 1, row, found),
@@ -115,19 +77,7 @@ def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
 
 
 def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
-    """IPC0405: the lock is this cluster's own.
-
-    The header of the lock names its cluster.
-
-    Why: a copy of a cluster's folder has a copy of its lock: two clusters would give the same blocks to
-    their nodes. Where a cluster that runs got another name, its lock is the only record of who has which
-    block.
-
-    Run: delete the copied lock and the copied `rendered/` if this is a new cluster: `git rm -r
-    clusters/CLUSTER/ipam.lock clusters/CLUSTER/rendered`. If a cluster was renamed, keep its lock: write the
-    new name into its first line, or give the folder and the Cluster its old name again. Then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0405: the lock is this cluster's own."""
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     return error(
         "IPC0405",
@@ -150,16 +100,7 @@ ONLINE = frozenset(
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
-    """IPC0406: the lock was made for the mode that the Cluster names.
-
-    Some modes nodes cannot leave (IPC0543).
-
-    Why: another `spec.ipam.mode` changes who hands out addresses in the cluster. Running nodes do not
-    follow by themselves: agents that restart with the new mode look for their blocks in other fields.
-
-    Run: `ipamc lock CLUSTER --mode` consents. `ipamc runbook CLUSTER --change mode --to MODE` prints the
-    order of the steps before, and `ipamc plan CLUSTER` shows what changes.
-    """
+    """IPC0406: the lock was made for the mode that the Cluster names."""
     possible = (found, cluster.mode.value) in ONLINE
     way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
     return error(
@@ -177,17 +118,7 @@ def _written(numbered: tuple[int, Line], path: str, rows: list[bytes]) -> Span:
 
 
 def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
-    """IPC0407: no two lines of the lock share an address.
-
-    A block stands there twice, or one block lies inside another.
-
-    Why: two nodes would have one address. A merge of two branches as text, without the merge driver, leaves
-    this behind.
-
-    Run: `ipamc lock CLUSTER --onto REV` merges the two sides again, by rule: what is published stays, and
-    the other is placed again. REV is the other branch, or HEAD where the merge is committed already. `ipamc
-    init CLUSTER` sets up the merge driver.
-    """
+    """IPC0407: no two lines of the lock share an address."""
     for around, inside in overlaps(lines, lambda numbered: numbered[1].block):
         outer, line = around[1], inside[1]
         yield error(
@@ -202,16 +133,7 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
 def two_held(
     lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode
 ) -> Iterator[Diagnostic]:
-    """IPC0408: a node has one held line a family where the mode gives it one block.
-
-    Two held lines of a node, or two pending ones, come from a wrong merge.
-
-    Why: in kubernetes and cluster-pool mode Cilium gives pods addresses of the first block only; the second
-    would be taken for nothing. Kubernetes refuses a Node with two podCIDRs of one family.
-
-    Run: `ipamc lock CLUSTER --onto REV` merges the two sides again, by rule; REV is the other branch, or
-    HEAD where the merge is committed already.
-    """
+    """IPC0408: a node has one held line a family where the mode gives it one block."""
     if not mode.one_block:
         return
     seen: dict[tuple[str, int, State], tuple[int, Line]] = {}
@@ -240,17 +162,7 @@ def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
 def not_canonical(
     path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
 ) -> Diagnostic:
-    """IPC0409: the lock's text is exactly what the tool writes.
-
-    Lines in another order, other spacing, another spelling of an address: somebody edited the file, or
-    merged it as text.
-
-    Why: its content may still be right, but it was not checked: a block may be in it that another node
-    holds. Reviews would show changes in lines in which nothing changed.
-
-    Run: restore it: `git checkout HEAD -- clusters/CLUSTER/ipam.lock`; or write it in the order and
-    spelling that the message shows. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0409: the lock's text is exactly what the tool writes."""
     wanted = canonical.decode()
     if row.endswith(b"\r"):
         problem = f"line {number} ends in a carriage return: git or an editor gave the file the line ends of Windows"

@@ -10,12 +10,13 @@ verb makes is in `REFUSED`. A node that took over all lines of one that is gone 
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.address_sets import lines_over
+from ipamc.model.address_sets import covers, lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Key, Line, State
 
@@ -51,6 +52,7 @@ class Reason(enum.StrEnum):
     TAKEN = "taken"
     """It was held, and others have its addresses without a line about it."""
     ENDED_EARLY = "quarantine ended early"
+    """Or a node has a block again that it never gets back."""
     DAY_CHANGED = "day changed"
     """In quarantine since a day on which no compile can have put it there."""
 
@@ -85,6 +87,11 @@ class Transition(Struct, frozen=True, kw_only=True):
         """The other node that had the addresses of a new line; "" if none had."""
         had = self.before or self.other
         return had.node if had and self.after and had.node != self.after.node else ""
+
+    @property
+    def is_about_quarantine(self) -> bool:
+        """Tell whether the line goes into quarantine, comes out of it, or is in it in another way."""
+        return any(line and line.since for line in (self.before, self.after))
 
     @property
     def gains(self) -> bool:
@@ -123,7 +130,9 @@ class Days(Struct, frozen=True, kw_only=True):
     today: str = ""
     """"" where no day is too late for a quarantine."""
     over: str = ""
-    """The last day whose quarantine is over. "": none is."""
+    """The last day whose quarantine is over, as base and head say. "": none is."""
+    shortened: str = ""
+    """The same as the head says, where that is later: it shortens the quarantine."""
     base: str = ""
     """The day of the first lock, if it was committed."""
 
@@ -204,7 +213,7 @@ class _Comparison:
         self.gone = gone
         self.new = {line.block: line for line in come}
         self.paired: set[Block] = set()
-        heirs = {line.node for line in come} if gone else set()
+        self.came = heirs = Counter(line.node for line in come) if gone else Counter()
         self.had = {line.node for line in before if line.state is State.HELD and line.node in heirs}
         left = {line.node for line in gone}
         self.waiting = {
@@ -249,6 +258,10 @@ class _Comparison:
             return Reason.TAKEN
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
+        waits = was.since > self.known.days.over and now.since != was.since
+        undone = waits and now.state is not State.RELEASED and _is_undone(was, now)
+        if undone and not self.known.followed(was, [now]):
+            return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
             return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED
         if now.state is State.QUARANTINED and not self._may_be_since(was, now):
@@ -272,11 +285,10 @@ class _Comparison:
         elif self.known.followed(was, others):
             reason = Reason.TAKEN_BACK
         elif was.state is State.QUARANTINED:
-            mine = any(line.node == was.node for line in over)
-            reason = Reason.RE_USED if mine or was.since <= self.known.days.over else Reason.ENDED_EARLY
+            is_over = was.since <= self.known.days.over or _is_kept(was, over)
+            reason = Reason.RE_USED if is_over else Reason.ENDED_EARLY
         else:
-            gone = not self._is_there(was.node) and (self._at_once() or self._is_heir(was, others))
-            reason = Reason.LEFT if gone or not others else Reason.TAKEN
+            reason = Reason.TAKEN if self._is_there(was.node) else self._at_once()
         return Transition(before=was, after=None, reason=reason, other=next(iter(others or over), None))
 
     def _is_there(self, node: str) -> bool:
@@ -292,9 +304,12 @@ class _Comparison:
         heirs = {line.node for line in over}
         return len(heirs) == 1 and not heirs & self.had and was.node not in self.waiting
 
-    def _at_once(self) -> bool:
-        """Tell whether a quarantine is over on the day on which it begins."""
-        return "" < self.known.days.today <= self.known.days.over
+    def _at_once(self) -> Reason:
+        """Return what becomes of a line whose node left, and whose addresses are given out on the same day."""
+        days = self.known.days
+        if not "" < days.today <= max(days.over, days.shortened):
+            return Reason.TAKEN
+        return Reason.LEFT if days.today <= days.over else Reason.ENDED_EARLY
 
     def _may_be_since(self, was: Line | None, now: Line) -> bool:
         """Tell whether a compile can have put a line into quarantine on its day.
@@ -308,5 +323,21 @@ class _Comparison:
         if was is None or was.state is State.RELEASED:
             return True
         if was.state is State.QUARANTINED:
-            return now.since > was.since or (now.since == was.since and now.is_former >= was.is_former)
-        return self._at_once() or now.since > days.over or now.since >= days.base
+            # Whoever moved away on the day on which it had left has another line since.
+            moved = now.is_former == was.is_former or (now.is_former and self.came[now.node] > 1)
+            same = now.since == was.since and now.was_pending == was.was_pending
+            return now.since > was.since or (same and moved)
+        over = max(days.over, days.shortened)
+        return "" < days.today <= over or now.since > over or now.since >= days.base
+
+
+def _is_undone(was: Line, now: Line) -> bool:
+    """Tell whether a node gets back a block that it moved away from, or is to move to one that it held."""
+    pending = now.was_pending or now.state is State.PENDING
+    return (was.is_former and not now.is_former) or (pending and not was.was_pending)
+
+
+def _is_kept(was: Line, over: Iterable[Line]) -> bool:
+    """Tell whether all addresses of a quarantined line are its node's, in use or for as long as before."""
+    own = [line for line in over if line.node == was.node and (line.in_use or line.since >= was.since)]
+    return covers([line.block for line in own], was.block)

@@ -60,13 +60,11 @@ class Dialect(enum.StrEnum):
 
 
 class Range(Struct, frozen=True):
-    """One CIDR of the input, and its place."""
+    """One CIDR of the input, its place, and the reason that its author gave: "" without one."""
 
     block: Block
     at: Place
-
-
-_block_of = attrgetter("block")
+    reason: str = ""
 
 
 class PoolFamily(Struct, frozen=True, kw_only=True):
@@ -180,7 +178,7 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _reserved(self) -> OverlapIndex[Range]:
-        return OverlapIndex(self.reserved, _block_of)
+        return OverlapIndex(self.reserved, attrgetter("block"))
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
@@ -330,7 +328,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def excluded_index(self) -> OverlapIndex[Range]:
         """Return the excluded CIDRs, for look-up by block."""
-        return OverlapIndex(self.excluded, _block_of)
+        return OverlapIndex(self.excluded, attrgetter("block"))
 
     @cached_property
     def pools_by_name(self) -> Mapping[str, Pool]:

@@ -147,17 +147,7 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 
 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
-    """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time.
-
-    A stage of a compile stops at its 10,000th error, and of more warnings or notes of one code only the
-    number is shown.
-
-    Why: a file can have a mistake every few bytes, and a finding takes a hundred times the memory of what
-    it is about. A hostile file would take all memory of a CI job.
-
-    Run: one cause is behind most of them as a rule: correct the first ones, and run `ipamc compile CLUSTER`
-    again.
-    """
+    """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
     if last.severity is Severity.ERROR:
         return error(
             "IPC0013",

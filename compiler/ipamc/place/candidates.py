@@ -84,18 +84,7 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 
 def too_many_candidates(cluster: Cluster) -> Diagnostic:
-    """IPC0312: the candidates of all nodes can be found in bounded time.
-
-    A selector that names a value of a label, or a label, is asked about the nodes that have it, and nodes
-    with the same values of those labels are asked about once. So thousands of pools and 100,000 nodes are
-    no matter, as long as each selects a part of them. The limit is 5,000,000 tests or candidates: some 5
-    seconds.
-
-    Why: thousands of pools that have to be asked about thousands of different nodes each would hold up CI
-    for minutes.
-
-    Run: select by a label that says what a node is, such as its rack; then `ipamc compile CLUSTER`.
-    """
+    """IPC0312: the candidates of all nodes can be found in bounded time."""
     return error(
         "IPC0312",
         cluster.at,
@@ -106,18 +95,7 @@ def too_many_candidates(cluster: Cluster) -> Diagnostic:
 
 
 def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnostic]:
-    """IPC0313: a node gets at most 4,096 blocks, and a cluster at most 1,000,000.
-
-    In multi-pool and crd mode every pool that selects a node gives it `blocksPerNode` blocks of each
-    family, and all of them stand in one object. Pins count only where they are more than `blocksPerNode`,
-    and have no limit.
-
-    Why: with 4,096 single addresses a CiliumNode nears etcd's limit of 1.5 MiB, above which it is not
-    stored. No node runs so many pods.
-
-    Run: use larger blocks (a shorter `blockSize`), or let fewer pools select a node; then `ipamc compile
-    CLUSTER`.
-    """
+    """IPC0313: a node gets at most 4,096 blocks, and a cluster at most 1,000,000."""
     known: dict[int, int] = {}
     total = 0
     for want in wants:
@@ -169,16 +147,7 @@ def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
 
 
 def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """IPC0302: every node has a candidate pool.
-
-    No enabled pool's nodeSelector selects the node, and no pin names it.
-
-    Why: the node would be without a block. Cilium's agent waits for one, and pods on the node wait for ever
-    for an address.
-
-    Run: label the node, widen a selector, or pin it; `unmatchedNodes: skip` on the Cluster turns this into
-    a note. `ipamc why NODE` shows why no pool selects it. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0302: every node has a candidate pool."""
     if not nodes:
         return
     passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
@@ -206,16 +175,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
 
 
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """IPC0308: nodes that no pool selects are skipped on request.
-
-    `unmatchedNodes: skip` is set, so a node without a candidate pool gets no new block.
-
-    Why: nothing but this note reports it. A node whose label is misspelt is skipped as well, and pods on it
-    get no address.
-
-    Run: if the node is to have pods, label it or widen a selector; `ipamc why NODE` shows why no pool
-    selects it. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
         yield note(
             "IPC0308",

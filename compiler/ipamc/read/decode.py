@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place
-from ipamc.model.wording import listing, shown
+from ipamc.model.wording import listing, nearest, shown
 from ipamc.read import shape_hints
 from ipamc.read.kinds import Item
 from ipamc.read.schema import Schema, Schemas, at, is_map, types, wants_text
@@ -99,11 +99,11 @@ class _Refusal(Struct, frozen=True):
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
     """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
 
-    It ends after MOST violations of the schema. Costs some fifty times the typed decode, and as much again for
+    It ends after twice MOST violations of the schema: a misspelt field is two of them, and one finding. Costs some fifty times the typed decode, and as much again for
     the first document.
     """
     by_path: dict[Keys, list[_Refusal]] = {}
-    for refusal in islice(_refusals(value, schema), MOST):
+    for refusal in islice(_refusals(value, schema), 2 * MOST):
         by_path.setdefault(refusal.path, []).append(refusal)
     for path, refusals in by_path.items():
         here = Place(root.path, root.document, (*root.keys, *path))
@@ -151,8 +151,9 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
         case "additionalProperties":
             yield from _unknown_fields(value, schema, root, here, path)
         case "required":
+            misspelt = [nearest(other, bound) for other in _unknown(value, schema)]
             for key in bound:
-                if key not in value:
+                if key not in value and key not in misspelt:
                     better = shape_hints.example(key, at(root, (*path, key)) or {}, root) or f"add {key}"
                     yield rules.wrong_shape(here / key, f"{_owner(root, path)} has no {key}", better)
         case "anyOf":  # the schemas use it for "at least one of these fields" only
@@ -187,13 +188,19 @@ def _unknown_fields(
 ) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown field; one for labels that stand right in a selector."""
     known, kind = schema.get("properties", {}), str(root.get("title"))
-    unknown = [key for key in value if key not in known]
+    unknown = _unknown(value, schema)
     labels = as_selector(value, known, _field(path)) if is_selector(known) else ""
     for key in unknown[:1] if labels else unknown:
         in_term = of_a_term(value) if key == "matchLabels" and "matchFields" in known else ""
         better = labels or in_term or shape_hints.unknown(key, value[key], kind, path, schema, root)
         place = Place(here.path, here.document, (*here.keys, key), key=True)
         yield rules.unknown_field(place, key, _owner(root, path), known, better)
+
+
+def _unknown(value: Mapping[str, Any], schema: Schema) -> list[str]:
+    """Return the fields that are refused because the schema does not have them."""
+    allowed = schema.get("additionalProperties") is not False
+    return [] if allowed else [key for key in value if key not in schema.get("properties", {})]
 
 
 def _size_of(field: str, value: Any, bits: int) -> str:
@@ -211,7 +218,9 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
     wants = f"{field} must be {listing(_NOUNS[name] for name in found.wanted if name != 'null')}"
     if value is None:
         return rules.wrong_shape(
-            found.at, f"null: {wants}", found.better or "leave the field out, or give it a value"
+            found.at,
+            f"{'null' if source else 'no value'}: {wants}",
+            found.better or "leave the field out, or give it a value",
         )
     if isinstance(value, str):
         return rules.wrong_shape(
@@ -223,6 +232,8 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         )
     source = (source or str(value))[:_SHOWN]
     kind = "a truth value" if isinstance(value, bool) else "a number"
+    if isinstance(value, float) and source.lstrip("+-").isdecimal():
+        kind = "too large a number"
     better = found.better
     if "string" in wanted and better.endswith(quoted(str(value))):  # the text of the file: 1.20 is not "1.2"
         better = better.removesuffix(quoted(str(value))) + quoted(source)

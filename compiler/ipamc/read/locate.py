@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
+from ipamc.read.foreign_text import explained
 from ipamc.read.kinds import FIELDS
 from ipamc.read.narrow.excerpt import Excerpt, lines_of
 from ipamc.read.syntax.document import Cut, Keys
@@ -33,7 +34,7 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     texts = Texts(
         sources, [at for finding in found for at in (finding.at, *(other.at for other in finding.also))]
     )
-    return tuple(sorted((located(finding, texts.span) for finding in found), key=_order))
+    return tuple(sorted((explained(located(finding, texts.span)) for finding in found), key=_order))
 
 
 def _order(finding: Located) -> tuple[str, int, int, str, str]:

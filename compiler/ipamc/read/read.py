@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain
 from typing import TypeVar
 
@@ -24,10 +24,11 @@ from ipamc.read.kinds import FIELDS, OURS, TESTS, Value, unread, walk
 from ipamc.read.kinds.inventory import RawInventory, read_inventory
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
-from ipamc.read.syntax.document import MAX_CONTAINERS, Document, Unread, Unreadable
+from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import BOM, check, decode
-from ipamc.read.syntax.json_stream import json_documents
+from ipamc.read.syntax.json_stream import json_documents, refuse_many
 from ipamc.read.syntax.other_text import conflict_marker, other_text
+from ipamc.read.syntax.rules import too_many
 from ipamc.read.syntax.yaml import cut_documents, yaml_documents
 from ipamc.read.syntax.yaml_cut import cut
 from ipamc.read.values import Reading
@@ -50,13 +51,19 @@ class Assembly(Struct):
     excluded: list[Range] = field(default_factory=list)
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
+    entries: int = 0
+    """How many values came."""
     twice: dict[tuple[str, str, str], tuple[list[str], At, At]] = field(default_factory=dict)
     """Names that something before has, too, by what it is and the two files: a copied file is one finding. With the places
     of the first of them, and of the other one."""
 
     def add(self, values: Iterable[Value]) -> None:
-        """Add values; of two with the same name the first is kept and the second is reported. Raises Enough."""
+        """Add values; of two with the same name the first is kept and the second is reported.
+
+        Raises Enough, also with more than MAX_NODES of each kind, which is reported.
+        """
         for value in values:
+            self.entries += 1
             if isinstance(value, Node):
                 known = self.planned if value.planned else self.nodes
                 if known.setdefault(value.name, value) is not value:  # nearly all values come here
@@ -71,6 +78,17 @@ class Assembly(Struct):
                 self._add(self.cilium_nodes, value, "CiliumNode")
             else:
                 self._add(self.clusters, value, "Cluster")
+            if self.entries > MAX_NODES:
+                self._refuse_many(value)
+
+    def _refuse_many(self, value: Value) -> None:
+        """Raise Enough, with a finding, for more than MAX_NODES values of a kind, or of names that are there already."""
+        several: tuple[Sized, ...] = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
+        numbers = [len(some) for some in several]
+        if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
+            what = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}.get(type(value), "entries")
+            self.found.append(too_many(value.at, what))
+            raise Enough
 
     def _add(self, known: dict[str, T], value: T, what: str) -> None:
         first = known.setdefault(value.name, value)
@@ -103,6 +121,8 @@ class Assembly(Struct):
             node = self.nodes.setdefault(plan.name, plan)
             if node is not plan and not node.live:  # a v1 Node replaces its planned entry
                 self._twice(node, plan, "node")
+        if len(self.nodes) > MAX_NODES:
+            self.found.append(too_many(plan.at, "nodes"))
         self.found.extend(self._same_names())
         for other in self.clusters.values():
             at = other.at / "metadata" / "name"
@@ -201,27 +221,27 @@ class _Head(msgspec.Struct, rename="camel"):
 
 _HEAD = msgspec.json.Decoder(_Head)
 _INVENTORY = msgspec.json.Decoder(RawInventory)
-_CONTAINERS = 4
-"""Mappings and lists of a node at most: itself, its labels, its podCIDRs, its podIPs."""
 
 
-def plain_inventory(data: bytes) -> RawInventory | None:
+def plain_inventory(path: str, data: bytes) -> RawInventory | None:
     """Return the inventory of a JSON file in UTF-8 of which nothing has to be reported; None where something may be.
 
     The usual way makes plain values first, to find keys that are there twice, and then the structs: with 100,000
     nodes twice the time. Here the structs are printed again. Every value prints in no more bytes than it was written
     in, so where the whole prints in as many as the file has without its blanks, nothing of it was dropped.
+    Raises Unreadable for more than MAX_NODES.
     """
     data = data.removeprefix(BOM)
     try:
         head = _HEAD.decode(data)
         if (head.api_version, head.kind) != (OURS, "NodeInventory"):
             return None
+        refuse_many(Place(path), data, 2 * MAX_NODES)  # a node has few
         inventory = _INVENTORY.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return None
-    if len(inventory.nodes) * _CONTAINERS > MAX_CONTAINERS:
-        return None
+    if len(inventory.nodes) > MAX_NODES:
+        raise Unreadable(too_many(Place(path, 0, ("nodes", MAX_NODES)), "nodes"))
     same = len(msgspec.json.encode(inventory)) == len(msgspec.json.format(data, indent=-1))
     return inventory if same else None
 
@@ -246,7 +266,7 @@ def _read_file(
     try:
         if path.endswith(".json"):
             check(path, data)
-            if others and (inventory := plain_inventory(data)):
+            if others and (inventory := plain_inventory(path, data)):
                 assembly.add(read_inventory(inventory, Place(path), reading))
                 return
         is_json = path.endswith(".json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -105,8 +105,9 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     """Return what to write in place of a value of the wrong type; `name` is its field, or "" for an item."""
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
+    own = schema.get("items", {}).get("properties", {})
     if isinstance(value, Mapping) and (
-        known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys()
+        known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
     ):
         key = min(known)
         return unknown(key, value[key], str(root.get("title")), (), {}, root)
@@ -124,9 +125,20 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     if found and found[1] in schema.get("properties", {}):
         return f"write a blank after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
+    if value is None and "object" in wanted and (choices := _choices(schema, root)):
+        return f"write {before}{{{choices}}}"
     if value is None and "default" in schema:
         return f"leave the field out, or {line}" if line else "leave the field out, or give it a value"
     return f"write {before}{better}" if better else line
+
+
+def _choices(schema: Schema, root: Schema) -> str:
+    """Return the one field that a mapping must have, with the words that it may be; "" for other mappings."""
+    match schema.get("required", []):
+        case [str(only)]:
+            words = resolve_reference(root, schema["properties"][only]).get("enum", [])
+            return f"{only}: {listing(words)}" if words else ""
+    return ""
 
 
 def example(name: str, schema: Schema, root: Schema) -> str:
@@ -179,6 +191,11 @@ def _mapping(value: Any, schema: Schema) -> str:
 def _list(value: Any, items: Schema) -> str:
     """Return the list that a value was meant to be."""
     if isinstance(value, Mapping):
+        if items.get("required") == ["cidr"]:
+            pairs = (
+                [value] if "cidr" in value else [{"cidr": key, "reason": why} for key, why in value.items()]
+            )
+            return _rows({"reason": "why", **pair} for pair in pairs[:2])
         named = next(
             ((key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)), None
         )
@@ -195,6 +212,13 @@ def _list(value: Any, items: Schema) -> str:
         near = nearest(value, allowed)
         return f"[{near}]" if near else ""
     return f"[{value[:_SHOWN]}]"
+
+
+def _rows(pairs: Iterable[Mapping[str, Any]]) -> str:
+    """Return reserved CIDRs as a list of mappings, cut."""
+    fields = ("cidr", "reason")
+    rows = (", ".join(f"{field}: {_plain(pair.get(field) or field)}" for field in fields) for pair in pairs)
+    return f"[{', '.join(f'{{{row}}}' for row in rows)}]"
 
 
 def _word(value: str, name: str, schema: Schema) -> str:

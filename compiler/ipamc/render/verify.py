@@ -62,19 +62,7 @@ def verify(
 
 
 def malformed(at: At, problem: str) -> Diagnostic:
-    """IPC0601: rendered files match their schemas, or nothing is written.
-
-    Every kind of object that ipamc writes has a strict schema. The finding shows the line as it would have
-    been written.
-
-    Why: a text that does not match comes from a template, or from the code that fills it, whatever the
-    input was: this is a bug of ipamc. The apply would be refused, or a field would be dropped without a
-    word; so nothing is written.
-
-    Run: report it with the finding and, if you can, the input; `ipamc --version` and Cilium's version help.
-    Until it is mended, use the version of ipamc that wrote the lock last, or leave out the input that
-    brought it up.
-    """
+    """IPC0601: rendered files match their schemas, or nothing is written."""
     cut = problem if len(problem) <= _LONGEST else f"{problem[:_LONGEST]}…"
     way_out = "report it with the lines above: this is a bug of ipamc, not of your input; nothing was written"
     return error("IPC0601", at, cut, help=way_out)

@@ -196,7 +196,7 @@ lie there unless `reserved` covers it, and a held block there is refused.""",
         """Clusters that name the same `addressSpace` may not share an address, in any state: their pods reach each other,
 or their routes meet. A compile of one of them compares it with all others.""",
         ("ipamc suggest pool --address-space NAME --size 19", "ipamc explain addressSpace"),
-        ("IPC0701", "IPC0702"),
+        ("IPC0701", "IPC0702", "IPC0703"),
     ),
     Concept(
         "shard",

@@ -53,7 +53,8 @@ def _row(answer: LockAnswer | InputAnswer) -> Row:
         block, pool, node = line.block, line.pool, line.node
         in_state = state(line, started=answer.started)
     else:
-        block, pool, node, in_state, _ = answer.unheld
+        block, pool, node, in_state, _, reason = answer.unheld
+        in_state = f"{in_state}: {reason}" if reason else in_state
     cells = (answer.cluster, str(block), pool, node, in_state)
     return (*map(visible, cells), where(Span(answer.at.path, answer.at.line)))
 
@@ -68,8 +69,9 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
             in_state_of = state_record(line, started=answer.started)
             lines.append(_record(answer, line.block, line.pool, line.node, in_state_of))
         else:
-            block, pool, node, in_state, _ = answer.unheld
-            unheld.append(_record(answer, block, pool, node, {"state": in_state}))
+            block, pool, node, in_state, _, reason = answer.unheld
+            why = {"reason": reason} if reason else {}
+            unheld.append(_record(answer, block, pool, node, {"state": in_state, **why}))
     return {"lines": lines, "vacant": unheld}
 
 

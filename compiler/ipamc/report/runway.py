@@ -120,8 +120,8 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
         return
     for jump in grown.jumps:
         yield f"{name}: {_jump(pool, jump)}"
-    if pool.moved:
-        yield f"{name}: {_signed(pool.moved)} blocks by nodes that moved between pools: not read as growth"
+    if pool.switched:
+        yield f"{name}: {_signed(pool.switched)} blocks by nodes that moved between pools: not read as growth"
     if not pool.lasts:
         yield f"{name}: nothing is said: {_silence(pool)}"
         return
@@ -276,7 +276,7 @@ def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
         },
         "explanation": [line.strip() for line in explanation(pool, today)],
         "weeks": [
-            {"to": _day(week.second), "addresses": week.held, "own": week.own, "moved": week.moved}
+            {"to": _day(week.second), "addresses": week.held, "own": week.own, "moved": week.switched}
             for week in pool.weeks
         ],
     }

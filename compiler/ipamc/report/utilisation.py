@@ -71,6 +71,11 @@ def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
         "room": shown.room,
         "comesFree": {"day": ending.day, "blocks": ending.blocks} if ending else None,
         "ranges": ranges,
+        "reserved": [
+            {"cidr": str(cidr.block), "reason": cidr.reason}
+            for cidr in use.pool.reserved
+            if cidr.block.family == use.family.family
+        ],
     }
 
 

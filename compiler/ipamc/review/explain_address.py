@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster
+from ipamc.model.cluster import Cluster, Range
 from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
@@ -28,6 +28,8 @@ class UnheldBlock(NamedTuple):
     state: str
     """free, reserved, excluded, pinned, or a phrase."""
     at: At
+    reason: str = ""
+    """Why it is reserved, as its author wrote it; "" where no reason is given."""
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
@@ -67,7 +69,8 @@ def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:
     """Yield the blocks without a line that no new node is given."""
     for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
-        yield UnheldBlock(kept.range.block, "", "", kept.why, kept.range.at)
+        reason = kept.range.reason if isinstance(kept.range, Range) else ""
+        yield UnheldBlock(kept.range.block, "", "", kept.why, kept.range.at, reason)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
             yield from (UnheldBlock(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 
-if TYPE_CHECKING:  # the catalogue needs none of it
+if TYPE_CHECKING:
     from ipamc.review.diff import ClusterBase
 
 _WAYS_OUT = {
@@ -27,40 +27,40 @@ _WAYS_OUT = {
 
 
 def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
-    """IPC0441: a line of the lock changes only as a verb changes it.
-
-    A plan refuses a line that vanished, a held block that changed hands, a quarantine that ends early, and one
-    since a day that cannot be, whatever wrote the lock: an edit, a merge as text, a rebase, a revert.
-
-    Why: the lock by itself is sound, and only the base shows it. Two nodes would have the addresses, or a node
-    gets those that the world still takes for another's.
-
-    Run: restore the lock of the base, and `ipamc compile CLUSTER`. `ipamc lock --release` and `--rename` can
-    end a quarantine, and leave no line of it: `ipamc plan --allow-released` agrees.
-    """
+    """IPC0441: a line of the lock changes only as a verb changes it."""
     for each in changes:
         was, now = each.before, each.after or each.other
         yield error(
             "IPC0441",
             line_at(plan.lock, now) if now else Span(plan.lock.path),
-            f"{(was or each.line).block} of {(was or each.line).node}: {_said(each, was, now)}",
-            also=[Related(line_at(base, was), f"the base has it {_state(was)}")] if was else (),
+            f"{_named(was, each.line)}: {_said(each, was, now)}",
+            also=[Related(line_at(base, was), f"the base has it {stated(was)}")] if was else (),
             help=f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}",
         )
 
 
 def _said(each: Transition, was: Line | None, now: Line | None) -> str:
     if each.reason is Reason.DAY_CHANGED and now:
-        return f"{_state(now)}, a day on which no compile can have put it there"
+        if was and was.since == now.since:
+            return f"{stated(now)}, which no verb says of that day"
+        return f"{stated(now)}, a day on which no compile can have put it there"
     if now is None:
         return "the line vanished, and none has its addresses"
     if now.state is State.PENDING and was and now.node == was.node:
         return "it was held, and is pending"
-    return f"{now.node} has {now.block} {_state(now)}, and no line records a consent"
+    return f"{now.node} has {now.block} {stated(now)}, and no line records a consent"
 
 
-def _state(line: Line) -> str:
-    return f"{line.state} since {line.since}" if line.since else f"{line.state}"
+def _named(was: Line | None, line: Line) -> str:
+    """Return a block with its node, and its quarantine in the base: some formats show one end of a finding alone."""
+    since = f" ({stated(was)})" if was and was.since else ""
+    return f"{line.block} of {(was or line).node}{since}"
+
+
+def stated(line: Line) -> str:
+    """Return the state of a line, of a quarantined one with all that it says."""
+    marks = f"{', moved' if line.is_former else ''}{', pending' if line.was_pending else ''}"
+    return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 
 def taken_back(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:

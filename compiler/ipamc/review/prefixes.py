@@ -125,17 +125,7 @@ def _ranges(cluster: Cluster) -> Iterator[Prefix]:
 
 
 def same_in_two(block: Block, cluster: str, at: Span, other: str, there: Span) -> Diagnostic:
-    """IPC0879: clusters whose prefixes are exported together share no address.
-
-    NetBox knows a prefix by its address and its VRF. Clusters that use the same addresses are in networks
-    that do not meet, and each such network is a VRF in NetBox.
-
-    Why: of two clusters in one VRF it cannot be seen whose a prefix is: who looks there for the owner of an
-    address finds the wrong cluster.
-
-    Run: export them one by one, each with its VRF: `ipamc export netbox CLUSTER --set vrf=NAME`. If they do
-    meet, they must not share addresses: `addressSpace` in both makes a compile refuse it (IPC0701).
-    """
+    """IPC0879: clusters whose prefixes are exported together share no address."""
     return error(
         "IPC0879",
         at,

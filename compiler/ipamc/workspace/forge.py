@@ -69,6 +69,12 @@ class Runs(msgspec.Struct):
     workflow_runs: list[Run]
 
 
+class Label(msgspec.Struct):
+    """A label of a pull request."""
+
+    name: str
+
+
 class _IdToken(msgspec.Struct):
     """The answer of GitHub to a question for an id token."""
 
@@ -210,6 +216,21 @@ def last_success() -> str:
     if not commit:
         raise Nowhere(f"no pipeline of {branch} was successful yet")
     return commit
+
+
+def labels_of_merge_group() -> list[str]:
+    """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
+
+    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before it.
+    Raises Nowhere, and Trouble where the forge refuses.
+    """
+    group = re.fullmatch(
+        r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", variable("GITHUB_REF")
+    )
+    if not on_github() or not group:
+        raise Nowhere("this is not a job of a merge group of GitHub")
+    path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues/{group[1]}/labels?{query(per_page='100', page='1')}"
+    return [label.name for label in github_api().ask("GET", path, list[Label])]
 
 
 def id_token(audience: str) -> str:

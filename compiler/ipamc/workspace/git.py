@@ -116,12 +116,12 @@ def committed(folder: str, commit: str) -> int:
     return int(must(folder, "rev-list", "--max-count=1", "--timestamp", commit).text.split()[0])
 
 
-def last_change(folder: str, path: str) -> int | None:
-    """Return the second (since 1970) of the last commit of HEAD that changed a file, by its path from the top.
+def last_change(folder: str, *paths: str) -> int | None:
+    """Return the second (since 1970) of the last commit of HEAD that changed one of some files, by paths from the top.
 
     None where none did, and in a shallow clone, whose oldest commit seems to have written every file.
     """
-    found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", path)
+    found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", *paths)
     if found.code or not found.text or is_shallow(folder):
         return None
     return int(found.text.split()[0])
@@ -160,10 +160,11 @@ def merge_bases(folder: str, one: str, two: str) -> list[str]:
 def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
 
-    A file that moved has both names.
+    A file that moved has both names. Submodules are among them: `.gitmodules` of the branch could say that they never differ,
+    and git would obey that between two trees, too.
     """
-    options = ("--name-only", "--no-renames", "--no-ext-diff", "--no-textconv", "-z")
-    return sorted(must(folder, "diff", *options, base, "HEAD", "--").text.split("\0")[:-1])
+    options = ("-r", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+    return sorted(must(folder, "diff-tree", *options, base, "HEAD", "--").text.split("\0")[:-1])
 
 
 def begin_merge(folder: str, revision: str) -> str | None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import Thread
 from typing import IO
 
 from msgspec import Struct
@@ -131,14 +132,19 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
     trust the repository, and where it prints more than MOST bytes.
     """
     with started(folder, *options, command, *arguments) as git:
-        with suppress(BrokenPipeError):
-            git.asked.write(stdin)
-        with suppress(BrokenPipeError):
-            git.asked.close()
+        # Beside the reading: git answers some questions before it has read the others, and a pipe holds 64 KiB.
+        asking = Thread(target=_ask, args=(git.asked, stdin), daemon=True)
+        asking.start()
         output = git.answers.read(MOST + 1)
         if len(output) > MOST:
             raise Trouble(f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?")
+        asking.join()
         return Done(git.process.wait(), output, git.said())
+
+
+def _ask(pipe: IO[bytes], stdin: bytes) -> None:
+    with suppress(BrokenPipeError), pipe:
+        pipe.write(stdin)
 
 
 @contextmanager

@@ -39,11 +39,7 @@ def folders(folder: str, commit: str, path: str) -> list[str]:
     "" is the repository's top. There are none where there is no such path. Raises Trouble where the path is
     no folder.
     """
-    if path and not _is_folder(folder, commit, path):
-        return []
-    within = f"{path}/" if path else ""
-    found = _listed(folder, commit, [within] if within else [])
-    return [name.removeprefix(within) for name, entry in found.items() if entry.sort != FILE]
+    return [name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE]
 
 
 def files(
@@ -63,11 +59,8 @@ def files(
     elsewhere, for a folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or
     TOTAL bytes of all.
     """
-    if path and not _is_folder(folder, commit, path):
-        return {}
+    below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
-    listed = _listed(folder, commit, [within] if within else [], "-r")
-    below = {name.removeprefix(within): entry for name, entry in listed.items()}
     chosen: dict[str, str] = {}
     with reader(folder) as read:
         for name, entry in below.items():
@@ -84,14 +77,14 @@ def files(
         size = 0
         for name, blob in chosen.items():
             data, most = (known or {}).get(name), min(LARGEST, TOTAL - size)
-            if data is None or len(data) > most or _name(data, blob) != blob:
+            if data is None or len(data) > most or name_of(data, blob) != blob:
                 data = read(blob, most, f"{commit[:12]}:{within}{name}")
             found[name] = data
             size += len(data)
     return found
 
 
-def _name(data: bytes, like: str) -> str:
+def name_of(data: bytes, like: str) -> str:
     """Return the name of the object with these bytes, in the format of another one's: SHA-1 or SHA-256."""
     digest = hashlib.sha1(usedforsecurity=False) if len(like) == 40 else hashlib.sha256()
     digest.update(b"blob %d\0" % len(data))
@@ -108,7 +101,7 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
-            for path, entry in _listed(folder, commit, paths[start : start + _AT_ONCE]).items():
+            for path, entry in listed(folder, commit, paths[start : start + _AT_ONCE]).items():
                 shown = f"{commit[:12]}:{path}"
                 if entry.sort != FILE:
                     raise Trouble(_no_file(shown, entry.sort))
@@ -147,17 +140,25 @@ def _target(name: str, link: str) -> str:
     return "" if link.startswith("/") else "/".join(parts)
 
 
-def _is_folder(folder: str, commit: str, path: str) -> bool:
-    """Tell whether a commit has a folder at a path. Raises Trouble where that, or one above, is something else."""
-    every = [path, *(parent.as_posix() for parent in PurePosixPath(path).parents if parent.name)]
-    found = _listed(folder, commit, every, "-t")
-    for name, entry in found.items():
-        if entry.sort != FOLDER and name in every:
-            raise Trouble(f"{commit[:12]}:{name} is a {entry.sort}, and no folder of clusters can be there")
-    return path in found
+def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Entry]:
+    """List what a commit has below a path, by path below it; nothing where there is no such path.
+
+    "" is the repository's top. Raises Trouble where the path, or one above, is no folder.
+    """
+    if not path:
+        return listed(folder, commit, [], *options)
+    found = listed(folder, commit, [f"{path}/"], *options)
+    if not found:  # git has no empty folders
+        every = [path, *(parent.as_posix() for parent in PurePosixPath(path).parents if parent.name)]
+        for name, entry in listed(folder, commit, every, "-t").items():
+            if entry.sort != FOLDER and name in every:
+                raise Trouble(
+                    f"{commit[:12]}:{name} is a {entry.sort}, and no folder of clusters can be there"
+                )
+    return {name.removeprefix(f"{path}/"): entry for name, entry in found.items()}
 
 
-def _listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, Entry]:
+def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, Entry]:
     """List what a commit has at these paths, by path. Raises Trouble where git cannot tell.
 
     A path that ends with a slash means what is in the folder.

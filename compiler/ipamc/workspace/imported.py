@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ipamc.importing import rules
-from ipamc.importing.files import NODES
 from ipamc.importing.refresh import SLACK, Past
 from ipamc.model.diagnostics import Refused, Span
 from ipamc.workspace import disk, git
@@ -36,12 +35,14 @@ def update(folder: str, files: Mapping[str, str]) -> list[str]:
     return [path for name, text in files.items() if disk.replace(path := f"{folder}/{name}", text)]
 
 
-def past_of(folder: str) -> Past:
-    """Return when the inventory was committed last; nothing outside of git, and where it never was."""
+def past_of(folder: str, inventories: Sequence[str]) -> Past:
+    """Return when one of the inventories of a cluster was committed last; nothing outside of git, and where none was."""
     top = git.root(folder)
     if top is None:
         return Past()
-    second = git.last_change(top, f"{below(top, folder)}/{NODES}")
+    second = git.last_change(
+        top, *(f"{below(top, folder)}{path.removeprefix(folder)}" for path in inventories)
+    )
     if second is None:
         return Past()
     return Past(committed=utc(second), limit=utc(second - SLACK))

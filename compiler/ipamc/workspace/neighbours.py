@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
-from ipamc.workspace import disk
+from ipamc.workspace import disk, git_tree
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.links import link_on_the_way
-from ipamc.workspace.source import Disk
+from ipamc.workspace.revision import below, is_below
+from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
+    from ipamc.model.cluster import Cluster
     from ipamc.pipeline import Compilation, Inputs
+
+
+class Folders(Struct, frozen=True, kw_only=True):
+    """Where a cluster and its neighbours are, and were in the base of a plan."""
+
+    now: str
+    was: str
+    renamed: Mapping[str, str] = {}
+    """The folders that clusters had, by those that they have now."""
+    agreed: Collection[str] = ()
+    """Those that were deleted, and may go."""
 
 
 def neighbours(
@@ -129,6 +145,55 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
     found = list(check_neighbours(mine, others))
     if any(finding.severity is Severity.ERROR for finding in found):
         raise Refused((*compilation.diagnostics, *locate(found, {**_texts(found), **inputs.sources})))
+
+
+def refuse_takeovers(
+    inputs: Inputs, compilation: Compilation, before: Cluster | None, base: Commit, folders: Folders
+) -> None:
+    """Raise Refused where a cluster left an address space since a commit, and got addresses of a member."""
+    if before is None or before.address_space in {"", compilation.plan.cluster.address_space}:
+        return
+    from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
+    from ipamc.read.locate import locate
+
+    plan = compilation.plan
+    now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
+    mine = Member(was=_read_in(base, folders.was), now=now)
+    others = [
+        Member(was=_read_in(base, there), now=_read_in(Disk(), here))
+        for here, there in _others(base, folders)
+    ]
+    if found := list(taken_while_leaving(mine, others)):
+        within = f"{base.revision}:"
+        paths = [at.path for each in found for other in each.also if (at := other.at).path.startswith(within)]
+        read = git_tree.blobs(base.top, base.commit, [path.removeprefix(within) for path in paths])
+        texts = {
+            **_texts(found),
+            **{f"{within}{path}": text for path, text in read.items()},
+            **inputs.sources,
+        }
+        raise Refused((*compilation.diagnostics, *locate(found, texts)))
+
+
+def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
+    """Yield the folders of the other clusters, as they are here, and in a commit: those that it alone has, too."""
+    here = [folder for folder in beside([folders.now]) if disk.identity(folder) != disk.identity(folders.now)]
+    known = {folders.was, *here, *folders.renamed.values(), *folders.agreed}
+    where = below(base.top, clusters_folder()) if is_below(base.top, clusters_folder()) else None
+    names = git_tree.folders(base.top, base.commit, where) if where is not None else []
+    gone = [folder for name in names if (folder := folder_of(name)) not in known]
+    yield from ((folder, folders.renamed.get(folder, folder)) for folder in (*here, *gone))
+
+
+def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
+    """Read the addresses of a cluster; None where there is none, or it cannot be read: its own plan says why."""
+    from ipamc.address_space import ClusterPrefixes, survey
+
+    try:
+        found = survey(source.inputs(folder, rendered=False), every=True) if source.has(folder) else None
+    except (Refused, Trouble, OSError):
+        return None
+    return found if isinstance(found, ClusterPrefixes) else None
 
 
 def _all_others(folder: str) -> Neighbours:

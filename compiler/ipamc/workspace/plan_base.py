@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from ipamc.lock.file import parse
 from ipamc.model.lock import Lock, State
-from ipamc.workspace import disk, git, git_tree
+from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.revision import below, is_below, unknown
@@ -37,7 +37,8 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
 
     `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
     one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
-    or revision.
+    or revision, and where HEAD has submodules below clusters/, or attributes with which git changes bytes of
+    these folders.
     """
     top = git.root(".")
     if top is None:
@@ -50,6 +51,8 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
             )
         raise unknown(top, revision)
     where = below(top, clusters_folder()) if is_below(top, clusters_folder()) else None
+    if where is not None:
+        committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
     there = git_tree.folders(top, commit, where) if where is not None else []
     gone = [
         folder_of(name) for name in there if not name.startswith(".") and not disk.is_folder(folder_of(name))

@@ -9,7 +9,7 @@ from typing import Any
 from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
-from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES, parts
+from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
 from ipamc.read.rendered import Rendered
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
@@ -51,18 +51,9 @@ class Manifests(Rendered, frozen=True, dict=True):
 
 
 def manifests(folder: str) -> Manifests:
-    """Read what is rendered for a cluster. Raises Trouble, as `parts_of`."""
+    """Read what is rendered for a cluster. Raises Trouble, as `tree.parts_of`."""
     tree.refuse_irregular(folder)
     return Manifests(tree.read(folder, tree.paths(folder)), f"{folder}/{disk.RENDERED}")
-
-
-def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of a cluster's `rendered/`, in the order in which they are applied.
-
-    Raises Trouble where anything there is a link or no file: kustomize must not find it.
-    """
-    tree.refuse_irregular(folder)
-    return parts(tree.paths(folder))
 
 
 def former_blocks(folder: str) -> dict[str, list[Block]]:

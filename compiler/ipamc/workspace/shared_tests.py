@@ -21,7 +21,7 @@ def read(folder: str) -> tuple[dict[str, bytes], tuple[Diagnostic, ...]]:
 
     found: dict[str, bytes] = {}
     refused: list[Diagnostic] = []
-    for path in _paths(folder):
+    for path in paths(folder):
         try:
             data = regular.read(path)
         except regular.Irregular as problem:
@@ -33,16 +33,12 @@ def read(folder: str) -> tuple[dict[str, bytes], tuple[Diagnostic, ...]]:
     return found, tuple(refused)
 
 
-def _paths(folder: str) -> list[str]:
+def paths(folder: str) -> list[str]:
+    """Return where these files would be beside a cluster's folder; nowhere beside one that is not in `clusters`."""
     whole = PurePath(folder)
     parent = f"{folder}/.." if whole.name in {"", ".."} else whole.parent.as_posix()
     if Path(parent).resolve().name != disk.CLUSTERS:
         return []
     # A cluster may be called tests.yaml: then this is its folder.
-    paths = [PurePosixPath(parent, name).as_posix() for name in NAMES]
-    return [path for path in paths if Path(path).is_symlink() or not Path(path).is_dir()]
-
-
-def concerned(paths: list[str]) -> bool:
-    """Tell whether one of some paths of a repository is a file with tests for all clusters."""
-    return any(f"{disk.CLUSTERS}/{name}" in paths for name in NAMES)
+    names = [PurePosixPath(parent, name).as_posix() for name in NAMES]
+    return [path for path in names if Path(path).is_symlink() or not Path(path).is_dir()]

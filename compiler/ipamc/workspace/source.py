@@ -239,7 +239,7 @@ def _files(
     """
     from ipamc.workspace import git_tree
 
-    wanted = _is_read if rendered else _is_not_rendered
+    wanted = is_read if rendered else _is_not_rendered
     return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else None))
 
 
@@ -275,7 +275,7 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
     return {path: found.get(name) for path, name in names.items()}
 
 
-def _is_read(path: str) -> bool:
+def is_read(path: str) -> bool:
     """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
     return PurePosixPath(path).parts[0] == disk.RENDERED or _is_not_rendered(path)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ipamc.workspace import disk
 from ipamc.workspace.regular import LARGEST
 from ipamc.workspace.trouble import Trouble
 
@@ -35,3 +36,16 @@ def read_stdin() -> str:
         raise Trouble(
             f"stdin is no text in UTF-8: byte {problem.start} is {data[problem.start]:#04x}"
         ) from None
+
+
+def read_text(path: str) -> str:
+    """Return a text file that the user names; `-` is stdin. Raises Trouble where there is none."""
+    if path == "-":
+        return read_stdin()
+    data = disk.read_bytes(path)
+    if data is None:
+        raise Trouble(f"there is no file {path}")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as problem:
+        raise Trouble(f"{path} is no text in UTF-8: byte {problem.start}") from None

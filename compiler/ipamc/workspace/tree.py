@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from ipamc.read.parts import parts
 from ipamc.workspace import regular
 from ipamc.workspace.disk import RENDERED
 from ipamc.workspace.held import is_leftover
@@ -53,8 +54,23 @@ def entries(folder: str) -> list[str]:
 
 def refuse_irregular(folder: str) -> None:
     """Raise Trouble unless all below `rendered/` are folders and regular files: other programs may read it."""
-    for path in leaves(folder):
-        regular.refuse(path.as_posix())
+    for _ in _regular(folder):
+        pass
+
+
+def _regular(folder: str) -> Iterator[str]:
+    for path in map(Path.as_posix, leaves(folder)):
+        regular.refuse(path)
+        yield path
+
+
+def parts_of(folder: str) -> tuple[str, ...]:
+    """Return the parts of a cluster's `rendered/`, in the order in which they are applied.
+
+    Raises Trouble where anything there is a link or no file: kustomize must not find it.
+    """
+    within = f"{Path(folder, RENDERED).as_posix()}/"
+    return parts(path.removeprefix(within) for path in _regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:

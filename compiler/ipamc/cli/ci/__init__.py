@@ -24,6 +24,7 @@ STEPS = {
     "audit": ("ci.audit", "Audit a cluster from a dump; keep an issue of it."),
     "token": ("ci.token", "Print the job's id token, for kubectl."),
     "comment": ("ci.comment", "Post a plan as a comment, or update that comment."),
+    "consent": ("ci.consent", "Print what the labels of a merge group agree to."),
     "merge": ("ci.merge", "Merge a revision, locks by rule, and compile."),
 }
 """By name: the module, and the line of `ipamc ci --help`."""

@@ -59,8 +59,8 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     from ipamc.workspace import receipts
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.git_remote import MayNotPush, is_local, remote
-    from ipamc.workspace.rendered import parts_of
     from ipamc.workspace.revision import known, require_top
+    from ipamc.workspace.tree import parts_of
 
     require_top()
     head, found = known(".", "HEAD"), receipts.read(folder)

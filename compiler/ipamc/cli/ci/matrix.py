@@ -27,17 +27,28 @@ from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.workspace import disk, git
+from ipamc.workspace import committed, disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.links import refuse_links
-from ipamc.workspace.rendered import parts_of
 from ipamc.workspace.revision import require_top
-from ipamc.workspace.shared_tests import concerned
+from ipamc.workspace.shared_tests import NAMES
+from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
+FOR_ALL = (
+    *(
+        f"{folder}{name}"
+        for folder in ("", f"{disk.CLUSTERS}/")
+        for name in (".gitattributes", ".gitmodules")
+    ),
+    *(f"{disk.CLUSTERS}/{name}" for name in NAMES),
+)
+"""Files outside of the clusters' folders that decide what a compile of any cluster reads."""
+FORKS = 256
+"""The most common ancestors that are compared with HEAD: a branch can have any number, and each takes some 4 ms."""
 
 
 class Matrix(Verb):
@@ -61,7 +72,10 @@ class Matrix(Verb):
             "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
             "write the child pipeline after a merge",
         ),
-        ("ipamc ci matrix --output names --base origin/main", "one name on a line, for people and xargs"),
+        (
+            "ipamc ci matrix --output names --base origin/main",
+            "one name on a line, for people and --clusters-from",
+        ),
     ),
     refused="a folder's name cannot be a cluster's, or an I/O or environment error",
 )
@@ -105,8 +119,12 @@ class Matrix(Verb):
 def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
-    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan NAME
-    --base REV', and has_plan is true for --output github.
+    A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
+    --clusters-from FILE --base REV', and has_plan is true for --output github.
+
+    With a --base, the files of these clusters must be here as HEAD has them, byte for byte: commit what you
+    changed before. Submodules below clusters/, and attributes with which git changes bytes there, are
+    refused.
 
     With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
     clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
@@ -201,18 +219,24 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
 
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and tests beside the clusters
-    concern all of them. Who applies need not mind these: they change nothing that is rendered.
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and files beside the clusters that
+    hold for all concern all of them. Who applies need not mind these: they change nothing that is rendered.
+
+    With a base, Trouble is raised, too, where what is here is not what HEAD has: jobs read the one, and the other
+    is merged.
     """
     commit, paths = _since(base, strict=strict)
+    in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
     if paths is None:
         disk.clusters()  # raises where there is none
-        return commit, sorted(there()), []
     found = there()
-    names = touched(paths, f"{disk.CLUSTERS}/", found)
-    if strict and concerned(paths):
+    names = sorted(found) if paths is None else touched(paths, f"{disk.CLUSTERS}/", found)
+    if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):
         names = sorted({*names, *found})
-        say("all clusters are listed, because tests that hold for all of them changed")
+        say(f"all clusters are listed, because {files[0]} changed, which holds for all of them")
+    if base:
+        committed.refuse_other_bytes(".", in_head, names)
+        committed.refuse_other_files(in_head, names)
     gone = [name for name in names if name not in found and is_name(name)]
     if gone:
         say(f"deleted here; what was applied stays: {', '.join(gone)}")
@@ -234,6 +258,10 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         commit = git.commit(".", base)
         # All of them: who merges both ways, and dates the commits, chooses which one git takes.
         forks = git.merge_bases(".", commit, "HEAD") if commit else []
+        if len(forks) > FORKS:
+            raise Trouble(
+                f"HEAD and {base} have {len(forks):,} best common ancestors, more than {FORKS}, after merges both ways: git merge {base}, which leaves one"
+            )
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"

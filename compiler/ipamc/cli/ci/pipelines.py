@@ -206,7 +206,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     """
     from ipamc.cli.ci.jobs import is_name
     from ipamc.read.parts import FIRST
-    from ipamc.workspace.rendered import parts_of
+    from ipamc.workspace.tree import parts_of
 
     require_top()
     folders = find(clusters)

@@ -109,10 +109,10 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
 def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, ClusterReport | None]:
     """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing changed."""
     from ipamc.cli import main
-    from ipamc.cli.plan import PlanRun, run
+    from ipamc.cli.plan_run import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.neighbours import neighbours
+    from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.plan_base import look
 
     if code := main(["import", "--refresh", "--", cluster, *files]):
@@ -127,7 +127,14 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         return code, None
     base = look("HEAD", [folder], [])
     beside = neighbours([folder], progress).get(folder)
-    task = PlanRun(folder=folder, today=day, revision="HEAD", source=base.source, was="", neighbours=beside)
+    task = PlanRun(
+        folder=folder,
+        today=day,
+        revision="HEAD",
+        source=base.source,
+        folders=Folders(now=folder, was=folder),
+        neighbours=beside,
+    )
     report = run(task)
     if report.difference is None:
         raise Trouble(f"{cluster} cannot be planned: {report.said}")

@@ -123,17 +123,7 @@ def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
 
 
 def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
-    """IPC0306: a pinned block is free for its node, or was released.
-
-    A pin takes no block that another node holds or is to move to, and no addresses that are reserved or
-    excluded. A block that another node left is in quarantine; a pin takes it only with consent.
-
-    Why: two nodes would have the same addresses. During the quarantine routers and firewalls may still know
-    the addresses as those of the old node.
-
-    Run: pin another block, or consent: `ipamc lock CLUSTER --release CIDR`. `ipamc which ADDRESS` shows who
-    has a block. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0306: a pinned block is free for its node, or was released."""
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:
         node, by = conflict.node, conflict.by

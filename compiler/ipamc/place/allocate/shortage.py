@@ -57,18 +57,7 @@ class Unserved(msgspec.Struct, frozen=True):
 def no_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
-    """IPC0303: the pool that serves a node has room for it.
-
-    Every place for a block of that size is held, reserved, pinned or in quarantine. Only pools with the
-    same selector and those that `overflow` names may take a full pool's place: a rack never spills into
-    another by accident.
-
-    Why: without a block the node gives no pod an address.
-
-    Run: add a CIDR to the pool (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds a free one), name
-    another pool in its `overflow`, or release what is in quarantine and no longer used: `ipamc lock CLUSTER
-    --release CIDR`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0303: the pool that serves a node has room for it."""
     groups = grouped(short for short in shorts if not short.room)
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
@@ -85,17 +74,7 @@ def no_room(
 def half_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
-    """IPC0305: a dual-stack pool serves all the families that a node still needs, or none.
-
-    The pool has room in one family but not in the other, and no other pool may take its place. It gives
-    neither.
-
-    Why: the blocks of a node stay together: a node with IPv4 addresses of one rack and IPv6 addresses of
-    another would need routes to both.
-
-    Run: add a CIDR of the family that is full (`ipamc suggest pool CLUSTER --pool POOL --size 20` finds
-    one), or name another pool in `overflow`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0305: a dual-stack pool serves all the families that a node still needs, or none."""
     groups = grouped(short for short in shorts if short.room)
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
@@ -111,17 +90,7 @@ def half_room(
 
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
-    """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks.
-
-    They have what they need, and use most of it, so this is a warning. Nothing is taken away from other
-    nodes to make room.
-
-    Why: when all of it is used, further pods of these nodes stay in ContainerCreating.
-
-    Run: `ipamc suggest pool CLUSTER --size 20` finds a free CIDR: append it to `cidrs` of the pool, and
-    `ipamc resize CLUSTER FILE` again. Or release what is in quarantine and no longer used: `ipamc show
-    CLUSTER` shows how much that is.
-    """
+    """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
     groups = grouped(shorts)
     full = _FullPools(cluster, after, groups)
     for shortage, nodes in groups:
@@ -136,16 +105,7 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
 
 
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
-    """IPC0307: every family of the cluster is in a pool that serves the node.
-
-    A node needs a block of each of `ipFamilies`, of one pool or of several.
-
-    Why: Cilium waits for ever for a missing family: in cluster-pool mode the agent does not go on before
-    its CiliumNode has a CIDR of each.
-
-    Run: give one of the node's pools a range of that family, select the node with a pool that has one, or
-    take the family out of `ipFamilies`. Then `ipamc compile CLUSTER`.
-    """
+    """IPC0307: every family of the cluster is in a pool that serves the node."""
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)

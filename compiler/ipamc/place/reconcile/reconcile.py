@@ -306,17 +306,7 @@ _STALE = {
 
 
 def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
-    """IPC0413: with `--locked`, the lock must be up to date.
-
-    A newcomer, a leaver, a returning node, a renamed pool or a missing block makes the lock stale; a day
-    that passes never does.
-
-    Why: `--locked` only reads the lock, so that CI never allocates: two pipelines would give the same block
-    to two nodes, and nobody would have reviewed it.
-
-    Run: `ipamc compile CLUSTER`, review the lines of the lock with `git diff`, and commit them with what is
-    rendered. Where `rendered/` is not in git, `ipamc lock CLUSTER` writes the lock alone.
-    """
+    """IPC0413: with `--locked`, the lock must be up to date."""
     for reason, (one, many) in _STALE.items():
         nodes = {entry.node for entry in stale if entry.reason is reason}
         if nodes:

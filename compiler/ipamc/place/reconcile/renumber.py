@@ -87,16 +87,7 @@ def complete_placed(
 
 
 def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
-    """IPC0433: a pending line lies in the pool of the line that it is to replace.
-
-    In multi-pool and crd mode a node has blocks of each of its pools, and they are renumbered pool by pool.
-
-    Why: where a pool was split, or lost a range, between a block and the one that is to replace it, nothing
-    says which block replaces which: the node would keep both.
-
-    Run: undo the change of pools. Then complete the renumber, `ipamc lock CLUSTER --settle NODE`, or cancel
-    it, `ipamc lock CLUSTER --release CIDR` with the pending block, before you split the pool.
-    """
+    """IPC0433: a pending line lies in the pool of the line that it is to replace."""
     held = {line.key(one_block=run.one_block) for line in node.held}
     for line in node.pending:
         if line.key(one_block=run.one_block) not in held:
@@ -109,16 +100,7 @@ def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
 
 
 def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0428: `--settle` names a node that has a pending line.
-
-    `--settle` says that the node has been drained and has come up with its pending block.
-
-    Why: without a pending line there is nothing to settle: the name is a typo, or the renumber was
-    cancelled. The node that was meant would still be rendered with its old block.
-
-    Run: `ipamc show CLUSTER --state pending --show-blocks` shows what is pending; `ipamc lock CLUSTER
-    --renumber NODE` begins a move.
-    """
+    """IPC0428: `--settle` names a node that has a pending line."""
     waiting = {node.name: node.pending for node in nodes if node.pending}
     had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
@@ -134,14 +116,7 @@ def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) ->
 
 
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
-    """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) of which nodes hold blocks.
-
-    Why: a consent that matches no held line is a typo. The node that was meant would keep its block, and
-    nobody would see it.
-
-    Run: `ipamc which NODE` shows the blocks of a node, `ipamc show CLUSTER --show-blocks` all of them; then
-    `ipamc lock CLUSTER --renumber NODE` again.
-    """
+    """IPC0427: `--renumber` names a node, a CIDR or a pool (`pool/NAME`) of which nodes hold blocks."""
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
@@ -154,16 +129,7 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
 
 
 def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
-    """IPC0431: a node that holds its pin cannot be renumbered.
-
-    A renumber moves a node to its pin, and this node is there already.
-
-    Why: there is nothing to move to. The node would be taken away from the block that the pool keeps for
-    it.
-
-    Run: change the pin to the block that is meant, or remove it; then `ipamc lock CLUSTER --renumber NODE`
-    and `ipamc compile CLUSTER`.
-    """
+    """IPC0431: a node that holds its pin cannot be renumbered."""
     return error(
         "IPC0431",
         line_at(lock, line, otherwise=want.node.at),
@@ -173,17 +139,7 @@ def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
-    """IPC0432: a block can be renumbered only where the node can have another.
-
-    In multi-pool and crd mode each pool that selects a node gives it blocks of its own, so a block of a
-    pool that no longer serves the node has nothing to move to. A block of a family that the cluster no
-    longer has cannot move either.
-
-    Why: a pending line that no pool can fill would never be settled.
-
-    Run: drain the node, take it out of the inventory, run `ipamc lock CLUSTER`, and then `ipamc lock
-    CLUSTER --release CIDR`. Then add the node again, and `ipamc compile CLUSTER`.
-    """
+    """IPC0432: a block can be renumbered only where the node can have another."""
     return error(
         "IPC0432",
         line_at(lock, line),

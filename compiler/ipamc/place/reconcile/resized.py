@@ -48,17 +48,7 @@ def grow(node: NodeState, want: Want, run: Run) -> NodeState:
 
 
 def lock_changed(run: Run) -> Diagnostic:
-    """IPC0617: the lock is as it was when it was decided what to resize.
-
-    Another run of ipamc, or of git, changed it in between.
-
-    Why: what to give and to take back was decided by the lock that was read. Written over the newer one, it
-    would lose lines of nodes that joined meanwhile, and their blocks would go to others. So nothing was
-    written.
-
-    Run: `ipamc resize CLUSTER FILE` again: it decides by the lock as it is now. If it happens often, let
-    one job alone write to a branch.
-    """
+    """IPC0617: the lock is as it was when it was decided what to resize."""
     return error(
         "IPC0617",
         Span(run.lock.path),

@@ -53,16 +53,7 @@ def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
 
 
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0610: a dump tells which addresses are in use.
-
-    CiliumNodes tell it in crd mode (`status.ipam.used`), and CiliumEndpoints and Pods in every mode.
-
-    Why: without any of these every block would look unused: nodes would give back blocks that their pods
-    use, and after the quarantine other nodes get them.
-
-    Run: `kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json > dump.json`, with rights to list
-    them in all namespaces; then `ipamc resize CLUSTER dump.json`.
-    """
+    """IPC0610: a dump tells which addresses are in use."""
     if not sources(dump):
         yield error(
             "IPC0610",
@@ -73,17 +64,7 @@ def no_use(dump: Dump) -> Iterator[Diagnostic]:
 
 
 def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0611: a dump is of the cluster whose blocks are resized.
-
-    It has nodes of the lock, and most of them with the uids of the inventory; a few may have joined again.
-
-    Why: nodes of two clusters often have the same names. By the use of another cluster nodes would give
-    back blocks that their own pods use.
-
-    Run: look at the context that kubectl uses: `kubectl config current-context`. Dump the right cluster,
-    and `ipamc resize CLUSTER FILE`. If the cluster was built anew, its nodes have other uids: export the
-    inventory first, `kubectl get nodes -o yaml > clusters/CLUSTER/nodes.yaml`, and `ipamc compile CLUSTER`.
-    """
+    """IPC0611: a dump is of the cluster whose blocks are resized."""
     held = [node for node in plan.cluster.nodes if node.name in plan.held]
     there = [
         node for node in held if node.name in dump.nodes_by_name or node.name in dump.cilium_nodes_by_name
@@ -109,18 +90,7 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
 
 
 def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0612: nodes have no blocks in a dump that the lock does not know.
-
-    A block that a node was moved away from, or is to move to, is known. Blocks that Cilium gives out by
-    itself are not looked at.
-
-    Why: the dump is of another cluster, or the lock is not what was applied. Further blocks might be in use
-    by nodes of which the lock knows nothing.
-
-    Run: `ipamc audit CLUSTER FILE` shows all that differs between the two. If the dump is of this cluster,
-    bring the inventory up to date, `kubectl get nodes,ciliumnodes -o yaml > clusters/CLUSTER/nodes.yaml`,
-    and `ipamc compile CLUSTER`: what it says of the node (IPC0513) leads on.
-    """
+    """IPC0612: nodes have no blocks in a dump that the lock does not know."""
     cluster = plan.cluster
     if cluster.operator_adopts or cluster.shared_pools:
         return
@@ -162,18 +132,7 @@ def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
 
 
 def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
-    """IPC0614: a node that uses most of its blocks can have more.
-
-    It is over `high`, and gets nothing: its pool allows no more blocks, or its mode gives a node one block
-    a family. So this is a warning, and other nodes are resized.
-
-    Why: when all addresses are used, further pods stay in ContainerCreating, while the scheduler goes on
-    sending them to the node.
-
-    Run: raise `maxBlocks`. In kubernetes and cluster-pool mode write a class of `blockSizes` for these
-    nodes, with the size that the finding names, and renumber them: `ipamc runbook CLUSTER --change renumber
-    --node NODE` has the steps. Or lower `maxPods` of the kubelet.
-    """
+    """IPC0614: a node that uses most of its blocks can have more."""
     groups: dict[tuple[str, int, str], list[Sized]] = defaultdict(list)
     for row in rows:
         if row.verdict is Verdict.STUCK:
@@ -195,17 +154,7 @@ def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
 
 
 def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
-    """IPC0613: a dump is at most a day old.
-
-    The time is that of the latest heartbeat of a Node in the dump; today is the day in UTC, or
-    `SOURCE_DATE_EPOCH`. Without Nodes a dump does not tell when it was made.
-
-    Why: use changes with every pod. A block that was unused weeks ago may be full today, and would be taken
-    away from its node.
-
-    Run: dump again, and resize at once: `kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json |
-    ipamc resize CLUSTER -`. If the dump is new, and its times are old, look at the clocks of the nodes.
-    """
+    """IPC0613: a dump is at most a day old."""
     if not dump.nodes:
         return
     try:

@@ -21,11 +21,14 @@ from ipamc.read.dump import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
+from ipamc.read.syntax.json_stream import has_more_entries
 from ipamc.read.syntax.other_text import first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30
 """The most bytes of a dump that is not as `kubectl -o json` prints it, which is read as a whole, and of one item."""
+MAX_OBJECTS = 2_000_000
+"""Objects of a dump: what the largest one that is read has of pods."""
 DEEPEST = 8
 """Lists that may be in one another: each level is decoded anew."""
 
@@ -218,6 +221,8 @@ def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
 
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Item]:
     """Yield the objects of a JSON value that begins in a line: itself, or what is in its lists."""
+    if has_more_entries(data, MAX_OBJECTS):
+        raise Unreadable(rules.too_many(Span(path), MAX_OBJECTS, "objects"))
     shell = _decoded(path, data, _Shell, line if line > 1 else 0)
     if not _is_list(shell.kind, shell.items, depth):
         if shell.items is not None and not shell.kind:

@@ -23,10 +23,10 @@ from ipamc.model.dump import (
 )
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read.dump import rules
-from ipamc.read.dump.items import Item, items
+from ipamc.read.dump.items import MAX_OBJECTS, Item, items
 from ipamc.read.dump.kinds import NAMED, NAMES, Kind, Value, is_app, kind_of, printed
 from ipamc.read.dump.reader import Reader
-from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.document import MAX_NODES, Unreadable
 
 Source = tuple[str, Iterable[bytes]]
 """A file as the user would type it, and its bytes in pieces."""
@@ -44,13 +44,17 @@ def read_dump(
     `kubectl -o json` prints it, one object at a time is in memory beside what ipamc keeps of it.
     """
     found, collection = Findings(), _Collection()
-    reader = Reader()
+    reader, objects = Reader(), 0
     with paused_collector(), contextlib.suppress(Enough):
         for path, chunks in sources:
             reader.file = path
             collection.files.append(path)
             try:
                 for item in items(path, chunks):
+                    objects += 1
+                    if objects > MAX_OBJECTS:
+                        found.append(rules.too_many(reader.at(item), MAX_OBJECTS, "objects"))
+                        raise Enough
                     if pods or item.kind != "Pod" or is_app(item):
                         _add(item, reader, collection, found)
                     else:
@@ -93,6 +97,10 @@ class _Collection:
         """Tell whether there is a value of a type."""
         return kind in self._objects
 
+    def number(self, kind: type) -> int:
+        """Return how many values of a type there are."""
+        return len(self._objects.get(kind, ()))
+
     def _sorted(self, kind: type[Any]) -> tuple[Any, ...]:
         known = self._objects.get(kind, {})
         return tuple([known[key] for key in sorted(known)])
@@ -125,7 +133,7 @@ def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
 
 
 def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -> None:
-    """Read an item, and keep its value. An item without a kind is refused."""
+    """Read an item, and keep its value. An item without a kind is refused. Raises Enough after MAX_NODES of a kind."""
     if not item.kind:
         found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))
         return
@@ -145,6 +153,9 @@ def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -
     value = kind.read(raw, item, reader)
     if value is None:
         return
+    if isinstance(value, Node | CiliumNode) and collection.number(type(value)) >= MAX_NODES:
+        found.append(rules.too_many(reader.at(item), MAX_NODES, f"{item.kind}s"))
+        raise Enough
     if (first := collection.add(value)) is None:
         if kind.rendered:
             collection.rendered.append(printed(item.kind, raw, value))

@@ -140,7 +140,10 @@ def _walk(
         yield from _walk_list(value, at, odd, typed, reading)
     else:
         reading.complete = reading.complete and _nearest(kind) != "Cluster"
-        reading.found.append(rules.unknown_kind(at / "kind", version, kind, _way_out(kind)))
+        at = (
+            at / "apiVersion" if kind.removesuffix("List") in {known.name for known in KINDS} else at / "kind"
+        )
+        reading.found.append(rules.unknown_kind(at, version, kind, _way_out(kind, version)))
 
 
 def _walk_list(
@@ -175,12 +178,14 @@ def _nearest(kind: str) -> str:
     return nearest(kind.removesuffix("List") or kind, [known.name for known in KINDS])
 
 
-def _way_out(kind: str) -> str:
+def _way_out(kind: str, version: str) -> str:
     if kind.removesuffix("List") == "CiliumPodIPPool":
         return f"it is rendered from a pool: write apiVersion: {OURS}, kind: IPPool, and blockSize in place of maskSize"
     near = _nearest(kind)
     versions = [version for known in KINDS if known.name == near for version in known.api_versions]
     if near and near == kind.removesuffix("List"):
+        if meant := nearest(version, versions):
+            return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
     if near:
         return f"did you mean {near!r} of {listing(versions)}?"

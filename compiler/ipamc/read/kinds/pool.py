@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
@@ -76,6 +76,13 @@ class RawSizeClass(Own):
             raise ValueError
 
 
+class RawReserved(Own):
+    """An entry of `spec.reserved` with its reason."""
+
+    cidr: str
+    reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
+
+
 class RawUsage(Own):
     """`spec.usage`."""
 
@@ -96,7 +103,7 @@ class RawSpec(Own):
     overflow: list[str] = field(default_factory=list)
     blocks_per_node: Positive = 1
     block_sizes: list[RawSizeClass] = field(default_factory=list)
-    reserved: list[str] = field(default_factory=list)
+    reserved: list[str | RawReserved] = field(default_factory=list)
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
@@ -151,7 +158,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             _size_class(size_class, here / "blockSizes" / index, reading)
             for index, size_class in enumerate(spec.block_sizes)
         ),
-        reserved=reading.ranges(spec.reserved, here / "reserved"),
+        reserved=tuple(_reserved(spec.reserved, here / "reserved", reading)),
         pins=_pins(spec, here / "pins", reading),
         unlisted=spec.unlisted,
         disabled=spec.disabled,
@@ -162,6 +169,17 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         allow_last=spec.allow_last_ip,
         usage=_usage(spec, here / "usage"),
     )
+
+
+def _reserved(entries: Sequence[str | RawReserved], at: Place, reading: Reading) -> Iterator[Range]:
+    for index, entry in enumerate(entries):
+        text, place, reason = (
+            (entry, at / index, "")
+            if isinstance(entry, str)
+            else (entry.cidr, at / index / "cidr", entry.reason)
+        )
+        if block := reading.block(text, place):
+            yield Range(block, place, reason)
 
 
 def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:

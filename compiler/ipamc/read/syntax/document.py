@@ -15,6 +15,10 @@ from ipamc.model.diagnostics import Diagnostic, Place
 MAX_DEPTH = 100
 """Levels of nesting that a document may have."""
 
+MAX_NODES = 200_000
+"""Nodes of a cluster, and as many CiliumNodes; documents of a file, and mappings in one list. Twice the largest
+cluster that the benchmarks have. All are counted while they are read: a refusal takes no memory for the rest."""
+
 MAX_CONTAINERS = 10_000_000
 """Mappings and lists of a document, or of an item of a JSON List: a million nodes have three million. Each takes
 some ninety bytes, and may be two bytes of text."""

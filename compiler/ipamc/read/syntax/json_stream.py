@@ -9,15 +9,23 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 import msgspec
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.model.progress import share
+from ipamc.model.wording import typed
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, Document, Keys, Unreadable
+from ipamc.read.syntax.document import (
+    MAX_CONTAINERS,
+    MAX_DEPTH,
+    MAX_NODES,
+    Document,
+    Keys,
+    Unreadable,
+)
 from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
@@ -35,8 +43,29 @@ _LONE_SURROGATE = re.compile(
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
 _STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
+_ENTRY = 3
+"""How deep the entries of a document's lists are."""
 _HEAD = 256
 """Bytes by which the items of a list are looked for in their file."""
+
+
+def has_more_entries(data: bytes, most: int) -> bool:
+    """Tell whether the lists of a JSON document have more than `most` mappings and lists, before any is decoded.
+
+    Takes memory and time of the text's size; with no more braces than `most` they are counted, and no more.
+    """
+    if data.count(b"{") <= most:
+        return False
+    brackets = _brackets(data)
+    opening = zip(brackets, accumulate(map(ord("\\").__sub__, brackets)), strict=True)
+    entries = (None for bracket, depth in opening if depth == _ENTRY and bracket == ord("["))
+    return next(islice(entries, most, None), entries) is None
+
+
+def refuse_many(at: Place, data: bytes, most: int = 10 * MAX_NODES) -> None:
+    """Raise Unreadable for a JSON document with more than MAX_NODES entries, if it has more than `most` braces."""
+    if data.count(b"{") > most and has_more_entries(data, MAX_NODES):
+        raise Unreadable(rules.too_many(at, "nodes or other entries"))
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
@@ -45,6 +74,7 @@ def json_documents(path: str, data: bytes) -> Iterator[Document]:
     Raises Unreadable; for a list also while its items are read.
     """
     data = data.removeprefix(BOM)
+    refuse_many(Place(path), data)
     try:
         yield Document(Place(path), _value(path, data))
     except _REFUSALS as problem:
@@ -79,7 +109,10 @@ def _without(data: bytes, items: memoryview) -> bytes:
 
 def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
     try:
-        for index, item in enumerate(share(msgspec.json.decode(items, type=list[msgspec.Raw]))):
+        members = msgspec.json.decode(items, type=list[msgspec.Raw])
+        if len(members) > MAX_NODES:
+            raise Unreadable(rules.too_many(Place(path, 0, ("items", MAX_NODES)), "items"))
+        for index, item in enumerate(share(members)):
             yield _sound(Place(path, 0, ("items", index)), data, bytes(item))
     except _REFUSALS as problem:
         raise Unreadable(_refusal(path, data, problem)) from None
@@ -159,7 +192,8 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         _, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
         if rest := text[end:].lstrip(_BLANKS):
             at = lines.span(len(text) - len(rest), len(text) - len(rest) + 1)
-            way_out = "name it .yaml if it has several documents, or make it a List"
+            file = typed(path)
+            way_out = f'make them one List: jq -s \'{{apiVersion: "v1", kind: "List", items: .}}\' {file} > all.json && mv all.json {file}'
             return rules.json_syntax(at, "more than one value in a JSON file", way_out)
     except json.JSONDecodeError as known:
         at = lines.span(known.pos, known.pos + 1)

@@ -24,6 +24,7 @@ from ipamc.read.syntax.document import (
     MAX_CONTAINERS,
     MAX_DEPTH,
     MAX_EXPANDED,
+    MAX_NODES,
     MAX_ODD,
     MAX_TAG_LINES,
     Cut,
@@ -139,6 +140,8 @@ class _Builder:
         while type(event := self.next()) is not StreamEndEvent:
             if type(event) is DocumentStartEvent:
                 self._begin()
+                if self.index >= MAX_NODES:
+                    raise Unreadable(*self.broken, rules.too_many(self.span(event), "documents"))
                 yield self.next()
 
     def node(self, event: Any, keys: Keys) -> Any:
@@ -200,6 +203,8 @@ class _Builder:
             if type(event) is ScalarEvent and event.anchor is None:
                 result.append(self.scalar(event, keys, len(result)))
             else:
+                if len(result) >= MAX_NODES:
+                    raise Unreadable(*self.broken, rules.too_many(self.span(event), "entries in a list"))
                 result.append(self.node(event, (*keys, len(result))))
         self.built += len(result)
         self.last = event

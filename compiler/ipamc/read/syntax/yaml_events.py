@@ -36,6 +36,7 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose th
     ("did not find expected '-'", "check the indentation of this line and of the lines above it"),
     ("could not find expected ':'", "add the colon, or check the indentation"),
     ("unexpected end of stream", "close the quote"),
+    ("did not find expected <document start>", "write --- on a line of its own before each further document"),
     ("did not find expected node content", "write the value, or close the bracket"),
 )
 

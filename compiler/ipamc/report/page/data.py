@@ -107,7 +107,11 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         "room": pool.room,
         **use_record(use.use),
         "ranges": [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges],
-        "reserved": [str(block) for block in pool.reserved],
+        "reserved": [
+            [str(cidr.block), cidr.reason]
+            for cidr in model.reserved
+            if cidr.block.family == use.family.family
+        ],
         "excluded": [str(block) for block in pool.excluded],
         "unlined": [str(block) for block in pool.without_line],
     }

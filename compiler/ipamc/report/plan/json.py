@@ -49,6 +49,11 @@ def _difference(difference: Difference) -> dict[str, Any]:
             {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
             for added in lines.added
         ],
+        "quarantine": [
+            {"reason": found.reason, "before": _end(found.before), "after": _end(found.after or found.other)}
+            for found in lines.transitions
+            if found.is_about_quarantine
+        ],
         "left": [_former(line) for line in lines.of(Reason.LEFT)],
         "released": [_former(line) for line in lines.released],
         "takenBack": [_former(line) for line in lines.of(Reason.TAKEN_BACK)],
@@ -135,6 +140,10 @@ def _difference(difference: Difference) -> dict[str, Any]:
 
 def _line(line: Line) -> dict[str, str | bool | int]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
+
+
+def _end(line: Line | None) -> dict[str, str | bool | int] | None:
+    return _line(line) if line else None
 
 
 def _former(found: Transition) -> dict[str, str | bool | int]:

@@ -1,11 +1,13 @@
 """A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
 
 A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. If the plan
-is longer, every list is cut to the same length, and the last line says how much is left out.
+is longer, every list is cut to the same length, then the clusters at the end are left out, and the last line says
+how much. The counts over all clusters come first, then the clusters with the worst first.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
@@ -24,6 +26,9 @@ LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
 LEAST = 5
 """How many findings and names are shown in any case."""
 
+NAMED = 1_000
+"""Characters of the clusters' names in a command; more of them are read from a file."""
+
 OPEN = 10
 """A table of changes with more rows is folded."""
 
@@ -38,14 +43,15 @@ def render(report: PlanReport) -> str:
 
     By its first line a bot finds the comment that it replaces.
     """
+    clusters = sorted(report.clusters, key=_order)
     for limit in LIMITS:
-        text, left_out = _render(report, report.clusters, limit)
+        text, left_out = _render(report, clusters, limit)
         if len(text) <= LONGEST:
             return text if not left_out else _cut(report, text, count(left_out, "row"))
-    shown = len(report.clusters)
+    shown = len(clusters)
     while len(text) > LONGEST and shown:  # many clusters, each with few rows
         shown //= 2
-        text, left_out = _render(report, report.clusters[:shown], 0)
+        text, left_out = _render(report, clusters[:shown], 0)
     left_out_clusters = count(len(report.clusters) - shown, "cluster")
     return _cut(report, text, f"{left_out_clusters} and {count(left_out, 'row')}")
 
@@ -71,14 +77,23 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
 
 
 def mark(report: PlanReport) -> str:
-    """Return an HTML comment that identifies the clusters of the plan: all, or those that were named."""
-    scope = "".join(f" {re.sub('[^A-Za-z0-9.-]', '_', name)}" for name in report.scope)
-    return f"<!-- ipamc:plan{scope.replace('--', '-%2D')} -->"
+    """Return an HTML comment that identifies the clusters of the plan: all, or those that were named.
+
+    It has the same length for any number of them: readers do not see it, and a comment has room for so much.
+    """
+    scope = hashlib.sha256("\0".join(report.scope).encode()).hexdigest()[:32] if report.scope else ""
+    return f"<!-- ipamc:plan{scope and f' {scope}'} -->"
 
 
 def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
-    return " ".join(("ipamc plan", *report.scope, *(["--base", report.base] if report.base else [])))
+    names = report.scope if sum(map(len, report.scope)) <= NAMED else ("--clusters-from", "FILE")
+    return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
+
+
+def _order(cluster: ClusterReport) -> tuple[bool, bool, bool, str]:
+    """Return what sorts the worst first: refused ones, those that a person must look at, those that change."""
+    return not cluster.failed, not _stops(cluster), quiet(cluster), cluster.name
 
 
 def _with_warnings(cluster: ClusterReport) -> str:
@@ -87,13 +102,14 @@ def _with_warnings(cluster: ClusterReport) -> str:
 
 
 def _sign(clusters: Sequence[ClusterReport]) -> str:
-    stop = any(
-        cluster.failed
-        or cluster.status is Status.DELETED
-        or (cluster.difference and (cluster.difference.lines.counts.renumbered or cluster.difference.steps))
-        for cluster in clusters
-    )
-    return "⛔" if stop else "✅"
+    return "⛔" if any(map(_stops, clusters)) else "✅"
+
+
+def _stops(cluster: ClusterReport) -> bool:
+    """Tell whether a person must look: the plan is refused, a cluster goes, nodes move, or steps are to be taken."""
+    difference = cluster.difference
+    moves = difference is not None and bool(difference.lines.counts.renumbered or difference.steps)
+    return cluster.failed or cluster.status is Status.DELETED or moves
 
 
 def plain(text: str) -> str:

@@ -15,22 +15,19 @@ from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import Renumber
+from ipamc.review.diff.misplaced import Misplaced
 from ipamc.review.diff.plan_report import ClusterReport, Status
 from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
 
 NONE = "(none)"
 ARROW = "→"
-SHOWN = 20
-"""Names of nodes and objects in a row about the running cluster."""
 NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
-
-
 _UNLAWFUL = {
     Reason.VANISHED: "vanished from the lock: the base has these lines, and no line covers any of their addresses now",
     Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
-    Reason.ENDED_EARLY: "out of quarantine early: other nodes have these addresses before its days are over",
+    Reason.ENDED_EARLY: "out of quarantine early: its days are not over",
     Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
 }
 
@@ -62,11 +59,12 @@ class Section(Struct, frozen=True, kw_only=True):
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
 
-    Before them, if there are any, refused clusters, nodes whose lines vanished, and changes of mode.
+    Before them, if there are any, refused and deleted clusters, nodes whose lines vanished, and changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)
+    gone = sum(cluster.status is Status.DELETED for cluster in clusters)
     deleted = sum(cluster.nodes for cluster in clusters)
     modes = [
         f"mode {setting.old} {ARROW} {setting.new}"
@@ -77,6 +75,7 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     ]
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
+        f"{count(gone, 'cluster')} deleted" if gone else "",
         f"{vanished:,} vanished" if vanished else "",
         modes[0]
         if len(clusters) == 1 and modes
@@ -125,22 +124,16 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
     yield Section(
         title="misplaced",
-        head=("why", "nodes", "which", "to move them"),
-        rows=tuple(
-            (
-                group.why,
-                count(len({line.node for line in group.lines}), "node"),
-                names(f"{line.node} ({line.block})" for line in group.lines),
-                group.move,
-            )
-            for group in difference.misplaced
-        ),
+        head=("why, and which",),
+        rows=tuple((_misplaced(group),) for group in difference.misplaced),
         sign=Sign.URGENT,
     )
     yield from _cluster(difference)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
-    yield _former("released", lines.of(Reason.RELEASED, Reason.CANCELLED))
+    yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
+    again = tuple(each for each in lines.of(Reason.RE_USED) if each.is_about_quarantine)
+    yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
     yield Section(
@@ -162,7 +155,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
                 block.line.node,
                 str(block.line.block),
                 block.line.pool or NONE,
-                f"{block.origin}{f', was of {block.of}' if block.of else ''}",
+                block.why,
             )
             for block in lines.added
         ),
@@ -173,23 +166,22 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
 
 
+def _misplaced(group: Misplaced) -> str:
+    them = "it" if len({line.node for line in group.lines}) == 1 else "them"
+    way_out = f"; to move {them}: {group.move}" if group.move else ""
+    return f"{group.why}: {names(f'{line.node} ({line.block})' for line in group.lines)}{way_out}"
+
+
 def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
     nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
     yield Section(
         title="restarts",
-        head=("who", "why", "how"),
-        rows=tuple(
-            (
-                f"{restart.who}{f' of {names(restart.nodes, SHOWN)}' if restart.nodes else ''}",
-                restart.why,
-                restart.how,
-            )
-            for restart in difference.restarts
-        )
+        head=("what restarts, and why",),
+        rows=tuple((restart.sentence,) for restart in difference.restarts)
         or (
-            (("none", "no flag, and no block or default pool of a running node, changes", ""),)
+            (("nothing restarts: no flag changes, and no block or default pool of a running node",),)
             if nothing
             else ()
         ),
@@ -197,17 +189,8 @@ def _cluster(difference: Difference) -> Iterator[Section]:
     )
     yield Section(
         title="leave the tree and stay in the cluster",
-        head=("kind", "how many", "which", "what they do", "to remove them"),
-        rows=tuple(
-            (
-                group.kind,
-                number(len(group.names)),
-                names(group.names, SHOWN),
-                group.stays.value,
-                "ipamc ci apply CLUSTER --prune" if group.removable else "not to be removed",
-            )
-            for group in difference.leaving
-        ),
+        head=("which, and what they do",),
+        rows=tuple((group.sentence,) for group in difference.leaving),
         sign=Sign.CHANGED,
     )
 
@@ -221,8 +204,11 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     )
     yield Section(
         title="flags",
-        head=("flag", "base", "", "now"),
-        rows=tuple((flag.name, _quoted(flag.old), ARROW, _quoted(flag.new)) for flag in difference.flags),
+        head=("flag", "base", "", "now", "why"),
+        rows=tuple(
+            (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), f"({flag.why})" if flag.why else "")
+            for flag in difference.flags
+        ),
         sign=Sign.CHANGED,
     )
     yield Section(
@@ -249,9 +235,9 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     files = difference.files
     yield Section(
         title="rendered",
-        head=("files", "how many", "which"),
+        head=("files", "which"),
         rows=tuple(
-            (word, count(len(paths), "file"), names(paths))
+            (f"{count(len(paths), 'file')} {word}:", names(paths))
             for word, paths in (("written", files.written), ("removed", files.removed))
             if paths
         ),
@@ -298,11 +284,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
             found.line.pool or NONE,
             state(found.before) if found.before else NONE,
             ARROW,
-            f"node {found.to} has its addresses"
-            if found.to
-            else state(found.after)
-            if found.after
-            else "no line has its addresses",
+            _now(found),
         )
         for found in changes
     )
@@ -313,6 +295,13 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         sign=sign,
         about=names(found.line.node for found in changes),
     )
+
+
+def _now(found: Transition) -> str:
+    if found.after or not found.other:
+        return state(found.after) if found.after else "no line has its addresses"
+    whole = found.other.block.contains(found.line.block)
+    return f"node {found.to} has {'its addresses' if whole else found.other.block}"
 
 
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:

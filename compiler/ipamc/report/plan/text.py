@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterator, Sequence
 
 from ipamc.model.diagnostics import names
 from ipamc.report.plan.sections import Section, Sign, headline, notes, quiet, sections
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+
+WIDE = 140
+"""Cells of a line; a longer one is folded."""
+_INDENT = "    "
+_UNITS = re.compile(
+    r"\(?(?:ipamc|kubectl|helm|git|sudo|calicoctl|kustomize) (?:'[^']*'|[^';,]|[;,](?=\S))*[;,]?|\S+"
+).findall
 
 
 def render(report: PlanReport, *, colour: bool = False) -> str:
@@ -41,13 +50,30 @@ def _section(section: Section, *, colour: bool) -> Iterator[str]:
     about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
     title = f"{section.title}{about}"
     yield f"  {paint(title, 'error' if section.sign is Sign.URGENT else 'strong', colour=colour)}"
-    yield from (f"    {row}" for row in aligned(section.rows, section.sign))
+    yield from (f"    {row}" for row in aligned(section.rows, section.sign, WIDE - 4))
 
 
-def aligned(rows: Sequence[Sequence[str]], sign: str) -> Iterator[str]:
-    """Yield a line a row: its sign, then its cells in columns. Nothing in a line acts on a terminal."""
+def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) -> Iterator[str]:
+    """Yield a line a row: its sign, then its cells in columns. Nothing in a line acts on a terminal.
+
+    A row that is wider than the limit, in cells, is folded instead, and the others are aligned without it.
+    """
     cells = [tuple(map(visible, row)) for row in rows]
-    widths = [max(width(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
+    narrow = [row for row in cells if 2 + len(row) + sum(map(width, row)) <= limit]
+    widths = [max(map(width, column)) for column in zip(*narrow, strict=True)] or [0] * len(cells[0])
     for row in cells:
-        line = " ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True))
-        yield f"{sign} {line}".rstrip()
+        padded = " ".join(cell + " " * (wide - width(cell)) for cell, wide in zip(row, widths, strict=True))
+        line = f"{sign} {padded}".rstrip()
+        yield from [line] if width(line) <= limit else _folded(f"{sign} {' '.join(filter(None, row))}", limit)
+
+
+def _folded(text: str, limit: int) -> Iterator[str]:
+    """Yield a line folded between words, and around commands: what is pasted stays in one piece, however long."""
+    line = ""
+    for unit in _UNITS(text):
+        if line and width(line) + 1 + width(unit) > limit:
+            yield line
+            line = f"{_INDENT}{unit}"
+        else:
+            line = f"{line} {unit}" if line else unit
+    yield line

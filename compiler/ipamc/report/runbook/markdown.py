@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 
 from ipamc.model.diagnostics import count
+from ipamc.report.runbook.looped import MANY, groups, written
 from ipamc.report.terminal_text import harmless, visible
 from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where
 
@@ -43,6 +45,9 @@ def _runbook(runbook: Runbook) -> Iterator[str]:
 def _phase(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
     yield f"## {letter}. {_text(phase.title)}"
     yield ""
+    if sum(len(wave.nodes) for wave in phase.waves) > MANY:
+        yield from _looped(letter, phase, numbers)
+        return
     for index, wave in enumerate(phase.waves, 1):
         if wave.nodes:
             yield from _wave(index, len(phase.waves), wave)
@@ -58,7 +63,30 @@ def _wave(index: int, total: int, wave: Wave) -> Iterator[str]:
     yield ""
 
 
-def _step(number: int, step: Step) -> Iterator[str]:
+def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
+    """Yield the waves of many nodes: their files, then the steps once for all waves that share them."""
+    total = sum(len(wave.nodes) for wave in phase.waves)
+    yield f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. Write the names of each wave's nodes into a file first, in the folder of your shell:"
+    yield from _block("", "sh", written(phase, letter))
+    yield ""
+    for index, wave in enumerate(phase.waves, 1):
+        yield f"- wave {index}{f', {_text(wave.name)}' if wave.name else ''}: {count(len(wave.nodes), 'node')}"
+    yield ""
+    for group in groups(phase, letter):
+        several = group.last > group.first
+        yield f"### {'Waves' if several else 'Wave'} {group.first}{f' to {group.last}' if several else ''} of {len(phase.waves)}"
+        yield ""
+        yield f"Begin with `wave={group.first}` in your shell." + (
+            f" Do all steps, then begin again with the next number, up to {group.last}: a wave is finished before the next one begins."
+            if several
+            else ""
+        )
+        yield ""
+        for short in group.steps:
+            yield from _step(next(numbers), short.step, each=short.each)
+
+
+def _step(number: int, step: Step, *, each: bool = False) -> Iterator[str]:
     indent = " " * (len(str(number)) + 2)
     condition = f" *Only if {_text(step.only_if)}.*" if step.only_if else ""
     yield f"{number}. **{_text(step.title)}.**{condition}{f' {_sentence(step.why)}' if step.why else ''}"
@@ -76,7 +104,7 @@ def _step(number: int, step: Step) -> Iterator[str]:
         yield from _block(indent, "sh", [step.check.command])
         yield ""
         if step.check.expect:
-            yield f"{indent}It must print:"
+            yield f"{indent}It must print{' this line for each of the nodes' if each else ''}:"
             yield from _block(indent, "", step.check.expect.splitlines())
         else:
             yield f"{indent}It must print nothing."
@@ -107,5 +135,6 @@ def _ended(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text that Markdown shows as it is."""
-    return visible(text).translate(_SPECIAL)
+    """Return text that Markdown shows as it is, but for `words` in backticks, which are code in both."""
+    pieces = re.split(r"(`[^`]+`)", visible(text))
+    return "".join(piece if number % 2 else piece.translate(_SPECIAL) for number, piece in enumerate(pieces))

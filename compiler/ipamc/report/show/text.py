@@ -22,6 +22,8 @@ from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
 
 MOST = 30
 """Pools of one cluster on a terminal; more are shown in a pipe, and by `--all`."""
+_REASONS = 5
+"""Reserved CIDRs of a pool, likewise."""
 
 
 class Look(Struct, frozen=True, kw_only=True):
@@ -151,7 +153,7 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: S
             style=_style(shown),
             full=not shown.room and not pool.disabled,
             family=family,
-            lines=tuple(_listed(lines, cluster, "  ", screen)),
+            lines=(*_reasons(shown, look, screen), *_listed(lines, cluster, "  ", screen)),
         )
         for part in ranges if wanted else ():
             yield Row(
@@ -159,6 +161,25 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: S
                 use=part.use,
                 lines=tuple(_listed(listed[part], cluster, "    ", screen)),
             )
+
+
+def _reasons(shown: ShownPool, look: Look, screen: Screen) -> Iterator[str]:
+    """Yield a line for each CIDR that is reserved for a reason; the first few on a terminal, where not all is asked for."""
+    told = [
+        cidr
+        for cidr in shown.use.pool.reserved
+        if cidr.reason and cidr.block.family == shown.use.family.family
+    ]
+    limit = _REASONS if screen.cuts and not look.every else len(told)
+    for cidr in told[:limit]:
+        text = f"  {cidr.block} reserved: {visible(cidr.reason)}"
+        yield from (
+            textwrap.wrap(text, max(screen.width, 20), subsequent_indent="    ", break_on_hyphens=False)
+            if screen.cuts
+            else [text]
+        )
+    if left_out := told[limit:]:
+        yield f"  {dots(screen)} and {count(len(left_out), 'more reserved CIDR')}: --all shows them"
 
 
 def _numbers(use: Use, family: int) -> dict[str, str]:
@@ -173,7 +194,7 @@ def _numbers(use: Use, family: int) -> dict[str, str]:
 
 def _room(shown: ShownPool) -> str:
     if shown.use.pool.disabled:
-        return "disabled"
+        return "no new node" if shown.use.use.held else "disabled"
     kind = "unlisted node" if shown.use.pool.unlisted else "node"
     return f"{amount(shown.room)} {kind}{'' if shown.room == 1 else 's'}"
 

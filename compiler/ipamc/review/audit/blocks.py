@@ -20,17 +20,7 @@ Pair = tuple[ShownBlock, ShownBlock]
 
 
 def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0910: no two nodes have the same addresses.
-
-    Two nodes, or a node and the CiliumNode of a node that is gone, have one block or blocks that overlap.
-
-    Why: pods of both get the same addresses, and traffic for them goes to one of the two. Up to Cilium 1.18
-    the operator lets both go on, and it does not see a partial overlap.
-
-    Run: keep the node for which the lock has the block. Drain the other one, delete its CiliumNode (in
-    kubernetes mode its Node), `ipamc ci apply CLUSTER --repair` gives it that of the lock, and restart its
-    agent. Then `ipamc audit CLUSTER dump.json` with a new dump.
-    """
+    """IPC0910: no two nodes have the same addresses."""
     every = sorted(
         (shown for blocks in scene.shown.values() for shown in blocks),
         key=lambda shown: (shown.block, shown.node),
@@ -88,17 +78,7 @@ def _keep(scene: Scene, outer: ShownBlock, inner: ShownBlock) -> str:
 
 
 def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0911: no node has a block that the lock has for another node.
-
-    Where Cilium's operator chooses the blocks, the lock follows it (IPC0912).
-
-    Why: the other node gets the block at its next start, at the next apply, or when its quarantine ends:
-    then two nodes have one address. An agent uses the block of its CiliumNode, whatever the operator says
-    of it.
-
-    Run: see which block the pods use (`kubectl get pods -A -o wide`). If it is that of the lock, delete the
-    CiliumNode, and `ipamc ci apply CLUSTER --repair`; restart the agent. Else drain the node before.
-    """
+    """IPC0911: no node has a block that the lock has for another node."""
     found: list[tuple[ShownBlock, Line]] = []
     for node, blocks in scene.shown.items():
         for shown in blocks:
@@ -134,18 +114,7 @@ def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
 
 
 def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it.
-
-    This holds also where nothing is rendered for the node. Where Cilium's operator chooses (shared pools of
-    multi-pool mode, `unlisted` pools), the lock is what a node started with, and follows the CiliumNodes of
-    the input: a note. A node that the lock moved, and that still has its old block, is a warning: the old
-    block is in quarantine. Elsewhere it is an error.
-
-    Why: another node may get the block that this one uses.
-
-    Run: of a note: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`. Else drain the
-    node, delete its CiliumNode, `ipamc ci apply CLUSTER`, and restart its agent.
-    """
+    """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it."""
     by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for node, blocks in scene.shown.items():
         if node not in scene.inventory or scene.object_of(node) in scene.git.objects:
@@ -197,17 +166,7 @@ _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
 
 
 def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has.
-
-    It is looked at where the dump has CiliumPodIPPools.
-
-    Why: up to Cilium 1.18 the operator takes such a block away from its node, and may give it to another
-    one while pods use it; from 1.19 on the node keeps it as an orphan, but gives new pods no address of a
-    pool that is not there.
-
-    Run: create the pool again, or put the CIDR back: `ipamc ci apply CLUSTER --repair`, where the pool is
-    in git. To get rid of the block, drain the node, delete its CiliumNode, and restart its agent.
-    """
+    """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
     if scene.cluster.mode is not Mode.MULTI_POOL or POOL not in scene.dump.kinds:
         return
     pools: Mapping[str, list[Block]] = {

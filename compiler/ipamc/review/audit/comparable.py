@@ -23,17 +23,7 @@ def refused(scene: Scene, changed: str, applied_at: str) -> list[Diagnostic]:
 
 
 def other_cluster(scene: Scene) -> Iterator[Diagnostic]:
-    """IPC0901: a dump is of the cluster that it is compared with.
-
-    No node of the inventory is in the dump, or each of them has another uid there.
-
-    Why: everything would look as if it had left, or had been changed by somebody; and who repairs such
-    findings changes a cluster that is sound.
-
-    Run: look at the context (`kubectl config current-context`), and make the dump again with that of this
-    cluster. If every node was really created again: `ipamc import CLUSTER --refresh dump.json --rebuilt`,
-    `ipamc compile CLUSTER`, and apply.
-    """
+    """IPC0901: a dump is of the cluster that it is compared with."""
     if not is_of_another(scene.cluster, scene.dump):
         return
     listed = [node for node in scene.cluster.nodes if not node.planned]
@@ -57,18 +47,7 @@ def other_cluster(scene: Scene) -> Iterator[Diagnostic]:
 
 
 def older_dump(scene: Scene, changed: str, applied_at: str) -> Iterator[Diagnostic]:
-    """IPC0902: a dump is newer than what was applied, and than the lock.
-
-    The latest time in the dump, such as a heartbeat of a kubelet, is more than ten minutes before the
-    commit that was applied last (or that changed the lock, where it is not known what was applied). A dump
-    that is newer than the last apply, and older than the lock, gives a note.
-
-    Why: what was applied since would look as if somebody had changed it by hand, and a repair of it would
-    be one for nothing.
-
-    Run: make the dump again with the `kubectl` command of the finding, then `ipamc audit CLUSTER
-    dump.json`.
-    """
+    """IPC0902: a dump is newer than what was applied, and than the lock."""
     newest = scene.dump.newest
     at = scene.dump.at
     since = applied_at or changed
@@ -98,16 +77,7 @@ def _is_before(one: str, other: str) -> bool:
 
 
 def nothing_applied(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0903: it is known what was applied last.
-
-    The pipeline moves the ref refs/ipamc/applied/CLUSTER after each apply that took everything.
-
-    Why: without it a difference between the cluster and git is either not applied yet (nothing to worry
-    about), or somebody's edit (a block that may be given to another node), and the audit cannot tell which.
-
-    Run: fetch the ref with the command of the finding; a clone of a forge leaves it out. Where there is
-    none, name the commit that was applied last: `ipamc audit CLUSTER dump.json --applied REV`.
-    """
+    """IPC0903: it is known what was applied last."""
     if scene.applied is None:
         ref = f"refs/ipamc/applied/{scene.cluster.name}"
         yield Found(
@@ -134,17 +104,7 @@ _WORDS = {CONFIG_MAP: "cilium-config", DEPLOYMENT: "the operator's Deployment or
 
 
 def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0904: a dump has the kinds of objects that an audit looks at.
-
-    What a dump does not have was not asked for, or may not be listed with the role that was used, or the
-    cluster has none. The finding says what depends on it.
-
-    Why: what depends on it was not checked, so that 0 problems says less. Without Pods, two of them may
-    have one address, and nobody is told.
-
-    Run: make the dump again with the `kubectl` command of the finding. `ipamc ci rbac` prints a role that
-    may read all of it. The finding ends with the rules that were not checked, or not in full.
-    """
+    """IPC0904: a dump has the kinds of objects that an audit looks at."""
     missing = [kind for kind in _wanted(scene) if kind not in scene.dump.kinds]
     if scene.config is None:
         missing.append(CONFIG_MAP)

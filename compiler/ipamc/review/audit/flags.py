@@ -17,18 +17,7 @@ from ipamc.review.live.config import IPAM_ARGUMENT, OPERATOR, Difference, differ
 
 
 def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0930: cilium-config and the operator's arguments are as they are rendered.
-
-    What git changed since the last apply, and is not rolled out yet, is a note. So is an operator that has
-    not become a bystander yet, as long as it gave every block of the lock itself: roll out its argument
-    before the next node joins.
-
-    Why: the blocks of the lock were chosen for these flags. With others the operator hands out blocks by
-    itself, agents wait for another family, or take their blocks from other objects.
-
-    Run: roll out rendered/cilium/helm-values.yaml with Helm; where ipamc applies the ConfigMap, `ipamc ci
-    apply CLUSTER`. If the cluster is right, change cluster.yaml, and `ipamc compile CLUSTER`.
-    """
+    """IPC0930: cilium-config and the operator's arguments are as they are rendered."""
     given = (
         [shown.block for blocks in scene.shown.values() for shown in blocks]
         if scene.knows_blocks
@@ -57,18 +46,7 @@ def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
 
 
 def other_keys(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0933: the other keys of cilium-config that ipamc renders have the rendered values.
-
-    Where ipamc applies the ConfigMap, somebody edited it by hand: a warning. Where Helm or a kustomization
-    owns it, they are not rolled out: a note.
-
-    Why: nothing that runs depends on these keys now: a bystander gives out no block of its list, for
-    example. But the next apply of a ConfigMap that was edited is refused as a conflict, and who reads the
-    list believes it.
-
-    Run: roll out rendered/cilium/helm-values.yaml with Helm, or the component with kustomize. Where ipamc
-    applies the ConfigMap: `ipamc ci apply CLUSTER`.
-    """
+    """IPC0933: the other keys of cilium-config that ipamc renders have the rendered values."""
     live, assumed = scene.config, scene.git.flags
     if live is None:
         return
@@ -105,9 +83,13 @@ def _same(one: str, other: str) -> bool:
 
 
 def _gave_every_block(scene: Scene) -> bool:
-    """Tell whether CiliumNodes of the input show every block that the lock has: ipamc chose none of them."""
+    """Tell whether CiliumNodes of the input show every block that the lock has, but for nodes that wait since the import."""
     shown = {(seen.name, block) for seen in scene.cluster.cilium_nodes for block in seen.blocks}
-    held = [(line.node, line.block) for line in scene.lock.lines if line.in_use]
+    held = [
+        (line.node, line.block)
+        for line in scene.lock.lines
+        if line.in_use and not scene.waits_since_import(line.node)
+    ]
     return bool(held) and all(entry in shown for entry in held)
 
 
@@ -121,20 +103,7 @@ def _at_flags(scene: Scene, item: Difference) -> Span:
 
 
 def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - as above
-    """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes.
-
-    kubeadm sets `--allocate-node-cidrs=true` for `podSubnet`. A warning where Node podCIDRs count:
-    kubernetes mode, `patchNodes: podCIDRs`, a speaker that announces them. In a managed Kubernetes, such as
-    GKE, the provider sets them, and nobody reaches the flag.
-
-    Why: it gives each new Node a block of its own choice at once, and the field is immutable: the next node
-    has a block that the lock does not know, maybe one of another node. Elsewhere nothing uses these
-    podCIDRs; when `--cluster-cidr` is used up, new Nodes only show an event.
-
-    Run: set `--allocate-node-cidrs=false` in /etc/kubernetes/manifests/kube-controller-manager.yaml of each
-    control-plane node, and in the ClusterConfiguration of kubeadm. Then `ipamc audit CLUSTER dump.json`
-    with a new dump. In a managed Kubernetes write `disabled: true` into its pools.
-    """
+    """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes."""
     managed = scene.facts.managed
     counts = pod_cidrs_count(scene.cluster) or scene.cluster.patch_nodes == "annotations"
     if managed:
@@ -173,18 +142,7 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
 
 
 def older_cilium(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - as above
-    """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for.
-
-    `spec.cilium.version` is the lowest minor that runs in the cluster. The version is read from the tags of
-    the images, or else from labels.
-
-    Why: what is rendered for a newer Cilium may mean something else to an older one, or nothing: a key that
-    it does not know, the name of an annotation, a version of an API.
-
-    Run: write the lowest minor that runs into `spec.cilium.version`, and `ipamc compile CLUSTER`. After the
-    upgrade of all agents write the new one; `ipamc runbook CLUSTER --change upgrade --to 1.19` has the
-    steps.
-    """
+    """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for."""
     older = [
         (program.of, program.version)
         for program in programs_of(scene.dump)

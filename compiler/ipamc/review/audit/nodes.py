@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Related, count, error, names, warning
+from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.causes import Cause, Fact, Told
@@ -16,17 +16,7 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
 def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0920: every Node has a kubelet.
-
-    A Node that was never ready, and has no version of a kubelet, no address and no agent, was created by an
-    apply: of a name with a typo, or of a node that had left, without `metadata.uid`.
-
-    Why: the apiserver creates a Node that is applied and not there. It keeps its block from others, and
-    controllers wait for its kubelet.
-
-    Run: `kubectl delete node NODE`, and take the name out of the inventory, or correct it; then `ipamc
-    compile CLUSTER`. For nodes that are still to join write `planned: true`.
-    """
+    """IPC0920: every Node has a kubelet."""
     if not any(node.kubelet for node in scene.dump.nodes):
         return  # the dump has no status of Nodes, or no kubelet runs at all
     ghosts = [
@@ -52,17 +42,7 @@ def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - 
 
 
 def created_again(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0921: a node has the uid that the inventory has for it.
-
-    The Node was deleted and joined again since the inventory was made. It is an error where the node waits
-    for its block.
-
-    Why: its CiliumNode went with the Node, so it waits for its block, or has another one; a rendered Node
-    with the old uid is refused by the apiserver.
-
-    Run: make a dump; `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`, review, and
-    `ipamc ci apply CLUSTER --repair`: the node gets the block that the lock has for it.
-    """
+    """IPC0921: a node has the uid that the inventory has for it."""
     again = [
         (node, there)
         for node in scene.cluster.nodes
@@ -109,18 +89,7 @@ def _families(scene: Scene, node: str) -> set[int]:
 
 
 def waiting(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0922: every node with an agent has a block of each family.
-
-    In kubernetes mode the block is in the Node, elsewhere in the CiliumNode; in multi-pool mode the agent
-    asks for addresses and the operator gives blocks.
-
-    Why: an agent waits for ever for a block of each family, and its node runs no pods.
-
-    Run: if the lock has a block for the node (`ipamc show CLUSTER --node NODE`), it was not applied, or
-    somebody took it away: `ipamc ci apply CLUSTER --repair`. If not, the node is not in the inventory, or in
-    kubernetes mode still planned there: `ipamc import CLUSTER --refresh dump.json`, `ipamc compile CLUSTER`,
-    and apply.
-    """
+    """IPC0922: every node with an agent has a block of each family."""
     found = [
         (node.name, families)
         for node in scene.dump.nodes
@@ -129,6 +98,18 @@ def waiting(scene: Scene, told: Told) -> Iterator[Found]:
         and not told.explains("IPC0922", scene.object_of(node.name))
         and (families := _missing(scene, node.name))
     ]
+    since = [node for node, _ in found if scene.waits_since_import(node)]
+    if since:
+        yield Found(
+            note(
+                "IPC0922",
+                scene.at(since[0]),
+                f"node {since[0]} has no block yet, as when it was imported{and_more(since)}",
+                help=f"ipamc ci apply {scene.cluster.name}",
+            ),
+            [_no_block(scene, node) for node in since],
+        )
+    found = [(node, families) for node, families in found if node not in since]
     if not found:
         return
     name, families = found[0]
@@ -184,17 +165,7 @@ def _missing(scene: Scene, name: str) -> list[int]:
 
 
 def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0923: a node whose block is in quarantine does not use it.
-
-    The node left the inventory, and still runs with its block.
-
-    Why: when the quarantine ends, another node gets the block: then two nodes have one address, and traffic
-    for the pods of one goes to the other.
-
-    Run: put it back into the inventory, and it keeps its block: `ipamc import CLUSTER --refresh dump.json`,
-    then `ipamc compile CLUSTER`. If it is really to leave, drain it, and `kubectl delete node NODE` before
-    its block is given again.
-    """
+    """IPC0923: a node whose block is in quarantine does not use it."""
     found: list[tuple[str, Line]] = []
     for node in scene.dump.nodes:
         if node.name in scene.inventory or node.deleting or told.explains("IPC0923", f"{NODE} {node.name}"):
@@ -233,16 +204,7 @@ def _uses(scene: Scene, node: str, lines: Sequence[Line]) -> bool:
 
 
 def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0924: every node of the cluster is in the inventory.
-
-    Nodes with blocks of an `unlisted` pool are as they should be; those that left and run yet are IPC0923.
-
-    Why: a node that git does not know gets no block of ipamc's and waits, and a block that it has from
-    elsewhere may be given to another node by the next compile: then two nodes have one address.
-
-    Run: `ipamc import CLUSTER --refresh dump.json` lists it, then `ipamc compile CLUSTER`, and apply. If it
-    is no node of this cluster, find out who created the Node.
-    """
+    """IPC0924: every node of the cluster is in the inventory."""
     strange = [
         node
         for node in scene.dump.nodes
@@ -281,17 +243,7 @@ def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
 
 
 def gone(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0925: every node of the inventory is in the cluster, unless it is planned.
-
-    Planned nodes need not be there.
-
-    Why: the Node was deleted, and git keeps its block for it: nobody else gets it. Its CiliumNode, where it
-    is still there, keeps the routes of the other nodes, which lead nowhere.
-
-    Run: if it comes back, do nothing: it has the same block. If it left for good: `ipamc import CLUSTER
-    --refresh dump.json`, then `ipamc compile CLUSTER`, and its block waits in quarantine; `kubectl delete
-    ciliumnode NODE`, if it is still there.
-    """
+    """IPC0925: every node of the inventory is in the cluster, unless it is planned."""
     lost = [
         node for node in scene.cluster.nodes if not node.planned and node.name not in scene.dump.nodes_by_name
     ]
@@ -314,16 +266,7 @@ def gone(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every c
 
 
 def without_node(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0926: every CiliumNode has a Node.
-
-    The operator collects CiliumNodes without a Node after some minutes (from 1.13 on), but not those with
-    another owner, and not with `nodes-gc-interval` 0.
-
-    Why: the node is gone and its blocks are still routed: agents keep routes and tunnels to it, and a
-    speaker may announce them. The operator gives its block to nobody else.
-
-    Run: `kubectl delete ciliumnode NODE`. Then make a dump, and `ipamc audit CLUSTER dump.json`.
-    """
+    """IPC0926: every CiliumNode has a Node."""
     left = [
         seen
         for seen in scene.dump.cilium_nodes

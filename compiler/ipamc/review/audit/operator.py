@@ -22,18 +22,7 @@ _EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
 
 
 def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0970: the operator reports no error for a CiliumNode.
-
-    An error stays in `status.ipam.operator-status` after its cause is gone (cilium issue 28758): where the
-    dump shows that it is, this is a note. `pool empty` of a node with all of its own pool is as it should
-    be, and so is a block outside the list of an operator that adopts.
-
-    Why: an operator that is out of blocks for a node that asks leaves it without addresses for new pods: an
-    error.
-
-    Run: look at the room (`ipamc show CLUSTER`), add a range to the pool, `ipamc compile CLUSTER`, and
-    apply. An old error goes with a restart of the operator.
-    """
+    """IPC0970: the operator reports no error for a CiliumNode."""
     errors = {seen.name: seen.error for seen in scene.dump.cilium_nodes if seen.error}
     if not errors:
         return

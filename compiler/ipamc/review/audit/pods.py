@@ -16,19 +16,7 @@ _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
 
 
 def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0960: each pod has addresses of its node's blocks.
-
-    The pod kept its address when the node's block changed, or another network gave it. Pods of the host's
-    network do not count, nor those that have ended, nor pods of a node on which only another network runs.
-    Without Pods in the dump, CiliumEndpoints are checked.
-
-    Why: other nodes and routers send traffic for the address elsewhere, or nowhere, so that nobody reaches
-    the pod.
-
-    Run: delete the pod: its node gives it another address. If pods come back with such addresses, the agent
-    still has its old block (IPC0952): restart it first. Then `ipamc audit CLUSTER dump.json` with a new
-    dump.
-    """
+    """IPC0960: each pod has addresses of its node's blocks."""
     outside = [
         item
         for item in _all_outside(scene, _ranges(scene))
@@ -119,17 +107,7 @@ def _of_whom(scene: Scene, node: str, address: Address) -> str:
 
 
 def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0961: no two pods have one address.
-
-    Pods of the host's network do not count, nor those that have ended or are being deleted: their addresses
-    may have been given out again.
-
-    Why: traffic for one of the two pods goes to the other, and so do answers: connections break, or reach
-    the wrong program.
-
-    Run: delete one of the two with the command of the finding; it gets another address. If both nodes have
-    the block, IPC0910 says so, and comes first. Then `ipamc audit CLUSTER dump.json` with a new dump.
-    """
+    """IPC0961: no two pods have one address."""
     users: dict[Address, SeenPod] = {}
     pairs: list[tuple[SeenPod, SeenPod, Address]] = []
     for pod in scene.dump.pods:
@@ -157,16 +135,7 @@ def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG
 
 
 def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0962: Cilium knows each pod of a node with an agent.
-
-    A running pod without a CiliumEndpoint was started before Cilium, by another network; coredns is often
-    one of them. Pods that started in the last minutes of the dump do not count.
-
-    Why: it keeps its old address, which no route of Cilium leads to, and no policy applies to it.
-
-    Run: delete it with the command of the finding, so that Cilium gives it an address. Then make a dump,
-    and `ipamc audit CLUSTER dump.json`.
-    """
+    """IPC0962: Cilium knows each pod of a node with an agent."""
     if not {ENDPOINT, POD} <= scene.dump.kinds:
         return
     if scene.config is None or scene.config.get("disable-endpoint-crd") == "true":
@@ -201,17 +170,7 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG0
 
 
 def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
-    """IPC0963: a pod and its CiliumEndpoint have the same addresses.
-
-    The pod was created again under its name while its agent did not run, as a rule. Pods of the last
-    minutes of the dump do not count, nor do addresses outside the blocks of the node (IPC0960).
-
-    Why: other agents look up who a peer is by the CiliumEndpoint: with another address there, policies take
-    the pod for somebody else.
-
-    Run: delete the CiliumEndpoint with the command of the finding, and its agent writes it anew. Then make
-    a dump, and `ipamc audit CLUSTER dump.json`.
-    """
+    """IPC0963: a pod and its CiliumEndpoint have the same addresses."""
     if POD not in scene.dump.kinds:
         return
     shown, ranges = scene.endpoints, _ranges(scene)

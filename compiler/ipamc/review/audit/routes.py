@@ -44,19 +44,7 @@ def _cluster(scene: Scene) -> Cluster:
 
 
 def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes.
-
-    In kubernetes mode agents take the block of the Node when they start, and other nodes route by the
-    CiliumNode. In cluster-pool mode pods use the CiliumNode. MetalLB in Cilium announces Nodes in
-    kubernetes mode, and up to 1.11 in cluster-pool mode (cilium issue 18852); the BGP control plane
-    announces CiliumNodes, and up to 1.14 Nodes in kubernetes mode; another speaker knows Nodes only. Where
-    nothing reads the podCIDRs of Nodes, it is IPC0951.
-
-    Why: pods have addresses of one of the two, and routes lead to the other.
-
-    Run: see which block the pods use (`kubectl get pods -A -o wide`). Drain it, delete its Node and
-    CiliumNode, let it join again, `ipamc import CLUSTER --refresh dump.json`, compile and apply.
-    """
+    """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes."""
     if not pod_cidrs_count(_cluster(scene)):
         return
     apart = [
@@ -132,18 +120,7 @@ def _used(users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: N
 
 
 def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes.
-
-    In this mode nothing of Cilium reads the podCIDRs of Nodes: kube-controller-manager set them, or another
-    mode did.
-
-    Why: a speaker that reads Nodes (kube-router, MetalLB beside Cilium, the route controller of a cloud)
-    announces each of these blocks from a node whose pods have other addresses, maybe those of another node.
-
-    Run: if nothing reads Nodes, nothing. Else say who announces by `bgp` in cluster.yaml, or give the Nodes
-    the same blocks by `patchNodes: podCIDRs`, and `ipamc compile CLUSTER`. Set
-    `--allocate-node-cidrs=false`.
-    """
+    """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes."""
     if scene.config is None or pod_cidrs_count(_cluster(scene)):
         return
     apart = [
@@ -168,17 +145,7 @@ def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
 
 
 def former_router(scene: Scene, told: Told) -> Iterator[Found]:
-    """IPC0952: an agent runs with the blocks that its CiliumNode has.
-
-    An agent reads its blocks when it starts. The address of its router (CiliumInternalIP) is of another block, or
-    there is none: the CiliumNode was changed, or deleted and applied again, since the agent started.
-
-    Why: it gives pods addresses of the block that it started with, while other nodes route the new one to it; and
-    the old block may be another node's by now.
-
-    Run: restart the agent with the command of the finding, then delete the pods with old addresses. Then
-    make a dump: `ipamc audit CLUSTER dump.json` shows pods that were forgotten (IPC0960).
-    """
+    """IPC0952: an agent runs with the blocks that its CiliumNode has."""
     old = [
         (seen, router)
         for seen, router in _outside(scene)

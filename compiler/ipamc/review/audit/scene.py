@@ -11,12 +11,13 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
@@ -38,10 +39,7 @@ CALICO = "calico-node"
 
 Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
-    Ownership.ANOTHERS: error,
-    Ownership.STRAY: error,
-    Ownership.FOREIGN: error,
-    Ownership.FORMER: warning,  # the node has not moved yet
+    **drift.SEVERITY,
     Ownership.PENDING: note,  # a compile with this evidence settles it
     Ownership.OPERATORS: note,  # the lock follows it
 }
@@ -247,6 +245,22 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
             (seen and (seen.owner_uid or seen.internal_ips))
             or (there and there.agent_ran)
             or node in self.pods_of.get(AGENT, {})
+        )
+
+    def waits_since_import(self, node: str) -> bool:
+        """Tell whether a node waits for its first block as it did when the cluster was imported.
+
+        It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a block
+        of it: git has a block for it that nobody has brought there, and nobody took away.
+        """
+        there, inputs = self.dump.nodes_by_name.get(node), self.cluster.cilium_nodes_by_name
+        return (
+            self.applied is None
+            and there is not None
+            and not there.running
+            and node not in self.shown
+            and bool(inputs)
+            and not (node in inputs and inputs[node].blocks)
         )
 
     def related(self, node: str, label: str) -> Related:

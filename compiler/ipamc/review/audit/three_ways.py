@@ -81,7 +81,8 @@ def _of_git(scene: Scene, name: str, document: Object, found: _Sorted) -> None:
     if there is None:
         if kind == NODE:
             return  # it is never created
-        if scene.applied is None or before is not None:
+        waits = kind == CILIUM_NODE and scene.waits_since_import(name.partition(" ")[2])
+        if before is not None or (scene.applied is None and not waits):
             found.missing.append(name)
         else:
             found.pending[name] = []
@@ -115,17 +116,7 @@ def _of_nobody(scene: Scene, name: str, document: Object, found: _Sorted) -> Non
 
 
 def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
-    """IPC0940: what git has is applied.
-
-    The cluster has these objects as they were applied last, and git has them otherwise since, or has new
-    ones. That is how it is between a merge and its apply.
-
-    Why: a note, because nothing is wrong yet; but until they are applied, a new node waits for its block,
-    and a node that was moved keeps its old one.
-
-    Run: `ipamc ci apply CLUSTER`, or wait for the pipeline to do so. If it should have run, look at its
-    last run: an object that was withheld is named there.
-    """
+    """IPC0940: what git has is applied."""
     if objects:
         yield Found(
             note(
@@ -139,19 +130,7 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
 
 
 def edited(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
-    """IPC0941: nobody but ipamc changes the fields that it owns.
-
-    The cluster has other values than those that were applied last: somebody edited them by hand, or another
-    program did.
-
-    Why: blocks that were changed count at the next start of the agent or operator, where they do not at
-    once, and the lock may give them to another node.
-
-    Run: find out who and why (`kubectl get ciliumnode NODE -o yaml --show-managed-fields`). If git is
-    right: `ipamc ci apply CLUSTER --repair`. If the edit is right, write it into git; a node's block as a
-    pin of its pool: `ipamc lock CLUSTER --renumber NODE`, `ipamc lock CLUSTER --settle NODE`, then `ipamc
-    compile CLUSTER`.
-    """
+    """IPC0941: nobody but ipamc changes the fields that it owns."""
     for kind, some in _by_kind(_unexplained("IPC0941", told, objects, scene)):
         by_severity: dict[Make, list[str]] = defaultdict(list)
         for name in some:
@@ -179,17 +158,7 @@ def _severity(scene: Scene, name: str, paths: Sequence[str]) -> Make:
 
 
 def not_as_in_git(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
-    """IPC0942: the cluster has what git has, where it is not known what was applied.
-
-    Either it is not applied yet, or somebody edited it by hand: with the ref of what was applied last
-    (IPC0903) the audit can tell.
-
-    Why: a block in the cluster that is not the one of git may be another node's in the lock, and is routed
-    to this node all the same.
-
-    Run: `ipamc audit CLUSTER dump.json --applied REV` with the commit that was applied last tells which of
-    the two it is. If git is right: `ipamc ci apply CLUSTER` takes nothing away from pods that use it.
-    """
+    """IPC0942: the cluster has what git has, where it is not known what was applied."""
     for kind, some in _by_kind(_unexplained("IPC0942", told, objects, scene)):
         paths = sorted({path for name in some for path in objects[name]})
         yield Found(
@@ -211,17 +180,7 @@ def _other_blocks(scene: Scene, name: str) -> Cause:
 
 
 def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
-    """IPC0943: what was applied is in the cluster.
-
-    Somebody deleted it. Where the dump has no object of the kind, it may only not have been asked for.
-
-    Why: without its CiliumNode a node waits for a block, or gets another one; without its CiliumPodIPPool
-    the operator up to 1.18 takes blocks away from nodes; without its CiliumNodeConfig an agent takes
-    addresses of another pool from its next start on.
-
-    Run: `ipamc ci apply CLUSTER --repair` creates it again. If it was deleted because the node left, take
-    the node out of the inventory: `ipamc import CLUSTER --refresh dump.json`, then `ipamc compile CLUSTER`.
-    """
+    """IPC0943: what was applied is in the cluster."""
     for kind, some in _by_kind(_unexplained("IPC0943", told, objects)):
         known = kind in scene.dump.kinds
         make = error if known else note if scene.before_cilium else warning
@@ -248,16 +207,7 @@ def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]
 
 
 def stale(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
-    """IPC0944: what left git is not in the cluster any more.
-
-    ipamc applied these objects once, and git has them no more: an apply does not delete them.
-
-    Why: a CiliumPodIPPool goes on to give out its blocks, a CiliumNodeConfig goes on to win over others
-    when agents start, a CiliumNode keeps its block and its routes.
-
-    Run: `ipamc ci apply CLUSTER --prune` deletes those that nothing uses, and says which are in use. If one
-    of them is still needed, put it back into git, and `ipamc compile CLUSTER`.
-    """
+    """IPC0944: what left git is not in the cluster any more."""
     if objects := _unexplained("IPC0944", told, objects):
         yield Found(
             warning(
@@ -275,18 +225,7 @@ def stale(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
 
 
 def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
-    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not get in the way.
-
-    Neither git nor what was applied last has them. A CiliumPodIPPool over ranges of our pools is an error,
-    a CiliumNodeConfig that sets a default pool a warning; all others are a note.
-
-    Why: the operator gives blocks of such a pool to nodes that git does not know, and does not compare two
-    CiliumPodIPPools. Of several CiliumNodeConfigs for one node the last name wins, so it may win over ours.
-
-    Run: find out who made it (`kubectl get ciliumpodippool NAME -o yaml --show-managed-fields`). If nobody
-    needs it, delete it. If pods use it, let them take addresses of a pool of git first (`ipamc show
-    CLUSTER`).
-    """
+    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not get in the way."""
     ranges = outermost(
         cidr.block for pool in scene.cluster.pools for part in pool.families.values() for cidr in part.ranges
     )

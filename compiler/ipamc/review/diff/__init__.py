@@ -8,7 +8,7 @@ cluster has. `plan_report` puts several clusters together, and says why a plan i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -58,7 +58,7 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A field of the lock's header, or the address space."""
+    """A field of the lock's header, or one of the Cluster that says which addresses are kept back."""
 
     name: str
     old: str
@@ -169,11 +169,15 @@ def compare(
     in_order = steps(before.lock, before.cluster, plan)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
-    days = Days(today=today, over=last_day(today, plan.cluster.quarantine_days), base=before.day)
+    # What the base keeps back is kept for as long as it says, also where the same change shortens the quarantine.
+    was, now = (
+        last_day(today, each.quarantine_days) for each in (before.cluster or plan.cluster, plan.cluster)
+    )
+    days = Days(today=today, over=min(was, now), shortened=now, base=before.day)
     lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
-    flags = compare_flags(trees)
+    flags = compare_flags(trees, plan.cluster)
     return Difference(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
@@ -183,7 +187,7 @@ def compare(
         if FLAGS in before.rendered.texts
         else (),
         leaving=leaving(trees, plan.wants),
-        settings=(*_settings(before.lock, plan.lock), *_space(before.cluster, plan.cluster)),
+        settings=(*_settings(before.lock, plan.lock), *_inputs(before.cluster, plan.cluster)),
         flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
@@ -193,11 +197,22 @@ def compare(
     )
 
 
-def _space(before: Cluster | None, after: Cluster) -> list[Setting]:
-    """Return the change of the address space: overlaps with its clusters are not looked for any more."""
-    if before is None or before.address_space == after.address_space:
-        return []
-    return [Setting(name="addressSpace", old=before.address_space or NONE, new=after.address_space or NONE)]
+def _inputs(before: Cluster | None, after: Cluster) -> Iterator[Setting]:
+    """Yield the changes of the Cluster by which addresses are given out that the base keeps back."""
+    for name, old, new in (
+        (
+            ("addressSpace", before.address_space or NONE, after.address_space or NONE),
+            ("quarantineDays", _days(before), _days(after)),
+        )
+        if before
+        else ()
+    ):
+        if old != new:
+            yield Setting(name=name, old=old, new=new)
+
+
+def _days(cluster: Cluster) -> str:
+    return "never" if cluster.quarantine_days is None else str(cluster.quarantine_days)
 
 
 def _settings(before: Lock, after: Lock) -> list[Setting]:

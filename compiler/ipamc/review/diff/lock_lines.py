@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from ipamc.lock.transitions import Days, Known, Reason, Transition, renumbered, transitions
 from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.plan import Origin, Plan
@@ -31,6 +32,14 @@ class AddedBlock(Struct, frozen=True, kw_only=True):
     """Any but RENUMBER."""
     of: str = ""
     """Another node that has these addresses in the base's lock."""
+    since: str = ""
+    """The day since which its node's own line of the block was in quarantine in the base."""
+
+    @property
+    def why(self) -> str:
+        """Return where the block comes from."""
+        since = f", was in quarantine since {self.since}" if self.since else ""
+        return f"{self.origin}{f', was of {self.of}' if self.of else ''}{since}"
 
 
 class Renumber(Struct, frozen=True, kw_only=True):
@@ -91,7 +100,8 @@ class LineChanges(Struct, frozen=True, kw_only=True):
     @property
     def released(self) -> tuple[Transition, ...]:
         """The blocks whose addresses can be given out, or were, before a quarantine was over."""
-        return self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY)
+        moved = [each for each in self.of(Reason.MOVED) if each.line.state is State.RELEASED]
+        return (*self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY), *moved)
 
     @property
     def pool_transfers(self) -> tuple[PoolTransfer, ...]:
@@ -208,7 +218,8 @@ class _Comparison:
                 old=tuple([each.before for each in old if each.before]),
                 new=tuple([each.line for each in new]),
                 why=_why_lost(old[0], was_pending=was_pending)
-                + (": the node moves with the next apply" if moves else ""),
+                + (": the node moves with the next apply" if moves else "")
+                + _since(old),
                 moves=moves,
             )
 
@@ -247,7 +258,8 @@ class _Comparison:
     def added(self) -> Iterator[AddedBlock]:
         for key, changes in self.gained.items():
             for each in changes if key not in self.lost else ():
-                yield AddedBlock(line=each.line, origin=self._origin(each), of=each.of)
+                since = each.before.since if each.before else ""
+                yield AddedBlock(line=each.line, origin=self._origin(each), of=each.of, since=since)
 
     def _origin(self, new: Transition) -> Origin:
         line = new.line
@@ -266,6 +278,11 @@ class _Comparison:
         if shown:
             return Origin.ADOPTED
         return Origin.RE_USED if new.of else Origin.FIRST_FIT
+
+
+def _since(lost: Iterable[Transition]) -> str:
+    days = {each.line.since for each in lost if each.line.since}
+    return f"; in quarantine since {names(days)}" if days else ""
 
 
 def _why_lost(lost: Transition, *, was_pending: bool) -> str:

@@ -15,6 +15,7 @@ from ipamc.model.plan import Plan
 from ipamc.review.address_map import ClusterMap, map_of
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import changes_of
+from ipamc.review.lock_law import stated
 from ipamc.review.lock_versions import Versions, versions_of
 
 
@@ -110,7 +111,14 @@ _UNLAWFUL = {
 
 def _which(each: Transition) -> str:
     was, now = each.before or each.line, each.other or each.after
-    return f"{was.block} of {was.node} ({now.node} has {now.block})" if now else f"{was.node} ({was.block})"
+    if each.reason is Reason.DAY_CHANGED and now:
+        return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
+    since = f", {stated(was)}" if was.since else ""
+    return (
+        f"{was.block} of {was.node}{since} ({now.node} has {now.block})"
+        if now
+        else f"{was.node} ({was.block})"
+    )
 
 
 def published_lost(cluster: ClusterReport) -> int:

@@ -120,7 +120,9 @@ def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
         + ", ".join(f"IPv{family} /{size}" for family, size in sorted(sized.sizes.items()))
         for sized in pool.block_sizes
     )
-    found["reserved"] = tuple(str(reserved.block) for reserved in pool.reserved)
+    found["reserved"] = tuple(
+        f"{cidr.block} ({cidr.reason})" if cidr.reason else str(cidr.block) for cidr in pool.reserved
+    )
     for node, pins in sorted(pool.pins.items()):
         found[f"pins.{node}"] = tuple(str(pin.block) for pin in pins)
     found["unlisted"] = ("true",) if pool.unlisted else ()

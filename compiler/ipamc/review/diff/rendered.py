@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
+from ipamc.model.diagnostics import names
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
@@ -31,6 +32,8 @@ class Flag(Struct, frozen=True, kw_only=True):
     name: str
     old: str | None
     new: str | None
+    why: str
+    """Why it has this value, or that nobody reads it; "" where the pools say that."""
 
 
 class Files(Struct, frozen=True, kw_only=True):
@@ -58,11 +61,11 @@ def compare_trees(before: Rendered, after: Mapping[str, str]) -> Trees:
     return Trees(before=before, after=Rendered(now), files=files)
 
 
-def compare_flags(trees: Trees) -> tuple[Flag, ...]:
-    """Return the flags that differ, by name."""
+def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
+    """Return the flags that differ, by name. `cluster` is that of the head."""
     old, new = _flags(trees.before), _flags(trees.after)
     return tuple(
-        Flag(name=name, old=old.get(name), new=new.get(name))
+        Flag(name=name, old=old.get(name), new=new.get(name), why=_why(name, cluster) if name in new else "")
         for name in sorted({**old, **new})
         if old.get(name) != new.get(name)
     )
@@ -72,6 +75,16 @@ def _flags(tree: Rendered) -> Mapping[str, str]:
     """Return the flags that a tree sets. A damaged file sets none."""
     flags = tree.flags
     return {**flags.data, "cilium-operator --ipam": "kubernetes"} if flags.bystander else flags.data
+
+
+def _why(name: str, cluster: Cluster) -> str:
+    if cluster.bystander and _OF_POOLS(name):
+        return "nobody reads it: the operator is a bystander"
+    return (
+        "the longest prefix of blocks, pins and block sizes"
+        if _OF_POOLS(name) and name.endswith("-mask-size")
+        else ""
+    )
 
 
 _KEPT = "cilium.io/do-not-gc"
@@ -113,6 +126,19 @@ class Leaving(Struct, frozen=True, kw_only=True):
         """Return whether `ipamc ci apply --prune` deletes them; the others stay, or are not to be deleted."""
         return self.stays in _REMOVED
 
+    @property
+    def sentence(self) -> str:
+        """Which they are, what they do, and how they are removed."""
+        some, does = len(self.names) > 1, self.stays.value
+        which = f"{len(self.names):,} of kind {self.kind} ({names(self.names, _NAMED)})"
+        does = does.replace("it ", "each ", 1) if some and does.startswith("it ") else does
+        way_out = (
+            "to remove THEM: ipamc ci apply CLUSTER --prune"
+            if self.removable
+            else "ipamc does not remove THEM"
+        ).replace("THEM", "them" if some else "it")
+        return f"{which if some else f'{self.kind} {self.names[0]}'}: {does}; {way_out}"
+
 
 def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
@@ -129,8 +155,8 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     for found in left.values():
         groups[_stays(found, nodes), found.kind].append(found.name)
     return tuple(
-        Leaving(kind=kind, names=tuple(sorted(names)), stays=stays)
-        for (stays, kind), names in sorted(
+        Leaving(kind=kind, names=tuple(sorted(members)), stays=stays)
+        for (stays, kind), members in sorted(
             groups.items(), key=lambda group: (_IN_ORDER.index(group[0][0]), group[0][1])
         )
     )
@@ -144,9 +170,13 @@ def _stays(gone: Found, nodes: Collection[str]) -> Stays:
     return Stays.PLANNED if _KEPT in gone.text else Stays.CILIUM_NODE
 
 
+_OF_POOLS = re.compile(r"cluster-pool-").match
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
 _AGENTS_ONLY = frozenset({"annotate-k8s-node"})
 _CONFIGS = "nodeconfigs.yaml"
+_WHO = {"operator": "the operator", "all agents": "all agents"}
+_NAMED = 20
+"""Nodes that a sentence names."""
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
@@ -159,7 +189,15 @@ class Restart(Struct, frozen=True, kw_only=True):
     """Sorted; empty for the operator and for all agents."""
     why: str
     how: str
-    """A command, or who does it."""
+    """A command; or what follows `it` or `they`, where they restart without one."""
+
+    @property
+    def sentence(self) -> str:
+        """Who restarts, why and how."""
+        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else _WHO[self.who]
+        if self.how.startswith("kubectl "):
+            return f"{who} must be restarted, because {self.why}: {self.how}"
+        return f"{who} {self.how}: {self.why}"
 
 
 def restarts(
@@ -177,41 +215,43 @@ def restarts(
     a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps, which say
     when and how all agents restart.
     """
-    names = [flag.name for flag in flags]
-    found = [*_of_flags(cluster, names, ordered=ordered)]
-    everybody = any(not _OPERATOR_ONLY(name) for name in names)
+    changed = [flag.name for flag in flags]
+    found = [*_of_flags(cluster, changed, ordered=ordered)]
+    everybody = any(not _OPERATOR_ONLY(name) for name in changed)
     if not everybody and (nodes := _other_defaults(trees, cluster, before)):
-        how = f"{_AGENT.format(namespace=cluster.namespace)}; no drain: pods keep their addresses"
-        found.append(
-            Restart(
-                who="agents", nodes=nodes, why="their CiliumNodeConfig sets another default pool", how=how
-            )
-        )
+        why = "their CiliumNodeConfig sets another default pool (no drain: pods keep their addresses)"
+        how = _AGENT.format(namespace=cluster.namespace)
+        found.append(Restart(who="agents", nodes=nodes, why=why, how=how))
     if moved:
-        found.append(
-            Restart(who="agents", nodes=moved, why="their block changes", how="drained, as the steps say")
-        )
+        how = "restart while their nodes are drained, as the steps say"
+        found.append(Restart(who="agents", nodes=moved, why="their block changes", how=how))
     return tuple(found)
 
 
-def _of_flags(cluster: Cluster, names: list[str], *, ordered: bool) -> Iterator[Restart]:
+def _of_flags(cluster: Cluster, changed: list[str], *, ordered: bool) -> Iterator[Restart]:
     by_hand = f"kubectl -n {cluster.namespace} rollout restart"
-    if read := [name for name in names if name not in _AGENTS_ONLY]:
-        yield Restart(
-            who="operator",
-            why=f"it reads {_list(read)} at its start",
-            how=f"{by_hand} deployment/cilium-operator" if cluster.managed_by == "none" else "by itself",
-        )
-    if read := [name for name in names if not _OPERATOR_ONLY(name)]:
+    if differ := [name for name in changed if name not in _AGENTS_ONLY]:
+        read = [name for name in differ if not (cluster.bystander and _OF_POOLS(name))]
+        if read or cluster.managed_by != "none":
+            yield Restart(
+                who="operator",
+                why=f"it reads {_list(read)} at its start"
+                if read
+                else f"cilium-config has another {_list(differ)}, which a bystander does not read",
+                how=f"{by_hand} deployment/cilium-operator"
+                if cluster.managed_by == "none"
+                else "restarts by itself",
+            )
+    if read := [name for name in changed if not _OPERATOR_ONLY(name)]:
         yield Restart(
             who="all agents",
             why=f"they read {_list(read)} at their start",
-            how="as the steps say" if ordered else f"{by_hand} daemonset/cilium",
+            how="restart as the steps say" if ordered else f"{by_hand} daemonset/cilium",
         )
 
 
-def _list(names: list[str]) -> str:
-    return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in names)
+def _list(flags: list[str]) -> str:
+    return ", ".join(name.replace("cilium-operator --ipam", "the argument --ipam") for name in flags)
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:

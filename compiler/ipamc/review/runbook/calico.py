@@ -222,7 +222,7 @@ def _nodes(plan: Plan, run: Commands, cut: Cut, nodes: Sequence[str]) -> Phase:
                 nodes=some,
                 commands=("sudo systemctl enable kubelet && sudo reboot",),
             ),
-            *ready(run, some, "see the agent's log"),
+            ready(run, some, "see the agent's log"),
             *shown(
                 run,
                 blocks,

@@ -64,7 +64,7 @@ def calico_distinct(plan: Plan, run: Commands, cut: Cut) -> Runbook:
                 commands=tuple(run.restart_agent(node) for node in some),
             ),
             Step(key="reboot", title="Reboot them", where=Where.NODE, nodes=some, commands=("sudo reboot",)),
-            *ready(run, some),
+            ready(run, some),
             audited(run, "pods of these nodes have addresses of the new range"),
             uncordoned(run, some),
         )

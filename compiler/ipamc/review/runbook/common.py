@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
 
 from ipamc.model.lock import Line
 from ipamc.review.runbook.commands import Commands
@@ -145,28 +146,29 @@ def restarted(run: Commands, nodes: Sequence[str]) -> Iterator[Step]:
         commands=tuple(run.restart_agent(node) for node in nodes),
         if_not="see the agent's log; one that waits for a block says so, and its CiliumNode shows which one it has",
     )
-    yield from ready(run, nodes, "wait some minutes; then see the agent's log")
+    yield ready(run, nodes, "wait some minutes; then see the agent's log")
     yield restarted_pods(run, nodes)
 
 
-def ready(run: Commands, nodes: Sequence[str], if_not: str = "") -> Iterator[Step]:
-    """Yield the steps that wait for the agent of each node."""
-    for node in nodes:
-        agent = run.of_cilium(
-            "get",
-            "pods",
-            "--selector=k8s-app=cilium",
-            f"--field-selector=spec.nodeName={node}",
-            "--no-headers",
-            "--output=custom-columns=READY:.status.containerStatuses[*].ready",
-        )
-        yield Step(
-            key="agent-ready",
-            title=f"Wait for the agent of {node}",
-            nodes=(node,),
-            check=Check(command=agent, expect="true"),
-            if_not=if_not,
-        )
+def ready(run: Commands, nodes: Sequence[str], if_not: str = "") -> Step:
+    """Return the step that waits for the agent of each node."""
+    agent = run.of_cilium(
+        "get",
+        "pods",
+        "--selector=k8s-app=cilium",
+        "--no-headers",
+        "--output=custom-columns=READY:.status.containerStatuses[*].ready",
+    )
+    return Step(
+        key="agent-ready",
+        title="Wait for their agents",
+        nodes=tuple(nodes),
+        check=Check(
+            command=f'for node in {" ".join(map(quote, nodes))}; do {agent} --field-selector=spec.nodeName="$node"; done',
+            expect="\n".join("true" for _ in nodes),
+        ),
+        if_not=if_not,
+    )
 
 
 def restarted_pods(run: Commands, nodes: Sequence[str]) -> Step:

@@ -22,7 +22,7 @@ from ipamc.review.runbook.common import (
     uncordoned,
     up_to_date,
 )
-from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
+from ipamc.review.runbook.new_blocks import agents_read_nodes, is_made_anew, joined_again, moved
 from ipamc.review.runbook.values import Check, Cut, Phase, Runbook, Step, Wave, Where, alone, waves
 
 Blocks = Mapping[str, Sequence[Line]]
@@ -110,7 +110,7 @@ def moving(plan: Plan, run: Commands, pending: Blocks, cut: Cut) -> Phase:
     """Return the phase in which the nodes move, wave by wave."""
     found = []
     for number, (name, nodes) in enumerate(waves(plan.cluster, pending, cut), 1):
-        steps = _wave(plan, run, {node: pending[node] for node in nodes}, number)
+        steps = _wave(plan, run, {node: pending[node] for node in nodes}, number, few=len(pending) <= FEW)
         found.append(Wave(name=name, nodes=nodes, steps=tuple(steps)))
     return Phase(title="Move the nodes, wave by wave", waves=tuple(found))
 
@@ -123,14 +123,14 @@ def inventory(run: Commands) -> list[Phase]:
     return [up_to_date(run, "renumbered", "the nodes have moved", why)]
 
 
-def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[Step]:
+def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int, *, few: bool) -> Iterator[Step]:
     nodes, branch = tuple(sorted(blocks)), f"renumber-wave-{number}"
     yield cordoned(run, nodes)
     yield drained(run, nodes)
     yield from merged(
         run,
         branch,
-        f"{names(nodes)}: drained, move to the new blocks",
+        f"{branch}: the nodes are drained, and move to their new blocks",
         run.lock("--settle", *nodes),
         edits=_forgotten(run, nodes),
         why="first, because a Node that joins again gets what is rendered then, for good"
@@ -143,7 +143,7 @@ def _wave(plan: Plan, run: Commands, blocks: Blocks, number: int) -> Iterator[St
         run,
         if_not="it withholds a block while a pod of its node uses the old one: delete these pods, and run it again",
     )
-    yield from _after_apply(plan, run, blocks)
+    yield from _after_apply(plan, run, blocks, few=few)
 
 
 def _joined_again(run: Commands, nodes: tuple[str, ...], branch: str) -> Iterator[Step]:
@@ -151,23 +151,29 @@ def _joined_again(run: Commands, nodes: tuple[str, ...], branch: str) -> Iterato
     yield from merged(
         run,
         branch,
-        f"{names(nodes)} joined again",
+        f"{branch}: the nodes joined again",
         *refreshed(run),
         why="a Node with another uid is rendered again; a job that refreshes the inventory may have done it",
     )
 
 
-def _after_apply(plan: Plan, run: Commands, blocks: Blocks, *, last: bool = True) -> Iterator[Step]:
-    """Yield the steps from the apply to the end of a wave; with `last`, all nodes are as the lock has them."""
+def _after_apply(
+    plan: Plan, run: Commands, blocks: Blocks, *, few: bool, last: bool = True
+) -> Iterator[Step]:
+    """Yield the steps from the apply to the end of a wave; with `last`, all nodes are as the lock has them.
+
+    Of `few` nodes in all waves, the blocks are looked at one by one; of more, the audit is the check.
+    """
     nodes = tuple(sorted(blocks))
     final = {node: _all_of(plan, node, lines) for node, lines in blocks.items()}
     yield from moved(run, final) if not agents_read_nodes(run.cluster) else ()
-    yield from shown(
-        run,
-        final,
-        "Look at the blocks that the nodes show",
-        if_not="a node with its old block has not moved: keep it cordoned, and repeat the steps from the apply on",
-    )
+    if few:
+        yield from shown(
+            run,
+            final,
+            "Look at the blocks that the nodes show",
+            if_not="a node with its old block has not moved: keep it cordoned, and repeat the steps from the apply on",
+        )
     if last:
         yield audited(run)
     if not agents_read_nodes(run.cluster):  # a Node that joined again is not cordoned
@@ -206,9 +212,9 @@ def _settled(plan: Plan, run: Commands, nodes: Collection[str], cut: Cut) -> Pha
         blocks = {node: list(plan.held.get(node, ())) for node in some}
         steps = [cordoned(run, some), drained(run, some)]
         if is_made_anew(run.cluster):
-            steps += _joined_again(run, some, f"joined-again-{number}")
+            steps += _joined_again(run, some, f"joined-again-wave-{number}")
         steps.append(applied(run))
         # Nodes of later waves still show blocks that the lock has no more for them: an audit would tell.
-        steps += _after_apply(plan, run, blocks, last=number == len(groups))
+        steps += _after_apply(plan, run, blocks, few=len(nodes) <= FEW, last=number == len(groups))
         found.append(Wave(name=name, nodes=some, steps=tuple(steps)))
     return Phase(title="Move the nodes that are settled already", waves=tuple(found))

@@ -24,7 +24,7 @@ from ipamc.review.runbook.common import (
     up_to_date,
 )
 from ipamc.review.runbook.decommission import deleted
-from ipamc.review.runbook.moved import seeded
+from ipamc.review.runbook.new_blocks import seeded
 from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Where, alone
 
 

@@ -28,7 +28,7 @@ from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.decommission import decommission
 from ipamc.review.runbook.dual_stack import dual_stack
 from ipamc.review.runbook.mode_change import mode_change
-from ipamc.review.runbook.moved import is_made_anew
+from ipamc.review.runbook.new_blocks import is_made_anew
 from ipamc.review.runbook.new_range import new_range
 from ipamc.review.runbook.order import order
 from ipamc.review.runbook.renumber import pending_of, renumber

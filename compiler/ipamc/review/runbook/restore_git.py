@@ -9,7 +9,7 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands, quoted
 from ipamc.review.runbook.common import FEW, applied, audited, merged, shown
-from ipamc.review.runbook.moved import labels_of
+from ipamc.review.runbook.new_blocks import labels_of
 from ipamc.review.runbook.values import Check, Runbook, Step, Where, alone
 
 NO_WAY_BACK = "there is nothing to go back to; until the agents start, every step can be repeated"

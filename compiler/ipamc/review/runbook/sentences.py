@@ -10,7 +10,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.common import uncordoned
-from ipamc.review.runbook.moved import agents_read_nodes, is_made_anew, joined_again, moved
+from ipamc.review.runbook.new_blocks import agents_read_nodes, is_made_anew, joined_again, moved
 from ipamc.review.runbook.order import order
 from ipamc.review.runbook.values import Step, Where
 

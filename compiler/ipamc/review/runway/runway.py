@@ -145,9 +145,9 @@ class PoolRunway(Struct, frozen=True, kw_only=True):
         return tuple(rate / self.size for rate in self.growth.rates or ())
 
     @property
-    def moved(self) -> Fraction:
+    def switched(self) -> Fraction:
         """Return how many blocks came from other pools, less those that went there."""
-        return Fraction(sum(week.moved for week in self.weeks), self.size)
+        return Fraction(sum(week.switched for week in self.weeks), self.size)
 
 
 class Runway(Struct, frozen=True, kw_only=True):
@@ -188,7 +188,7 @@ def runway(
     found = edges(seconds, last_second(today))
     ledger = Ledger(cluster)
     steps: list[tuple[Edge, Step, dict[tuple[str, int], int]]] = []
-    nothing = Step(own={}, moved={})
+    nothing = Step(own={}, switched={})
     remaining = iter(texts)
     unread: list[int] = []
     for number, edge in enumerate(found):

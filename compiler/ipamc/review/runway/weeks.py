@@ -34,7 +34,7 @@ class Step(Struct, frozen=True, kw_only=True):
 
     own: Mapping[Key, int]
     """By nodes that the cluster did not have, or has no more, and by blocks more or less of the same nodes."""
-    moved: Mapping[Key, int]
+    switched: Mapping[Key, int]
     """By nodes that had, or have then, blocks in another pool: a renumber, a new pool, a pool renamed."""
 
 
@@ -44,7 +44,7 @@ class Week(Struct, frozen=True, kw_only=True):
     second: int
     held: int
     own: int = 0
-    moved: int = 0
+    switched: int = 0
 
 
 def edges(seconds: Sequence[int], end: int) -> list[Edge]:
@@ -155,7 +155,7 @@ class Ledger:
                 self._nodes[node] = after
             else:
                 self._nodes.pop(node, None)
-        return Step(own=own, moved=moved)
+        return Step(own=own, switched=moved)
 
 
 def _is_move(key: Key, before: Mapping[Key, int], after: Mapping[Key, int]) -> bool:
@@ -180,7 +180,12 @@ def history_of(
             now = held.get(key, 0)
             if weeks:
                 weeks.append(
-                    Week(second=edge.second, held=now, own=step.own.get(key, 0), moved=step.moved.get(key, 0))
+                    Week(
+                        second=edge.second,
+                        held=now,
+                        own=step.own.get(key, 0),
+                        switched=step.switched.get(key, 0),
+                    )
                 )
             elif now:
                 weeks.append(Week(second=edge.second, held=now))
