@@ -147,7 +147,8 @@ def test_pip_builds_a_commit_without_an_index(repository: Repository, tmp_path: 
     project = tmp_path / "project"
     (project / "compiler/ipamc").mkdir(parents=True)
     (project / "compiler/ipamc/__init__.py").write_text("")
-    for name in ("examples", "page", "schemas", "templates"):
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]
+    for name in tool["build"]["targets"]["wheel"]["force-include"]:
         (project / name).mkdir()
         (project / name / "here").write_text("")
     for name in ("pyproject.toml", "README.md", "LICENSE", ".gitignore"):

@@ -185,7 +185,7 @@ def test_a_terminal_of_80_columns(repository: Path) -> None:
     assert done.returncode == 64
     assert (
         said.splitlines()[0]
-        == "error: ipamc ci needs one of: gitlab, github, argocd, flux, rbac, matrix, apply,"
+        == "error: ipamc ci needs one of: gitlab, github, argocd, flux, requirements, rbac,"
     )
     assert all(len(line) <= 80 for line in said.splitlines())
 
