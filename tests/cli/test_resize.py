@@ -214,6 +214,8 @@ def test_where_the_operator_decides_nothing_is_written(lab: Path, capsys: pytest
     )
     before = texts(folder)
     assert main(["resize", "pools", "dump.json"]) == 0
+    assert capsys.readouterr().out == "2 rows more, where nothing changes: --all\n"
+    assert main(["resize", "pools", "dump.json", "--all"]) == 0
     out = capsys.readouterr().out
     assert "|      2 |    1 |     28 |  3.6 % | reported: Cilium's operator gives out its blocks" in out
     assert texts(folder) == before

@@ -73,6 +73,7 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "clusters/blue/ippools.yaml").write_text(POOLS)
     (tmp_path / "clusters/blue/seen.yaml").write_text(SEEN)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
     return tmp_path
 
 
@@ -158,7 +159,7 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
         (
             "10.0.2.97",
             [
-                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
             ],
         ),
         ("10.0.8.1", ["blue 10.0.8.1/32 old free, but the pool is disabled clusters/blue/ippools.yaml:14"]),
@@ -169,13 +170,13 @@ def test_a_node_that_is_named_like_an_address_is_found_as_both(capsys: pytest.Ca
                 "blue 10.0.2.0/25 default free clusters/blue/ippools.yaml:5",
                 "blue 10.0.2.0/28 default reserved clusters/blue/ippools.yaml:7",
                 "blue 10.0.2.64/27 default later pinned clusters/blue/ippools.yaml:8",
-                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1",
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1",
             ],
         ),
         (
             "10.0.2.96/28",
             [
-                "blue 10.0.2.96/27 default in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
+                "blue 10.0.2.96/27 default ghost in use by a CiliumNode, without a line in the lock clusters/blue/seen.yaml:1"
             ],
         ),
         ("fd00::ff00", ["blue fd00::ff00/128 default free clusters/blue/ippools.yaml:6"]),
@@ -356,3 +357,29 @@ def test_the_reason_of_a_reservation(fleet: Path, capsys: pytest.CaptureFixture[
     assert main(["which", "10.0.2.3", "blue", "--output", "json"]) == 1
     (vacant,) = json.loads(capsys.readouterr().out)["vacant"]
     assert (vacant["state"], vacant["reason"]) == ("reserved", "gateways \x1b[31m")
+
+
+LONG = "ip-10-0-12-34.eu-west-1.compute.internal"
+
+
+def test_host_names_of_a_cloud_fit_on_a_terminal(
+    fleet: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lock = fleet / "clusters/blue/ipam.lock"
+    lock.write_text(BLUE.replace('"n1"', f'"{LONG}"'))
+    assert main(["which", LONG, "blue"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith(
+        f"10.0.0.0/27  held\n  cluster  blue\n  pool     default\n  node     {LONG}\n  where    clusters/blue/ipam.lock:2\n\n10.0.0.32/27  pending\n"
+    )
+    assert max(map(len, text.splitlines())) <= 80
+    assert main(["which", "10.0.2.97", "blue"]) == 1
+    assert "  node     ghost\n" in capsys.readouterr().out
+
+
+def test_no_column_is_empty(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["which", "172.16.0.0/12", "blue"]) == 1
+    head = capsys.readouterr().out.splitlines()[1]
+    assert "POOL" not in head
+    assert "NODE" not in head

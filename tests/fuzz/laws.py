@@ -276,7 +276,7 @@ def _answers(inputs: Inputs) -> Iterator[str]:
         found = [each for block in questions for each in over(inputs.lock, inputs.lock_path, block)]
         found += [each for name in names for each in of(inputs.lock, inputs.lock_path, name)]
         yield holders.table(
-            [holders.LockAnswer(cluster="case", line=each.line, at=Span("x")) for each in found]
+            [holders.LockAnswer(cluster="case", line=each.line, at=Span("x")) for each in found], 80
         )
     cluster, lock = load_cluster(inputs)
     seen = shown(
@@ -292,7 +292,7 @@ def _answers(inputs: Inputs) -> Iterator[str]:
         answers = [
             holders.InputAnswer(cluster="case", unheld=each, at=texts.span(each.at)) for each in unheld
         ]
-        yield holders.table(answers)
+        yield from (holders.table(answers, columns) for columns in (40, 200))
         yield json.dumps(holders.records(answers))
     for name in (*names, *(node.name for node in cluster.nodes[:2])):
         if explained := explain(inputs, name, inputs.today):

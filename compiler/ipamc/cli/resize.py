@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @cluster_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if something would change.")
-@click.option("--all", "every", is_flag=True, help="Show the nodes that keep what they have, too.")
+@click.option("--all", "every", is_flag=True, help="Show the nodes of which nothing changes, too.")
 @output_option("text", "json")
 @assume_option
 @format_option

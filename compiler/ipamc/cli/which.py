@@ -11,7 +11,7 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query
-from ipamc.cli.terminal import progress, show, show_record
+from ipamc.cli.terminal import columns, progress, show, show_record
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
@@ -70,7 +70,7 @@ def command(
             }
         )
     elif answers:
-        show(report_holders.table(answers))
+        show(report_holders.table(answers, columns()))
     tell(style, *([] if held else [search.not_held(answers)]), *search.notes)
     return search.problems.conclude(style, answered=held)
 

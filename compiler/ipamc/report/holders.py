@@ -11,7 +11,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Line
-from ipamc.report.terminal_text import Row, box, visible, where
+from ipamc.report.terminal_text import Row, box, visible, where, width
 from ipamc.report.utilisation import state, state_record
 
 if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
@@ -41,10 +41,28 @@ class InputAnswer(Struct, frozen=True, kw_only=True):
     at: Span
 
 
-def table(answers: Sequence[LockAnswer | InputAnswer]) -> str:
-    """Return the table: a group of rows a cluster, in the order given."""
-    groups = groupby(answers, key=lambda answer: answer.cluster)
-    return box(_HEAD, [list(map(_row, group)) for _, group in groups])
+def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
+    """Return the table: a group of rows a cluster, in the order given, without columns that have nothing.
+
+    Where that is wider than `columns` cells, each answer is a paragraph: names of nodes have up to 253 characters.
+    """
+    rows = list(map(_row, answers))
+    used = [number for number in range(len(_HEAD)) if any(row[number] for row in rows)]
+    groups = groupby(zip(answers, rows, strict=True), key=lambda pair: pair[0].cluster)
+    drawn = box(
+        tuple(_HEAD[number] for number in used),
+        [[tuple(row[number] for number in used) for _, row in group] for _, group in groups],
+    )
+    if width(drawn.partition("\n")[0]) <= columns:
+        return drawn
+    return "\n".join(map(_paragraph, rows))
+
+
+def _paragraph(row: Row) -> str:
+    """Return an answer in lines: the block and its state, then a line for each cell that has something."""
+    cells = dict(zip(_HEAD, row, strict=True))
+    head = f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"
+    return head + "".join(f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text)
 
 
 def _row(answer: LockAnswer | InputAnswer) -> Row:

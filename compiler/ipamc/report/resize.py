@@ -18,8 +18,8 @@ _NUMBERS = range(2, 6)
 
 
 def table(rows: Sequence[Sized], *, every: bool) -> str:
-    """Return the nodes about which something was decided, or `every` node, and how many there are."""
-    some = [row for row in rows if every or row.verdict is not Verdict.KEPT]
+    """Return what changes or cannot change as it should, or `every` row, and how many more there are."""
+    some = [row for row in rows if every or row.verdict not in {Verdict.KEPT, Verdict.REPORTED}]
     kept = len(rows) - len(some)
     last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
     return (box(_HEAD, [[_row(row) for row in some]], numbers=_NUMBERS) if some else "") + last

@@ -24,7 +24,7 @@ class UnheldBlock(NamedTuple):
     pool: str
     """"" outside every pool."""
     node: str
-    """The node that a pin keeps it for, or ""."""
+    """The node that a pin keeps it for, or whose CiliumNode shows it; ""."""
     state: str
     """free, reserved, excluded, pinned, or a phrase."""
     at: At
@@ -69,8 +69,8 @@ def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:
     """Yield the blocks without a line that no new node is given."""
     for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
-        reason = kept.range.reason if isinstance(kept.range, Range) else ""
-        yield UnheldBlock(kept.range.block, "", "", kept.why, kept.range.at, reason)
+        node, reason = ("", kept.range.reason) if isinstance(kept.range, Range) else (kept.range.node, "")
+        yield UnheldBlock(kept.range.block, "", node, kept.why, kept.range.at, reason)
     for pool in cluster.pools:
         for node, pins in pool.pins.items():
             yield from (UnheldBlock(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)
