@@ -63,11 +63,8 @@ def test_a_merge_request_compiles_the_cluster_that_changed(repository: Repositor
     assert "[blue]" not in said
     calls = repository.calls()
     assert calls[0] == "ci matrix --output gitlab --stage compile --base origin/main --write ipamc-child.yml"
-    assert "compile --locked --check --report gitlab=ipamc-findings.json red" in calls
-    assert any(
-        call.startswith("plan --base") and "--output markdown" in call and call.endswith(" red")
-        for call in calls
-    )
+    assert "compile --clusters-from - --locked --check --report gitlab=ipamc-findings.json" in calls
+    assert any(call.startswith("plan --clusters-from ") and "--output markdown" in call for call in calls)
     assert "ci comment plan.md" in calls
 
 
@@ -122,7 +119,7 @@ def test_after_the_merge_the_cluster_that_changed_is_applied(repository: Reposit
     calls = repository.calls()
     assert calls[0] == "ci matrix --output gitlab --stage apply --base last-success --write ipamc-child.yml"
     assert calls[1:3] == [
-        "compile --locked --check red",
+        "compile --clusters-from - --locked --check",
         "ci apply --trunk origin/main --receipt ipamc-receipts red",
     ]
     (applied,) = calls[3:]  # also where a job failed: other clusters may be applied
