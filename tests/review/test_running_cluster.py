@@ -136,11 +136,24 @@ def restarted(before: Plan, after: Plan) -> list[tuple[str, tuple[str, ...], str
 
 
 def test_a_range_restarts_the_operator_alone() -> None:
-    wider = builders.pool("a", "10.1.0.0/24", "10.5.0.0/24", nodes='rack == "a"')
+    wider = builders.pool("spare", "10.9.0.0/24", "10.10.0.0/24", unlisted=True)
     by_hand = "kubectl -n kube-system rollout restart deployment/cilium-operator"
-    assert restarted(made(), made(pools=(wider, B))) == [("operator", (), by_hand)]
-    helm = (made(managed_by="helm"), made(pools=(wider, B), managed_by="helm"))
-    assert restarted(*helm) == [("operator", (), "by itself")]
+    adopts = {"operator": "adopt"}
+    before, after = made(pools=(A, SPARE), **adopts), made(pools=(A, wider), **adopts)
+    assert restarted(before, after) == [("operator", (), by_hand)]
+    (flag,) = compared(before, after).flags
+    assert (flag.name, flag.why) == ("cluster-pool-ipv4-cidr", "")
+
+
+def test_a_bystander_reads_no_range() -> None:
+    """Helm restarts it all the same, because the ConfigMap is another one."""
+    wider = builders.pool("a", "10.1.0.0/24", "10.5.0.0/24", nodes='rack == "a"')
+    assert restarted(made(), made(pools=(wider, B))) == []
+    found = compared(made(managed_by="helm"), made(pools=(wider, B), managed_by="helm"))
+    assert {flag.why for flag in found.flags} == {"nobody reads it: the operator is a bystander"}
+    assert [each.sentence for each in found.restarts] == [
+        "the operator restarts by itself: cilium-config has another cluster-pool-ipv4-cidr, which a bystander does not read"
+    ]
 
 
 def test_annotations_restart_all_agents_alone() -> None:

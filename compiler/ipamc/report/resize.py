@@ -18,7 +18,7 @@ _NUMBERS = range(2, 6)
 
 
 def table(rows: Sequence[Sized], *, every: bool) -> str:
-    """Return what changes or cannot change as it should, or `every` row, and how many more there are."""
+    """Return what changes, and what cannot, or `every` row; and how many more there are."""
     some = [row for row in rows if every or row.verdict not in {Verdict.KEPT, Verdict.REPORTED}]
     kept = len(rows) - len(some)
     last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
