@@ -18,6 +18,8 @@ _TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>")
 _NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
 _COMMENT = re.compile(r"(?:^|(?<=\s))//.*")
 _DIGEST = re.compile(r"\S*@sha256:[0-9a-f]+")
+_AROUND = 256
+"""Characters on both sides of a place that are looked at: a line can be a whole document, with a finding in each value."""
 _IN_TEXT = (_TEMPLATE, _VARIABLE, _NO_BREAK, _COMMENT, _DIGEST)
 
 
@@ -44,7 +46,7 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
     for pattern in _IN_TEXT:
-        for found in pattern.finditer(span.source):
+        for found in pattern.finditer(span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 
