@@ -500,7 +500,8 @@ def test_pools_are_in_the_order_of_show(work: Path, opened: Open, monkeypatch: p
     )
     page = opened(report())
     listed = page.locator("table.pools tbody a").all_inner_texts()
-    shown = [line.split()[0] for line in run("show").stdout.splitlines()[2:5]]
+    words = [line.split()[0] for line in run("show").stdout.splitlines() if line.strip()]
+    shown = [word for word in words if word in {"a", "b", "nobody"}][:3]
     assert listed == shown == ["b", "a", "nobody"]
     assert page.locator(".by-label tbody th").all_inner_texts() == ["b", "a"]
 

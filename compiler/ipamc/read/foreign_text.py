@@ -46,7 +46,9 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
     for pattern in _IN_TEXT:
-        for found in pattern.finditer(span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND):
+        for found in pattern.finditer(
+            span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND
+        ):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 

@@ -13,18 +13,18 @@ from msgspec import Struct
 
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
-from ipamc.workspace import disk, git_tree
+from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.clusters_folder import clusters_folder, folder_of
 from ipamc.workspace.links import link_on_the_way
-from ipamc.workspace.revision import below, is_below
-from ipamc.workspace.source import Commit, Disk
+from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
     from ipamc.model.cluster import Cluster
     from ipamc.pipeline import Compilation, Inputs
+    from ipamc.workspace.source import Commit
 
 
 class Folders(Struct, frozen=True, kw_only=True):
@@ -155,6 +155,7 @@ def refuse_takeovers(
         return
     from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
     from ipamc.read.locate import locate
+    from ipamc.workspace import git_tree
 
     plan = compilation.plan
     now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
@@ -177,6 +178,9 @@ def refuse_takeovers(
 
 def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
     """Yield the folders of the other clusters, as they are here, and in a commit: those that it alone has, too."""
+    from ipamc.workspace import git_tree
+    from ipamc.workspace.revision import below, is_below
+
     here = [folder for folder in beside([folders.now]) if disk.identity(folder) != disk.identity(folders.now)]
     known = {folders.was, *here, *folders.renamed.values(), *folders.agreed}
     where = below(base.top, clusters_folder()) if is_below(base.top, clusters_folder()) else None

@@ -21,7 +21,14 @@ from tests.support import dumps, examples, fleet
 from tests.support.living import Living, endpoint, short
 from tests.test_laws import clusters
 
-MOVING = {"kubernetes/settled-but-not-joined-again.txtar": ["warning IPC0912"]}
+MOVING = {
+    f"kubernetes/{name}.txtar": ["warning IPC0912"]
+    for name in (
+        "settled-but-not-joined-again",
+        "settle-after-a-family-was-given-up",
+        "settle-one-family-after-the-other",
+    )
+}
 """A Node that has to be deleted before it can have the block of the lock."""
 
 
