@@ -188,7 +188,7 @@ def test_places_are_what_git_understands(capsys: pytest.CaptureFixture[str]) -> 
     assert main(["which", "r2", "--at", "HEAD~1"]) == 0
     assert "  where    HEAD~1:clusters/red/ipam.lock:3\n" in capsys.readouterr().out
     assert main(["which", "10.0.0.200", "--at", "HEAD~2", "blue"]) == 1
-    assert "| free  | HEAD~2:clusters/blue/cluster.yaml:12 |" in capsys.readouterr().out
+    assert "  where    HEAD~2:clusters/blue/cluster.yaml:12\n" in capsys.readouterr().out
 
 
 def test_programs_are_told_the_commit(repository: Repository, capsys: pytest.CaptureFixture[str]) -> None:
