@@ -34,9 +34,14 @@ def nodes_show_what_the_lock_has_for_them(step: Step) -> None:
     """Of a node of the inventory everything that is shown is held or pending; or it shows the blocks that it was moved from."""
     world = step.world
     ours = world.operators() if world.mode == "multi-pool" else set()
+    holds = world.spec.get("unpooled") == "hold"  # then a block outside of every pool is the node's, too
     for node in world.nodes:
         pools = dict(world.cilium_nodes.get(node, ()))
-        known = [block for block, name in pools.items() if (world.owner(block) or name) in world.pools]
+        known = [
+            block
+            for block, name in pools.items()
+            if (world.owner(block) or name) in world.pools or (holds and not world.owner(block))
+        ]
         assert known or not pools or world.mode != "multi-pool", f"{node} shows nothing of this cluster"
         shown = [
             block
