@@ -15,8 +15,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.workspace import git
 from ipamc.workspace.environment import variable
-from ipamc.workspace.git_remote import Credentials
+from ipamc.workspace.git_remote import Credentials, is_local, remote
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Api, api_url, checked_token
 
@@ -261,8 +262,13 @@ def id_token(audience: str) -> str:
     return checked_token("the id token", api.ask("GET", f"?{given}&{asked}", _IdToken).value)
 
 
-def push_credentials() -> Credentials:
-    """Return the token with which this job may push, perhaps. Raises Nowhere without one."""
+def push_credentials(url: str) -> Credentials | None:
+    """Return the token with which this job may push to a repository, perhaps; None for a folder, which needs none.
+
+    Raises Nowhere without a token.
+    """
+    if is_local(url):
+        return None
     if on_github():
         names = {"IPAMC_TOKEN": "x-access-token", "GITHUB_TOKEN": "x-access-token"}
     else:
@@ -271,6 +277,16 @@ def push_credentials() -> Credentials:
         if token := variable(name):
             return Credentials(user=user, token=checked_token(name, token))
     raise Nowhere(f"there is no {' and no '.join(names)}")
+
+
+def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
+    """Return the commits that were applied last and completely, by cluster, as the refs of a repository tell.
+
+    Of one cluster, or of all. Raises Nowhere without a token, and Trouble where the refs cannot be read.
+    """
+    with remote(".", url, push_credentials(url)) as there:
+        found = there.refs(f"{git.APPLIED}{cluster}")
+    return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}
 
 
 def query(**fields: str) -> str:

@@ -15,7 +15,7 @@ from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import clusters_folder, folder_of
+from ipamc.workspace.clusters_folder import folder_of
 from ipamc.workspace.links import link_on_the_way
 from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble, one_line
@@ -178,13 +178,12 @@ def refuse_takeovers(
 
 def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
     """Yield the folders of the other clusters, as they are here, and in a commit: those that it alone has, too."""
-    from ipamc.workspace import git_tree
-    from ipamc.workspace.revision import below, is_below
+    from ipamc.workspace.revision import clusters_below, folders_at
 
     here = [folder for folder in beside([folders.now]) if disk.identity(folder) != disk.identity(folders.now)]
     known = {folders.was, *here, *folders.renamed.values(), *folders.agreed}
-    where = below(base.top, clusters_folder()) if is_below(base.top, clusters_folder()) else None
-    names = git_tree.folders(base.top, base.commit, where) if where is not None else []
+    where = clusters_below(base.top)
+    names = folders_at(base.top, base.commit, where) if where is not None else ()
     gone = [folder for name in names if (folder := folder_of(name)) not in known]
     yield from ((folder, folders.renamed.get(folder, folder)) for folder in (*here, *gone))
 

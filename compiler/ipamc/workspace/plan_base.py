@@ -12,8 +12,8 @@ from ipamc.lock.file import parse
 from ipamc.model.lock import Lock, State
 from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import clusters_folder, folder_of
-from ipamc.workspace.revision import below, is_below, unknown
+from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.revision import clusters_below, unknown
 from ipamc.workspace.source import Commit, Source
 from ipamc.workspace.trouble import Trouble
 
@@ -50,7 +50,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
                 f"this clone is shallow and has no {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
             )
         raise unknown(top, revision)
-    where = below(top, clusters_folder()) if is_below(top, clusters_folder()) else None
+    where = clusters_below(top)
     if where is not None:
         committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
     there = git_tree.folders(top, commit, where) if where is not None else []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
+from ipamc.workspace.clusters_folder import clusters_folder
 from ipamc.workspace.trouble import Trouble
 
 
@@ -56,6 +57,12 @@ def below(top: str, folder: str) -> str:
         raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
     path = disk.identity(folder).relative_to(Path(top).resolve())
     return path.as_posix() if path.name else ""
+
+
+def clusters_below(top: str) -> str | None:
+    """Return the path of the folder of the clusters below the repository's top; None where it is elsewhere."""
+    folder = clusters_folder()
+    return below(top, folder) if is_below(top, folder) else None
 
 
 def require_top() -> None:

@@ -58,7 +58,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     from ipamc.read.parts import FIRST
     from ipamc.workspace import receipts
     from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.git_remote import MayNotPush, is_local, remote
+    from ipamc.workspace.git_remote import MayNotPush, remote
     from ipamc.workspace.revision import known, require_top
     from ipamc.workspace.tree import parts_of
 
@@ -81,8 +81,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
         say("no cluster was applied completely: no ref is moved")
         return DONE
     try:
-        credentials = None if is_local(url) else push_credentials()
-        with remote(".", url, credentials) as there:
+        with remote(".", url, push_credentials(url)) as there:
             moves = list(_moves(there, complete, head))
             stayed = there.push(moves) if moves else {}
     except (MayNotPush, Nowhere) as problem:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from ipamc.cli.ci.comment import LONGEST
-from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.ci.dump import folder_there
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
-from ipamc.workspace import disk, git
+from ipamc.workspace import git
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     from ipamc.workspace.revision import require_top
 
     require_top()
-    folder = f"{disk.CLUSTERS}/{cluster}"
-    if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+    folder = folder_there(cluster)
     problems = Problems()
     found: Sequence[Located] = ()
     with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
@@ -81,16 +79,12 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
 
 def _applied(cluster: str, url: str) -> str | None:
     """Return the commit that was applied last, as the remote repository tells it; None where it does not."""
-    from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.git_remote import is_local, remote
+    from ipamc.workspace.forge import Nowhere, last_applied
 
-    ref = f"{git.APPLIED}{cluster}"
     try:
-        credentials = None if is_local(url) else push_credentials()
-        with remote(".", url, credentials) as there:
-            named = there.refs(ref).get(ref, "")
+        named = last_applied(url, cluster).get(cluster, "")
     except (Nowhere, Trouble) as problem:
-        say(f"{cluster}: {ref} is not known: {problem}")
+        say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
         return None
     return git.commit(".", named) if named else None
 

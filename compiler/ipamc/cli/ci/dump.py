@@ -44,9 +44,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     from ipamc.workspace.live_dump import dump as read
     from ipamc.workspace.rendered import manifests
 
-    folder = folder_of(cluster)
-    if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+    folder = folder_there(cluster)
     namespace = manifests(folder).flags.namespace
     wanted = dumped(job, namespace)
     data, missing = read(Kube(context=cluster), wanted, {"kube-system", namespace})
@@ -57,3 +55,11 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     else:
         disk.replace(path, data.decode())
     return DONE
+
+
+def folder_there(cluster: str) -> str:
+    """Return the folder of a cluster that a job names. Raises UsageError where there is none."""
+    folder = folder_of(cluster)
+    if not is_name(cluster) or not disk.is_folder(folder):
+        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+    return folder

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
@@ -182,19 +182,20 @@ def settled(names: Sequence[str], url: str) -> list[str]:
 
     The others are named on stderr. Raises Trouble where the refs of the repository cannot be read.
     """
-    from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.git_remote import is_local, remote
+    from ipamc.workspace.forge import Nowhere, last_applied
 
     try:
-        credentials = None if is_local(url) else push_credentials()
+        commits = last_applied(url)
     except Nowhere as problem:
         raise Trouble(f"what was applied last is not known: {problem}") from None
-    with remote(".", url, credentials) as there:
-        refs = there.refs(f"{git.APPLIED}*")
+    # Most clusters were applied at the same few commits: git compares each of these once.
+    behind: dict[str, Collection[str]] = {}
+    for commit in {commits.get(name, "") for name in names}:
+        last = git.commit(".", commit)
+        behind[commit] = touched(git.changed(".", last), f"{disk.CLUSTERS}/", names) if last else names
     found = []
     for name in names:
-        last = git.commit(".", refs.get(f"{git.APPLIED}{name}", ""))
-        if last and name not in touched(git.changed(".", last), f"{disk.CLUSTERS}/", names):
+        if name not in behind[commits.get(name, "")]:
             found.append(name)
         else:
             say(f"{name}: not repaired unattended, because it is not in git as it was applied last")

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.comment import LONGEST
-from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.ci.dump import folder_there
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.terminal import progress, say
@@ -66,13 +66,11 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
     from ipamc.importing.files import NODES
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.forge_request import requests_of_this_job
-    from ipamc.workspace.git_remote import is_local, remote
+    from ipamc.workspace.git_remote import remote
     from ipamc.workspace.revision import require_top
 
     require_top()
-    folder, branch = f"{disk.CLUSTERS}/{cluster}", f"{BRANCHES}{cluster}"
-    if not is_name(cluster) or not disk.is_folder(folder):
-        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+    folder, branch = folder_there(cluster), f"{BRANCHES}{cluster}"
     if disk.read_bytes(f"{folder}/{NODES}") is None:
         say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
         return DONE
@@ -82,7 +80,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         return DONE
     try:
         requests = requests_of_this_job(branch, target)
-        credentials = None if is_local(url) else push_credentials()
+        credentials = push_credentials(url)
     except Nowhere as problem:
         say(f"{cluster}: no request: {problem}")
         return DONE
