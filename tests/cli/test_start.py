@@ -67,7 +67,12 @@ def test_a_compile_imports_neither_plan_nor_processes(repository: Path) -> None:
     """The reports of findings that nobody asked for are not imported either."""
     found = imported(repository, "compile")
     assert "ipamc.pipeline" in found
-    parts = ("ipamc.review.diff", "ipamc.review.runbook", "ipamc.workspace.crew", "ipamc.report.findings.")
+    parts = (
+        "ipamc.review.diff",
+        "ipamc.review.runbook",
+        "ipamc.workspace.process_pool",
+        "ipamc.report.findings.",
+    )
     assert [name for name in found if name.startswith(parts)] == ["ipamc.report.findings.content"]
     assert not found & {"subprocess", "jsonschema", "ipamc.workspace.git_run"}
     # This cluster has no tests.

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import ipamc.cli.runner
-import ipamc.workspace.held
+import ipamc.workspace.cluster_lock
 import ipamc.workspace.output
 import ipamc.workspace.unfinished
 import ipamc.workspace.workers
@@ -116,7 +116,7 @@ WATCHED = {
     module.__file__
     for module in (
         ipamc.cli.runner,
-        ipamc.workspace.held,
+        ipamc.workspace.cluster_lock,
         ipamc.workspace.output,
         ipamc.workspace.unfinished,
         ipamc.workspace.workers,

@@ -40,8 +40,8 @@ from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, r
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.explain_address import explain_address
 from ipamc.review.gates import GATES
+from ipamc.review.seeds import started_with
 from ipamc.review.shown_pools import Choice, shown
-from ipamc.review.started import started_with
 from ipamc.workspace.disk import assets
 from tests.fuzz.subjects import published
 

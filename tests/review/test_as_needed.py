@@ -30,7 +30,7 @@ from ipamc.review.as_needed import (
 from ipamc.review.explain_address import explain_address
 from ipamc.review.explain_node import explain_alone, explain_among_all, explain_node
 from ipamc.review.node_decisions import ExplainedNode
-from ipamc.review.started import started_with
+from ipamc.review.seeds import started_with
 from tests.support import dumps, fleet
 from tests.test_laws import clusters
 

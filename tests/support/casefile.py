@@ -68,7 +68,7 @@ from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
 from ipamc.review.audit.audit import audit
 from ipamc.review.audit.comparable import refused
-from ipamc.review.audit.scene import Scene
+from ipamc.review.audit.context import Scene
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
 from ipamc.workspace.disk import assets

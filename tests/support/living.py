@@ -21,7 +21,7 @@ from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
 from ipamc.review.audit.audit import audit
 from ipamc.review.audit.comparable import refused
-from ipamc.review.audit.scene import Scene
+from ipamc.review.audit.context import Scene
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import disk, held, output, regular
+from ipamc.workspace import cluster_lock, disk, output, safe_read
+from ipamc.workspace.cluster_lock import Held, alone
 from ipamc.workspace.disk import read_lock, read_sources
-from ipamc.workspace.held import Held, alone
 from ipamc.workspace.output import Changes, compare
 from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble
@@ -20,7 +20,7 @@ from ipamc.workspace.trouble import Trouble
 def cluster(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a cluster's folder; on this system, and as on one that opens no folders."""
     if request.param == "paths":
-        monkeypatch.setattr(held, "_BY_HANDLE", False)
+        monkeypatch.setattr(cluster_lock, "_BY_HANDLE", False)
     monkeypatch.chdir(tmp_path)
     folder = Path("clusters/lab")
     folder.mkdir(parents=True)
@@ -98,7 +98,7 @@ def test_a_link_within_the_folder_is_read(cluster: Path) -> None:
 def test_what_is_no_input_is_refused(
     cluster: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(regular, "LARGEST", 10)
+    monkeypatch.setattr(safe_read, "LARGEST", 10)
     put(Path("secret.yaml"))
     (cluster / "folder").mkdir()
     put(cluster / "good.yaml")

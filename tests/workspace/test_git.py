@@ -89,7 +89,7 @@ def test_a_submodule_that_says_it_never_differs_has_changed(repository: Path) ->
 
 
 def test_a_file_that_the_caller_has_is_not_read(repository: Path) -> None:
-    """Told by the name of its object, which is the hash of its bytes: here git has the object no more."""
+    """Suppressed by the name of its object, which is the hash of its bytes: here git has the object no more."""
     blob = run(repository, "rev-parse", "HEAD:a/x.yaml")
     (repository / ".git/objects" / blob[:2] / blob[2:]).unlink()
     head, path = run(repository, "rev-parse", "HEAD"), str(repository)

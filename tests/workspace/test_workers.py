@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ipamc.workspace import crew
-from ipamc.workspace.crew import Crew
+from ipamc.workspace import process_pool
+from ipamc.workspace.process_pool import Crew
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
 
@@ -38,7 +38,7 @@ MAIN = """\
 import os, sys, threading
 sys.path.insert(0, {folder!r})
 import tasks
-from ipamc.workspace import crew
+from ipamc.workspace import process_pool
 from ipamc.workspace.workers import run_all
 if not {copies}:
     crew.can_fork = lambda: False
@@ -110,4 +110,4 @@ def test_a_copy_that_no_thread_got_to_leaves_no_pipe(monkeypatch: pytest.MonkeyP
 
 def test_a_process_with_two_threads_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "active_count", lambda: 2)
-    assert not crew.can_fork()
+    assert not process_pool.can_fork()

@@ -103,7 +103,7 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.report.page.data import Part
     from ipamc.review.address_map import map_of
     from ipamc.review.lock_versions import chosen, lock_text, versions_of
-    from ipamc.review.started import started_with
+    from ipamc.review.seeds import started_with
     from ipamc.workspace.lock_history import lock_history, texts
 
     inputs = source.inputs(folder, rendered=False)

@@ -23,8 +23,8 @@ from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
 from ipamc.model.wording import typed
 from ipamc.workspace import output
+from ipamc.workspace.cluster_lock import Held, alone
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.held import Held, alone
 from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk

@@ -16,7 +16,7 @@ from pathlib import PurePath
 import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
-from ipamc.cli.words import OPTIONS, VERBS
+from ipamc.cli.synonyms import OPTIONS, VERBS
 from ipamc.model.wording import listing, near, nearest, shown
 from ipamc.workspace.trouble import Trouble
 

@@ -133,7 +133,7 @@ class _Search:
         """
         from ipamc.model.diagnostics import Refused
         from ipamc.review.as_needed import enough_for_started, load_without_nodes
-        from ipamc.review.started import started_with
+        from ipamc.review.seeds import started_with
 
         if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
             return frozenset()

@@ -32,7 +32,7 @@ class Offer(msgspec.Struct, frozen=True):
     """It is here, first, because of a pin."""
 
 
-class StandIns(Sequence[Offer]):
+class Fallbacks(Sequence[Offer]):
     """The other pools of one selector, which share one list of them all, then those of `overflow`."""
 
     __slots__ = ("_but", "_overflow", "_twins")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ipamc.model.cluster import Node, Pool
-from ipamc.model.plan import Offer, Offers, StandIns
+from ipamc.model.plan import Fallbacks, Offer, Offers
 from ipamc.model.selector.selector import Selector, SelectorIndex
 
 _FEW = 16
@@ -145,7 +145,7 @@ class Chooser:
                 Offer(
                     offer.pool,
                     offer.sizes,
-                    StandIns(plain, place, self._overflow(offer.pool, classes, twins)),
+                    Fallbacks(plain, place, self._overflow(offer.pool, classes, twins)),
                 )
                 for place, offer in enumerate(plain)
             ]

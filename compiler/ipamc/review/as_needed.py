@@ -24,7 +24,7 @@ from ipamc.place.candidates import unlisted_pools
 from ipamc.read.narrow.narrow import NO_NODES, narrow, only_node
 from ipamc.review.explain_node import explain_alone, explain_node
 from ipamc.review.node_decisions import ExplainedNode
-from ipamc.review.started import not_shown
+from ipamc.review.seeds import not_shown
 
 
 class Loaded(NamedTuple):

@@ -19,7 +19,7 @@ from ipamc.place.allocate.occupancy import first_day
 from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.shortage import ip
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
-from ipamc.review.started import started_with
+from ipamc.review.seeds import started_with
 
 
 class NodeStatus(enum.StrEnum):

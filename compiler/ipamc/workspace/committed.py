@@ -13,7 +13,7 @@ from pathlib import Path
 from shlex import quote
 
 from ipamc.model.diagnostics import count
-from ipamc.workspace import disk, git, git_tree, regular, shared_tests, tree
+from ipamc.workspace import disk, git, git_tree, safe_read, shared_tests, tree
 from ipamc.workspace.git_run import must
 from ipamc.workspace.source import is_read
 from ipamc.workspace.trouble import Trouble
@@ -125,7 +125,7 @@ def _is_same(path: str, entry: git_tree.Entry) -> bool:
     if entry.sort == git_tree.LINK:
         data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
     else:
-        data = regular.read(path)
+        data = safe_read.read(path)
     return data is not None and git_tree.name_of(data, entry.blob) == entry.blob
 
 

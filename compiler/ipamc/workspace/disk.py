@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.workspace import regular
+from ipamc.workspace import safe_read
+from ipamc.workspace.cluster_lock import is_leftover, temporary
 from ipamc.workspace.clusters_folder import NAME, clusters_folder
-from ipamc.workspace.held import is_leftover, temporary
 from ipamc.workspace.links import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
@@ -124,11 +124,11 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
         try:
             data = read_source(path, folder)
             total += len(data)
-            regular.refuse_excess(path, total)
-        except regular.Irregular as problem:
+            safe_read.refuse_excess(path, total)
+        except safe_read.Irregular as problem:
             place = Place(path)
             refused.append(not_a_regular_file(place, Path(path).name, problem.problem, problem.fix))
-            if total > regular.TOTAL:
+            if total > safe_read.TOTAL:
                 break
         else:
             if not refused:
@@ -171,15 +171,15 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def read_source(path: str, folder: str) -> bytes:
     """Read an input. It may be a link to another file of the cluster's folder. Raises Irregular."""
-    data = regular.read(_followed(path, folder))
+    data = safe_read.read(_followed(path, folder))
     if data is None:
-        raise regular.Irregular(path, "was removed while it was read", "run it again")
+        raise safe_read.Irregular(path, "was removed while it was read", "run it again")
     return data
 
 
 def is_source(path: str, folder: str, data: bytes) -> bool:
     """Tell whether an input has these bytes. Raises Irregular, and takes no memory for a large dump."""
-    return regular.has(_followed(path, folder), data)
+    return safe_read.has(_followed(path, folder), data)
 
 
 def _followed(path: str, folder: str) -> str:
@@ -192,11 +192,11 @@ def _target(link: Path, folder: Path) -> Path:
     try:
         target = link.resolve(strict=True)
     except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
-        raise regular.Irregular(path, "is a link to nothing") from None
+        raise safe_read.Irregular(path, "is a link to nothing") from None
     if not target.is_relative_to(folder.resolve()):
-        raise regular.Irregular(path, "is a link that leaves the cluster's folder")
+        raise safe_read.Irregular(path, "is a link that leaves the cluster's folder")
     if target.is_dir():
-        raise regular.Irregular(path, "is a link to a folder")
+        raise safe_read.Irregular(path, "is a link to a folder")
     return target
 
 
@@ -208,7 +208,7 @@ def read_lock(folder: str) -> bytes | None:
 
 def read_bytes(path: str) -> bytes | None:
     """Read a file; None where there is none. Raises Trouble unless it is a regular one, and no link."""
-    return regular.read(path)
+    return safe_read.read(path)
 
 
 def read_text(path: str) -> str:
@@ -262,7 +262,7 @@ def replace(path: str, text: str) -> bool:
     where = Path(path)
     refuse_way_out(path)
     if not is_replaceable(path):
-        raise regular.Irregular(path, "is a link" if where.is_symlink() else "is not a regular file")
+        raise safe_read.Irregular(path, "is a link" if where.is_symlink() else "is not a regular file")
     if is_same(where, text.encode()):
         return False
     where.parent.mkdir(parents=True, exist_ok=True)
@@ -273,8 +273,8 @@ def replace(path: str, text: str) -> bool:
 def is_same(path: Path, data: bytes) -> bool:
     """Tell whether a path is a regular file with these bytes."""
     try:
-        return regular.has(str(path), data)
-    except regular.Irregular:
+        return safe_read.has(str(path), data)
+    except safe_read.Irregular:
         return False
 
 

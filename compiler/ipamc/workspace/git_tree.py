@@ -15,7 +15,7 @@ from typing import IO
 from msgspec import Struct
 
 from ipamc.workspace.git_run import must, started, text
-from ipamc.workspace.regular import LARGEST, TOTAL
+from ipamc.workspace.safe_read import LARGEST, TOTAL
 from ipamc.workspace.trouble import Trouble
 
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.git_run import must
-from ipamc.workspace.regular import LARGEST, TOTAL
 from ipamc.workspace.revision import below
+from ipamc.workspace.safe_read import LARGEST, TOTAL
 
 MOST = 5000
 """How many versions are listed: the newest ones."""

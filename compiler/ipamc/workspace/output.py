@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ipamc.model.progress import phase, track
-from ipamc.workspace import regular, tree
+from ipamc.workspace import safe_read, tree
+from ipamc.workspace.cluster_lock import Held, is_leftover, temporary
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
-from ipamc.workspace.held import Held, is_leftover, temporary
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.unfinished import intend
 
@@ -90,7 +90,7 @@ class _Lock(Struct):
 
     held: Held
     text: bytes | None
-    seen: regular.Signature | None = None
+    seen: safe_read.Signature | None = None
     """Of the lock when its bytes were compared last; they are not read again while it stays the same."""
 
     def check(self) -> None:
@@ -99,7 +99,7 @@ class _Lock(Struct):
             return
         path = lock_path(self.held.folder)
         try:
-            found = regular.read_signed(path)
+            found = safe_read.read_signed(path)
         except (Trouble, OSError):
             raise _changed(self.held, path) from None
         if (found and found[0]) != self.text:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.workspace import disk, regular
+from ipamc.workspace import disk, safe_read
 
 _HEAD = 1 << 16
 """Bytes of a file that are looked at; a larger file is read up to here."""
@@ -44,7 +44,7 @@ def _look(path: Path) -> Diagnostic | None:
         what, name = f"is a link to {target.name}", ""
     elif _PACKED(path.name):
         what, name = "is packed", ""
-    elif head := regular.head(shown, _HEAD):
+    elif head := safe_read.head(shown, _HEAD):
         kind = _KIND(head) if _OBJECT(head) else None
         if not kind:
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path, PurePath, PurePosixPath
 
 from ipamc.model.diagnostics import Diagnostic, Place
-from ipamc.workspace import disk, regular
+from ipamc.workspace import disk, safe_read
 
 NAMES = tuple(f"tests{suffix}" for suffix in sorted(disk.SUFFIXES))
 """Only these names: other tools have files beside the clusters, too."""
@@ -23,8 +23,8 @@ def read(folder: str) -> tuple[dict[str, bytes], tuple[Diagnostic, ...]]:
     refused: list[Diagnostic] = []
     for path in paths(folder):
         try:
-            data = regular.read(path)
-        except regular.Irregular as problem:
+            data = safe_read.read(path)
+        except safe_read.Irregular as problem:
             name = PurePath(path).name
             refused.append(not_a_regular_file(Place(path), name, problem.problem, problem.fix))
         else:

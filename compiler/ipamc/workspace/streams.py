@@ -6,7 +6,7 @@ import os
 import sys
 
 from ipamc.workspace import disk
-from ipamc.workspace.regular import LARGEST
+from ipamc.workspace.safe_read import LARGEST
 from ipamc.workspace.trouble import Trouble
 
 

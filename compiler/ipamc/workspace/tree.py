@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from ipamc.read.parts import parts
-from ipamc.workspace import regular
+from ipamc.workspace import safe_read
+from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.disk import RENDERED
-from ipamc.workspace.held import is_leftover
 from ipamc.workspace.links import refuse_links
 from ipamc.workspace.trouble import Trouble
 
@@ -60,7 +60,7 @@ def refuse_irregular(folder: str) -> None:
 
 def _regular(folder: str) -> Iterator[str]:
     for path in map(Path.as_posix, leaves(folder)):
-        regular.refuse(path)
+        safe_read.refuse(path)
         yield path
 
 
@@ -109,10 +109,10 @@ def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
             if above not in checked:
                 _refuse_link(top / above)
                 checked.add(above)
-        if (data := regular.read((top / path).as_posix())) is not None:
+        if (data := safe_read.read((top / path).as_posix())) is not None:
             found[path] = data
             total += len(data)
-            regular.refuse_excess(top.as_posix(), total)
+            safe_read.refuse_excess(top.as_posix(), total)
     return found
 
 

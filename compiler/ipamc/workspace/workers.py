@@ -43,7 +43,7 @@ def run_all(
                 results[index] = failed(tasks[index], end)
                 raise
         return [results[index] for index in range(len(tasks))]
-    from ipamc.workspace.crew import Crew, can_fork
+    from ipamc.workspace.process_pool import Crew, can_fork
 
     crew, processes = Crew(do=do, results=results), min(processes or _processors(), len(tasks))
     try:

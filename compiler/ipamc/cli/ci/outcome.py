@@ -21,7 +21,7 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.review.live.verdict import Written, judge
+from ipamc.review.live.operator_status import Written, judge
 from ipamc.workspace.cilium_nodes import CiliumNodes
 
 PATIENCE = 3

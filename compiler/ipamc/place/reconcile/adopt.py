@@ -13,7 +13,7 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
-from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.context import Run
 from ipamc.place.reconcile.transitions import as_state
 
 

@@ -8,7 +8,7 @@ from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock, Want
-from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.context import Run
 from ipamc.place.reconcile.transitions import needs
 
 InPool = tuple[Line, Pool | None]

@@ -33,10 +33,10 @@ from ipamc.model.plan import NodeState, Origin, Reconciled, Stale, StaleReason, 
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
+from ipamc.place.reconcile.context import Run
 from ipamc.place.reconcile.idle import InPool, faults_if_idle, is_settled
 from ipamc.place.reconcile.renumber import no_held_line, no_pending_line, renumber
 from ipamc.place.reconcile.resized import grow, resize
-from ipamc.place.reconcile.run import Run
 from ipamc.place.reconcile.transitions import (
     adopt,
     ask,

@@ -13,7 +13,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
-from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.context import Run
 from ipamc.place.reconcile.transitions import complete, has_arrived, needed
 
 

@@ -17,7 +17,7 @@ from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
-from ipamc.place.reconcile.run import Run
+from ipamc.place.reconcile.context import Run
 
 
 def newcomer(want: Want, run: Run) -> NodeState:

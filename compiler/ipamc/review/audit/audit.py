@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.review.audit.blocks import block_of_another, block_of_no_pool, other_blocks, two_nodes_one_block
-from ipamc.review.audit.causes import Told
+from ipamc.review.audit.causes import Suppressed
 from ipamc.review.audit.comparable import not_in_the_dump, nothing_applied
+from ipamc.review.audit.context import Found, Scene
 from ipamc.review.audit.flags import controller_allocates, flags_differ, older_cilium, other_keys
 from ipamc.review.audit.nodes import (
     created_again,
@@ -21,10 +22,9 @@ from ipamc.review.audit.nodes import (
 from ipamc.review.audit.operator import operator_errors
 from ipamc.review.audit.pods import endpoint_differs, one_address_twice, pods_outside, without_endpoint
 from ipamc.review.audit.routes import former_router, unread_pod_cidrs, wrong_routes
-from ipamc.review.audit.scene import Found, Scene
 from ipamc.review.audit.three_ways import three_ways
 
-CHECKS: tuple[Callable[[Scene, Told], Iterator[Found]], ...] = (
+CHECKS: tuple[Callable[[Scene, Suppressed], Iterator[Found]], ...] = (
     nothing_applied,
     not_in_the_dump,
     flags_differ,
@@ -56,7 +56,7 @@ CHECKS: tuple[Callable[[Scene, Told], Iterator[Found]], ...] = (
 
 def audit(scene: Scene) -> Iterator[Diagnostic]:
     """Yield what is wrong in a cluster. Linear in the objects of the dump, but for sorting blocks."""
-    told = Told()
+    told = Suppressed()
     for check in CHECKS:
         for item in list(check(scene, told)):
             told.add(item.causes)

@@ -12,14 +12,14 @@ from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
-from ipamc.review.audit.causes import Cause, Fact, Told
-from ipamc.review.audit.scene import SHOWN, Found, Make, Scene, and_more, texts, whose
+from ipamc.review.audit.causes import Cause, Fact, Suppressed
+from ipamc.review.audit.context import SHOWN, Found, Make, Scene, and_more, texts, whose
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 Pair = tuple[ShownBlock, ShownBlock]
 
 
-def two_nodes_one_block(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def two_nodes_one_block(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0910: no two nodes have the same addresses."""
     every = sorted(
         (shown for blocks in scene.shown.values() for shown in blocks),
@@ -77,7 +77,7 @@ def _keep(scene: Scene, outer: ShownBlock, inner: ShownBlock) -> str:
     return f"{stays} keeps it; drain {leaves}, {scene.anew(leaves)}"
 
 
-def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
+def block_of_another(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0911: no node has a block that the lock has for another node."""
     found: list[tuple[ShownBlock, Line]] = []
     for node, blocks in scene.shown.items():
@@ -113,7 +113,7 @@ def block_of_another(scene: Scene, told: Told) -> Iterator[Found]:
     )
 
 
-def other_blocks(scene: Scene, told: Told) -> Iterator[Found]:
+def other_blocks(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it."""
     by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for node, blocks in scene.shown.items():
@@ -165,7 +165,7 @@ _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
 """Of a pool of one node, the lock takes the block out before the node moves, and puts it in as it settles."""
 
 
-def block_of_no_pool(scene: Scene, told: Told) -> Iterator[Found]:
+def block_of_no_pool(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
     if scene.cluster.mode is not Mode.MULTI_POOL or POOL not in scene.dump.kinds:
         return

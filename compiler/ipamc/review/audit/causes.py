@@ -94,7 +94,7 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
 """By fact, the codes of findings that are its consequences, and why."""
 
 
-class Told:
+class Suppressed:
     """What earlier findings prove, by object."""
 
     def __init__(self) -> None:

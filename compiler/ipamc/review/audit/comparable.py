@@ -9,8 +9,8 @@ from ipamc.importing.refresh import SLACK, is_of_another
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, note
 from ipamc.read.dump.rules import DUMP
-from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Told
-from ipamc.review.audit.scene import Found, Scene
+from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
+from ipamc.review.audit.context import Found, Scene
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 
@@ -76,7 +76,7 @@ def _is_before(one: str, other: str) -> bool:
         return False
 
 
-def nothing_applied(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def nothing_applied(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0903: it is known what was applied last."""
     if scene.applied is None:
         ref = f"refs/ipamc/applied/{scene.cluster.name}"
@@ -103,7 +103,7 @@ _WORDS = {CONFIG_MAP: "cilium-config", DEPLOYMENT: "the operator's Deployment or
 """Where not a whole kind is missing."""
 
 
-def not_in_the_dump(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def not_in_the_dump(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0904: a dump has the kinds of objects that an audit looks at."""
     missing = [kind for kind in _wanted(scene) if kind not in scene.dump.kinds]
     if scene.config is None:

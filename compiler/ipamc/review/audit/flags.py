@@ -11,12 +11,12 @@ from ipamc.model.cilium.versions import text
 from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
 from ipamc.model.dump import Object, SeenPod
 from ipamc.model.lock import State
-from ipamc.review.audit.causes import POD, Told
-from ipamc.review.audit.scene import Found, Scene
+from ipamc.review.audit.causes import POD, Suppressed
+from ipamc.review.audit.context import Found, Scene
 from ipamc.review.live.config import IPAM_ARGUMENT, OPERATOR, Difference, differences
 
 
-def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def flags_differ(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0930: cilium-config and the operator's arguments are as they are rendered."""
     given = (
         [shown.block for blocks in scene.shown.values() for shown in blocks]
@@ -45,7 +45,7 @@ def flags_differ(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 -
         )
 
 
-def other_keys(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def other_keys(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0933: the other keys of cilium-config that ipamc renders have the rendered values."""
     live, assumed = scene.config, scene.git.flags
     if live is None:
@@ -102,7 +102,7 @@ def _at_flags(scene: Scene, item: Difference) -> Span:
     return found.at if found is not None else scene.dump.at
 
 
-def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - as above
+def controller_allocates(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - as above
     """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes."""
     managed = scene.facts.managed
     counts = pod_cidrs_count(scene.cluster) or scene.cluster.patch_nodes == "annotations"
@@ -141,7 +141,7 @@ def controller_allocates(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: 
     )
 
 
-def older_cilium(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - as above
+def older_cilium(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - as above
     """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for."""
     older = [
         (program.of, program.version)

@@ -10,12 +10,12 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
-from ipamc.review.audit.causes import Cause, Fact, Told
-from ipamc.review.audit.scene import SHOWN, Found, Make, Scene, and_more, texts, whose
+from ipamc.review.audit.causes import Cause, Fact, Suppressed
+from ipamc.review.audit.context import SHOWN, Found, Make, Scene, and_more, texts, whose
 from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
-def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def ghost_nodes(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0920: every Node has a kubelet."""
     if not any(node.kubelet for node in scene.dump.nodes):
         return  # the dump has no status of Nodes, or no kubelet runs at all
@@ -41,7 +41,7 @@ def ghost_nodes(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - 
         )
 
 
-def created_again(scene: Scene, told: Told) -> Iterator[Found]:
+def created_again(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0921: a node has the uid that the inventory has for it."""
     again = [
         (node, there)
@@ -88,7 +88,7 @@ def _families(scene: Scene, node: str) -> set[int]:
     return {shown.block.family for shown in scene.shown.get(node, ())}
 
 
-def waiting(scene: Scene, told: Told) -> Iterator[Found]:
+def waiting(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0922: every node with an agent has a block of each family."""
     found = [
         (node.name, families)
@@ -164,7 +164,7 @@ def _missing(scene: Scene, name: str) -> list[int]:
     return wanted
 
 
-def left_but_runs(scene: Scene, told: Told) -> Iterator[Found]:
+def left_but_runs(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0923: a node whose block is in quarantine does not use it."""
     found: list[tuple[str, Line]] = []
     for node in scene.dump.nodes:
@@ -203,7 +203,7 @@ def _uses(scene: Scene, node: str, lines: Sequence[Line]) -> bool:
     return any(blocks_over(blocks, shown.block) for shown in scene.shown.get(node, ()))
 
 
-def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
+def unlisted(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0924: every node of the cluster is in the inventory."""
     strange = [
         node
@@ -242,7 +242,7 @@ def unlisted(scene: Scene, told: Told) -> Iterator[Found]:
             )
 
 
-def gone(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def gone(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0925: every node of the inventory is in the cluster, unless it is planned."""
     lost = [
         node for node in scene.cluster.nodes if not node.planned and node.name not in scene.dump.nodes_by_name
@@ -265,7 +265,7 @@ def gone(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every c
         )
 
 
-def without_node(scene: Scene, told: Told) -> Iterator[Found]:
+def without_node(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0926: every CiliumNode has a Node."""
     left = [
         seen

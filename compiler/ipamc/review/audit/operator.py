@@ -9,10 +9,10 @@ from ipamc.model.cilium.versions import usable_addresses
 from ipamc.model.cluster import CiliumNode, Mode
 from ipamc.model.diagnostics import Related, error, note, warning
 from ipamc.model.wording import shown as quoted
-from ipamc.review.audit.causes import Told
-from ipamc.review.audit.scene import SHOWN, Found, Scene, and_more
+from ipamc.review.audit.causes import Suppressed
+from ipamc.review.audit.context import SHOWN, Found, Scene, and_more
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
-from ipamc.review.live.verdict import Written, judge
+from ipamc.review.live.operator_status import Written, judge
 
 _REQUESTED = re.compile(
     r"(?:requested CIDR \(?|cidr )(\S+?)\)? (?:is|has) already (?:been )?allocated"
@@ -21,7 +21,7 @@ _UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").
 _EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
 
 
-def operator_errors(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def operator_errors(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0970: the operator reports no error for a CiliumNode."""
     errors = {seen.name: seen.error for seen in scene.dump.cilium_nodes if seen.error}
     if not errors:

@@ -8,14 +8,14 @@ from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
-from ipamc.review.audit.causes import ENDPOINT, POD, Told
-from ipamc.review.audit.scene import CALICO, SHOWN, Found, Scene, whose
+from ipamc.review.audit.causes import ENDPOINT, POD, Suppressed
+from ipamc.review.audit.context import CALICO, SHOWN, Found, Scene, whose
 
 _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
 """By node: (family, first, last) of its blocks."""
 
 
-def pods_outside(scene: Scene, told: Told) -> Iterator[Found]:
+def pods_outside(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0960: each pod has addresses of its node's blocks."""
     outside = [
         item
@@ -106,7 +106,7 @@ def _of_whom(scene: Scene, node: str, address: Address) -> str:
     return ""
 
 
-def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def one_address_twice(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0961: no two pods have one address."""
     users: dict[Address, SeenPod] = {}
     pairs: list[tuple[SeenPod, SeenPod, Address]] = []
@@ -134,7 +134,7 @@ def one_address_twice(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG
         )
 
 
-def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def without_endpoint(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0962: Cilium knows each pod of a node with an agent."""
     if not {ENDPOINT, POD} <= scene.dump.kinds:
         return
@@ -169,7 +169,7 @@ def without_endpoint(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG0
         )
 
 
-def endpoint_differs(scene: Scene, told: Told) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def endpoint_differs(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
     """IPC0963: a pod and its CiliumEndpoint have the same addresses."""
     if POD not in scene.dump.kinds:
         return

@@ -13,8 +13,8 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, error, note
-from ipamc.review.audit.causes import Cause, Fact, Told
-from ipamc.review.audit.scene import SHOWN, Found, Scene, and_more, texts
+from ipamc.review.audit.causes import Cause, Fact, Suppressed
+from ipamc.review.audit.context import SHOWN, Found, Scene, and_more, texts
 from ipamc.review.live.config import AGENT
 from ipamc.review.live.objects import CILIUM_NODE, NODE
 
@@ -43,7 +43,7 @@ def _cluster(scene: Scene) -> Cluster:
     return scene.cluster
 
 
-def wrong_routes(scene: Scene, told: Told) -> Iterator[Found]:
+def wrong_routes(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes."""
     if not pod_cidrs_count(_cluster(scene)):
         return
@@ -119,7 +119,7 @@ def _used(users: tuple[Sequence[Block], dict[Block, str]], scene: Scene, node: N
     return f", which node {min(others)} uses" if others else ""
 
 
-def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
+def unread_pod_cidrs(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes."""
     if scene.config is None or pod_cidrs_count(_cluster(scene)):
         return
@@ -144,7 +144,7 @@ def unread_pod_cidrs(scene: Scene, told: Told) -> Iterator[Found]:
         )
 
 
-def former_router(scene: Scene, told: Told) -> Iterator[Found]:
+def former_router(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """IPC0952: an agent runs with the blocks that its CiliumNode has."""
     old = [
         (seen, router)

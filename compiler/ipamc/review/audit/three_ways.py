@@ -19,8 +19,8 @@ from msgspec import Struct, field
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Related, count, error, names, note, warning
-from ipamc.review.audit.causes import Cause, Fact, Told
-from ipamc.review.audit.scene import SHOWN, Found, Make, Scene
+from ipamc.review.audit.causes import Cause, Fact, Suppressed
+from ipamc.review.audit.context import SHOWN, Found, Make, Scene
 from ipamc.review.live.drift import differing
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -49,7 +49,7 @@ class _Sorted(Struct, dict=True):
     foreign: list[str] = field(default_factory=list)
 
 
-def three_ways(scene: Scene, told: Told) -> Iterator[Found]:
+def three_ways(scene: Scene, told: Suppressed) -> Iterator[Found]:
     """Yield findings about the objects that ipamc owns."""
     found = _Sorted()
     for name, document in scene.git.objects.items():
@@ -129,7 +129,7 @@ def pending(scene: Scene, objects: Fields) -> Iterator[Found]:
         )
 
 
-def edited(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
+def edited(scene: Scene, objects: Fields, told: Suppressed) -> Iterator[Found]:
     """IPC0941: nobody but ipamc changes the fields that it owns."""
     for kind, some in _by_kind(_unexplained("IPC0941", told, objects, scene)):
         by_severity: dict[Make, list[str]] = defaultdict(list)
@@ -157,7 +157,7 @@ def _severity(scene: Scene, name: str, paths: Sequence[str]) -> Make:
     return (scene.verdict(node) if kind in {NODE, CILIUM_NODE} else None) or error
 
 
-def not_as_in_git(scene: Scene, objects: Fields, told: Told) -> Iterator[Found]:
+def not_as_in_git(scene: Scene, objects: Fields, told: Suppressed) -> Iterator[Found]:
     """IPC0942: the cluster has what git has, where it is not known what was applied."""
     for kind, some in _by_kind(_unexplained("IPC0942", told, objects, scene)):
         paths = sorted({path for name in some for path in objects[name]})
@@ -179,7 +179,7 @@ def _other_blocks(scene: Scene, name: str) -> Cause:
     return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(scene.live[name], git) | cidrs(git, git))))
 
 
-def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
+def missing(scene: Scene, objects: Sequence[str], told: Suppressed) -> Iterator[Found]:
     """IPC0943: what was applied is in the cluster."""
     for kind, some in _by_kind(_unexplained("IPC0943", told, objects)):
         known = kind in scene.dump.kinds
@@ -206,7 +206,7 @@ def missing(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]
         )
 
 
-def stale(scene: Scene, objects: Sequence[str], told: Told) -> Iterator[Found]:
+def stale(scene: Scene, objects: Sequence[str], told: Suppressed) -> Iterator[Found]:
     """IPC0944: what left git is not in the cluster any more."""
     if objects := _unexplained("IPC0944", told, objects):
         yield Found(
@@ -259,7 +259,9 @@ def foreign(scene: Scene, objects: Sequence[str]) -> Iterator[Found]:
             )
 
 
-def _unexplained(code: str, told: Told, objects: Iterable[str], shown: Scene | None = None) -> list[str]:
+def _unexplained(
+    code: str, told: Suppressed, objects: Iterable[str], shown: Scene | None = None
+) -> list[str]:
     """Return the objects of which no earlier finding tells, in their order; by the blocks that they show, if asked for."""
     found = []
     for name in objects:

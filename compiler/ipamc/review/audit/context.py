@@ -28,7 +28,7 @@ from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
-from ipamc.review.started import operator_pools
+from ipamc.review.seeds import operator_pools
 
 SHOWN = 4
 """Of so many nodes or objects in one finding, the places are shown."""

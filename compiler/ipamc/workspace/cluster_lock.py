@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 
 from ipamc.workspace.links import refuse_links
-from ipamc.workspace.regular import Signature, signature
+from ipamc.workspace.safe_read import Signature, signature
 from ipamc.workspace.trouble import Trouble
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd

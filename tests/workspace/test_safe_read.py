@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import disk, regular
+from ipamc.workspace import disk, safe_read
 from ipamc.workspace.links import link_on_the_way, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
@@ -36,7 +36,7 @@ def test_what_is_not_read(
     tmp_path: Path, make: object, problem: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(regular, "LARGEST", 10)
+    monkeypatch.setattr(safe_read, "LARGEST", 10)
     Path("file").write_text("text")
     path = Path("bad")
     make(path)  # type: ignore[operator]  # a function of a path
@@ -47,11 +47,11 @@ def test_what_is_not_read(
 
 def test_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
-    assert regular.read(str(path)) is None
-    assert regular.read(str(path / "below a file")) is None
+    assert safe_read.read(str(path)) is None
+    assert safe_read.read(str(path / "below a file")) is None
     path.write_bytes(b"0123456789")
-    assert regular.read(str(path / "below a file")) is None
-    assert regular.read(str(path), 10) == b"0123456789"
+    assert safe_read.read(str(path / "below a file")) is None
+    assert safe_read.read(str(path), 10) == b"0123456789"
     assert disk.is_same(path, b"0123456789")
     assert not disk.is_same(path, b"0123456")
 
@@ -78,9 +78,9 @@ def test_an_input_is_compared_without_another_copy(tmp_path: Path, monkeypatch: 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
 def test_a_size_that_is_not_true_is_no_limit() -> None:
     """The kernel says that files of /proc have 0 bytes."""
-    assert b"Name:" in (regular.read("/proc/self/status") or b"")
+    assert b"Name:" in (safe_read.read("/proc/self/status") or b"")
     with pytest.raises(Trouble, match="has more than 5 bytes"):
-        regular.read("/proc/self/status", 5)
+        safe_read.read("/proc/self/status", 5)
 
 
 def test_a_file_that_is_replaced_by_a_link_is_not_followed(
@@ -98,19 +98,19 @@ def test_a_file_that_is_replaced_by_a_link_is_not_followed(
         path.symlink_to(secret)
         return status
 
-    for flags in (regular._FLAGS, os.O_RDONLY):  # noqa: SLF001 - another system
+    for flags in (safe_read._FLAGS, os.O_RDONLY):  # noqa: SLF001 - another system
         path.unlink()
         path.write_text("text")
         with monkeypatch.context() as patch:
-            patch.setattr(regular, "_FLAGS", flags)
+            patch.setattr(safe_read, "_FLAGS", flags)
             patch.setattr(os, "lstat", replaced)
             with pytest.raises((Trouble, OSError)):
-                regular.read(str(path))
+                safe_read.read(str(path))
 
 
 def test_files_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(regular, "TOTAL", 25)
+    monkeypatch.setattr(safe_read, "TOTAL", 25)
     for name in "abcd":
         Path(f"{name}.yaml").write_text("x" * 10)
     sources, refused = disk.read_sources(".")
