@@ -70,6 +70,7 @@ VERBS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["red", "../../outside/green", "nowhere", "green", "../readme"])
 def test_a_cluster_that_is_a_link(repository: Path, target: str) -> None:
     """To a cluster here or elsewhere, to nothing, to itself, to a file. The others answer as before."""

@@ -48,6 +48,7 @@ def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
             continue
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", [path.relative_to(casefile.ROOT).as_posix() for path in CASES])
 def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
     for inputs, cluster, lock in read(path):

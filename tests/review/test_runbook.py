@@ -25,6 +25,7 @@ from ipamc.review.runbook.new_blocks import labels_of
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.values import CHANGES, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
+from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered
 
 ZONE = "topology.kubernetes.io/zone"
@@ -230,6 +231,7 @@ def calls(lines: Iterable[str], cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", ASKED)
 def test_the_loops_of_many_nodes_call_what_the_steps_of_each_wave_call(
@@ -284,7 +286,7 @@ def test_waves_of_many_nodes_are_one_page() -> None:
 HOSTILE = st.text(st.sampled_from("a'\"`$();|&<> \\\t*~#!{}[]é"), min_size=1, max_size=12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=depth.examples(60))
 @given(value=HOSTILE, folder=HOSTILE, name=HOSTILE)
 def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: str) -> None:
     """Names and labels like these are refused on reading; the commands do not rely on it."""

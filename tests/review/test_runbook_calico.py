@@ -23,6 +23,7 @@ from ipamc.model.cidr import Block, parse_block
 from ipamc.review.runbook.calico import calico
 from ipamc.review.runbook.commands import Commands
 from ipamc.review.runbook.values import Cut, Runbook, Step
+from tests.support import depth
 from tests.support.builders import plan, pool
 
 NODES = ("n1", "n2", "n3")
@@ -263,7 +264,7 @@ def play(random: Random, *, without: frozenset[str] = frozenset()) -> World:
     return world
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=depth.examples(150), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_at_no_step_an_address_has_two_holders(seed: int) -> None:
     world = play(Random(seed))  # noqa: S311 - a game
