@@ -191,6 +191,7 @@ PLACES = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder outside"])
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_cluster_has_in_the_place_of_a_file(repository: Path, place: str, kind: str) -> None:

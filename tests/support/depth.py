@@ -17,9 +17,9 @@ PART = 10
 """One case of so many is in the part."""
 
 
-def examples(number: int) -> int:
-    """Return how many examples hypothesis makes where all of them are this many."""
-    return number if ALL else max(number // PART, 5)
+def examples(number: int, at_least: int = 5) -> int:
+    """Return how many random examples a run plays where all of them are this many."""
+    return number if ALL else max(number // PART, at_least)
 
 
 def part_of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
