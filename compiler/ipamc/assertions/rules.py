@@ -44,17 +44,16 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
     make = warning if test.warn else error
     first = wrong[0]
     nodes = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
-    return make(
-        "IPC1001",
-        first.at,
-        f"{said(test)}: {len({found.line.node for found in wrong}):,} of {count(of, 'node')} with a block that it does not allow: {nodes}",
-        also=[
-            *lines_shown(plan, [found.shown for found in wrong]),
-            *given_by(plan, first.line, first.want),
-            *because(test),
-        ],
-        help=_way_out(plan, wrong),
+    message = (
+        f"{said(test)}: {len({found.line.node for found in wrong}):,} of {count(of, 'node')} with a block "
+        f"that it does not allow: {nodes}"
     )
+    also = [
+        *lines_shown(plan, [found.shown for found in wrong]),
+        *given_by(plan, first.line, first.want),
+        *because(test),
+    ]
+    return make("IPC1001", first.at, message, also=also, help=_way_out(plan, wrong))
 
 
 def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
@@ -98,17 +97,13 @@ def node_lacks_block(
     what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
     pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: ipamc lock {plan.cluster.name} --renumber {want.node.name}"
     way_out = cancel_of(plan, instead) or pin
-    return make(
-        "IPC1002",
-        first[1],
-        f"{said(test)}: node {want.node.name} does not have {blocks}; {what}",
-        also=[
-            *lines_shown(plan, [(line, want, "") for line in instead]),
-            *(found for line in instead[:1] for found in given_by(plan, line, want)),
-            *because(test),
-        ],
-        help=f"{way_out}; {OR_THE_TEST}",
-    )
+    message = f"{said(test)}: node {want.node.name} does not have {blocks}; {what}"
+    also = [
+        *lines_shown(plan, [(line, want, "") for line in instead]),
+        *(found for line in instead[:1] for found in given_by(plan, line, want)),
+        *because(test),
+    ]
+    return make("IPC1002", first[1], message, also=also, help=f"{way_out}; {OR_THE_TEST}")
 
 
 class Lack(NamedTuple):
@@ -128,13 +123,11 @@ class Lack(NamedTuple):
 def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test says."""
     make = warning if test.warn else error
-    return make(
-        "IPC1003",
-        test.at / "room" / "nodes",
-        f"{said(test)}: room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}",
-        also=[*lack.also, *because(test)],
-        help=f"{lack.way_out}; {OR_THE_TEST}",
+    message = (
+        f"{said(test)}: room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}"
     )
+    fix = f"{lack.way_out}; {OR_THE_TEST}"
+    return make("IPC1003", test.at / "room" / "nodes", message, also=[*lack.also, *because(test)], help=fix)
 
 
 class Shared(NamedTuple):
@@ -165,13 +158,9 @@ def shares_prefix(
         if not is_new(plan, first.other):
             way_out += f", then for the nodes that are elsewhere: ipamc lock {plan.cluster.name} --renumber {first.other.node}"
 
-    return make(
-        "IPC1004",
-        test.at / "apart",
-        f"{said(test)}: {count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}",
-        also=[*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1]), *because(test)],
-        help=f"{way_out}; {OR_THE_TEST}",
-    )
+    message = f"{said(test)}: {count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
+    also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1]), *because(test)]
+    return make("IPC1004", test.at / "apart", message, also=also, help=f"{way_out}; {OR_THE_TEST}")
 
 
 def something_there(
@@ -188,17 +177,13 @@ def something_there(
         way_out += (
             f"; and in the same run move who is there: ipamc lock {plan.cluster.name} --renumber {held}"
         )
-    return make(
-        "IPC1005",
-        at,
-        f"{said(test)}: {' and '.join(what)} there",
-        also=[
-            *lines_shown(plan, [found.shown for found in wrong]),
-            *ranges[:SHOWN],
-            *because(test),
-        ],
-        help=f"{way_out}; {OR_THE_TEST}",
-    )
+    message = f"{said(test)}: {' and '.join(what)} there"
+    also = [
+        *lines_shown(plan, [found.shown for found in wrong]),
+        *ranges[:SHOWN],
+        *because(test),
+    ]
+    return make("IPC1005", at, message, also=also, help=f"{way_out}; {OR_THE_TEST}")
 
 
 def no_subject(test: Assertion, at: Place, problem: str, help: str) -> Diagnostic:  # noqa: A002 - the word that users see
@@ -217,33 +202,26 @@ def no_cluster(test: Assertion) -> Diagnostic:
 
 def too_much(at: At, problem: str) -> Diagnostic:
     """IPC1008: the tests of a cluster can be made in bounded time."""
-    return error(
-        "IPC1008",
-        at,
-        problem,
-        help='let selectors and each name labels whose values many nodes share, as in rack == "r1", write one test for several of the same nodes, and let room ask for fewer nodes, or name a pool',
+    fix = (
+        'let selectors and each name labels whose values many nodes share, as in rack == "r1", write one '
+        "test for several of the same nodes, and let room ask for fewer nodes, or name a pool"
     )
+    return error("IPC1008", at, problem, help=fix)
 
 
 def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
     """IPC1009: nodes that have not moved yet break a test."""
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
-    return warning(
-        "IPC1009",
-        at,
-        f"{said(test)}: it will hold when {count(len(nodes), 'node has', 'nodes have')} moved: {names(nodes)}",
-        also=lines_shown(plan, [found.shown for found in wrong]),
-        help=f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}",
+    message = (
+        f"{said(test)}: it will hold when {count(len(nodes), 'node has', 'nodes have')} moved: {names(nodes)}"
     )
+    fix = f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}"
+    return warning("IPC1009", at, message, also=lines_shown(plan, [found.shown for found in wrong]), help=fix)
 
 
 def other_space(test: Assertion, space: str) -> Diagnostic:
     """IPC1013: tests in a cluster's folder are of its own address space."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
     mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
-    return error(
-        "IPC1013",
-        at,
-        f"the tests are of address space {shown(test.space)}, and {mine}",
-        help="remove addressSpace here, or move the document to tests.yaml beside the clusters",
-    )
+    fix = "remove addressSpace here, or move the document to tests.yaml beside the clusters"
+    return error("IPC1013", at, f"the tests are of address space {shown(test.space)}, and {mine}", help=fix)

@@ -63,13 +63,11 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
         every = f"; {names(node.name for node, _ in nodes)}" if len(nodes) > 1 else ""
-        yield warning(
-            "IPC0551",
-            node.at,
+        message = (
             f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods: '
-            f"{node.name} has {room} for maxPods {node.max_pods}{every}",
-            help=f"{way_out}, or lower maxPods",
+            f"{node.name} has {room} for maxPods {node.max_pods}{every}"
         )
+        yield warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
 
 
 def _rooms(plan: Plan) -> dict[tuple[str, int, int], int]:
@@ -84,12 +82,12 @@ def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0555: the shard count keeps up with `output.shardSize`."""
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
-        yield warning(
-            "IPC0555",
-            plan.cluster.field("spec", "output", "shardSize"),
-            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wanted}",
-            help=f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves",
+        message = (
+            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize "
+            f"{plan.cluster.shard_size} would make {wanted}"
         )
+        fix = f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves"
+        yield warning("IPC0555", plan.cluster.field("spec", "output", "shardSize"), message, help=fix)
 
 
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
@@ -106,12 +104,11 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
             at = next(iter(pools[pool].families.values())).at / "blockSize"
             way_out = smaller_block(pools[pool])
         name, entries = nodes[0]
-        yield error(
-            "IPC0531",
-            at,
-            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}",
-            help=f"{way_out}, or cluster-pool mode",
+        message = (
+            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: "
+            f"{names(node for node, _ in nodes)}"
         )
+        yield error("IPC0531", at, message, help=f"{way_out}, or cluster-pool mode")
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
@@ -121,17 +118,17 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     for pool_use in utilisation(plan.cluster, plan.lock):
         pool, family = pool_use.pool, pool_use.family
         if pool.unlisted and pool.disabled:
-            yield note(
-                "IPC0516",
-                pool.at / "spec" / "disabled",
-                f'unlisted pool "{pool.name}" is disabled: the operator gives out none of its blocks (IPv{family.family})',
+            message = (
+                f'unlisted pool "{pool.name}" is disabled: the operator gives out none of its blocks '
+                f"(IPv{family.family})"
             )
+            yield note("IPC0516", pool.at / "spec" / "disabled", message)
         elif pool.unlisted:
-            yield note(
-                "IPC0516",
-                family.at / "cidrs",
-                f'unlisted pool "{pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{family.family})',
+            message = (
+                f'unlisted pool "{pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more '
+                f"(IPv{family.family})"
             )
+            yield note("IPC0516", family.at / "cidrs", message)
 
 
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
@@ -150,12 +147,12 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
                 tiny[name].append((want.node.name, pools[name]))
     for nodes in tiny.values():
         pool = nodes[0][1]
-        yield error(
-            "IPC0527",
-            next(iter(pool.families.values())).at / "blockSize",
-            f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {count(len(nodes), "node")}: {names(name for name, _ in nodes)}',
-            help=larger_block(pool),
+        at = next(iter(pool.families.values())).at / "blockSize"
+        message = (
+            f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on '
+            f"{count(len(nodes), 'node')}: {names(name for name, _ in nodes)}"
         )
+        yield error("IPC0527", at, message, help=larger_block(pool))
 
 
 def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
@@ -194,9 +191,6 @@ def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator
     """IPC0529: cilium-config is at most 1 MiB."""
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:
-        yield error(
-            "IPC0529",
-            cluster.field("spec", "ipam", "autoCreate"),
-            f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}",
-            help="remove pools from autoCreate: they become manifests",
-        )
+        at = cluster.field("spec", "ipam", "autoCreate")
+        message = f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}"
+        yield error("IPC0529", at, message, help="remove pools from autoCreate: they become manifests")

@@ -182,12 +182,11 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
         name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)
     ]
     if several:
-        yield error(
-            "IPC0505",
-            plan.cluster.field("spec", "patchNodes"),
-            f"{count(len(several), 'node')} with several blocks of one family, which patchNodes: {plan.cluster.patch_nodes} does not allow: {names(several)}",
-            help="set patchNodes: none",
+        message = (
+            f"{count(len(several), 'node')} with several blocks of one family, which patchNodes: "
+            f"{plan.cluster.patch_nodes} does not allow: {names(several)}"
         )
+        yield error("IPC0505", plan.cluster.field("spec", "patchNodes"), message, help="set patchNodes: none")
 
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
@@ -205,12 +204,9 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
             for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
                 others = sorted(block for block in blocks if block.family == pin.block.family)
                 if others and pin.block not in blocks:
-                    yield warning(
-                        "IPC0309",
-                        pin.at,
-                        f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}",
-                        help=f"move the node: ipamc lock {plan.cluster.name} --renumber {name}",
-                    )
+                    message = f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}"
+                    fix = f"move the node: ipamc lock {plan.cluster.name} --renumber {name}"
+                    yield warning("IPC0309", pin.at, message, help=fix)
 
 
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
@@ -220,10 +216,13 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         return
     without = [node for node in cluster.nodes if not node.uid and not node.planned and node.name in plan.held]
     if without:
-        yield error(
-            "IPC0554",
-            without[0].at,
-            f"{count(len(without), 'node')} without a uid, which rendered Node objects need: {names(node.name for node in without)}",
-            also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help=f"write planned: true for a node to come; for nodes that run, bring their uids in: ipamc import {cluster.name} --refresh dump.json; or write output: {{nodeObjects: create}}",
+        message = (
+            f"{count(len(without), 'node')} without a uid, which rendered Node objects need: "
+            f"{names(node.name for node in without)}"
         )
+        also = [Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")]
+        fix = (
+            "write planned: true for a node to come; for nodes that run, bring their uids in: ipamc import "
+            f"{cluster.name} --refresh dump.json; or write output: {{nodeObjects: create}}"
+        )
+        yield error("IPC0554", without[0].at, message, also=also, help=fix)

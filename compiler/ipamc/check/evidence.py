@@ -150,13 +150,12 @@ def pods_elsewhere(
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
-        yield warning(
-            "IPC0439",
-            found[0].at,
-            f"{count(len({shown.node for shown in found}), 'node')} with addresses in use outside of their blocks, which are taken: "
-            f"{names(f'{shown.block} ({shown.node})' for shown in found)}",
-            help="restart the agents of these nodes, and delete the pods with such addresses",
+        message = (
+            f"{count(len({shown.node for shown in found}), 'node')} with addresses in use outside of their "
+            f"blocks, which are taken: {names(f'{shown.block} ({shown.node})' for shown in found)}"
         )
+        fix = "restart the agents of these nodes, and delete the pods with such addresses"
+        yield warning("IPC0439", found[0].at, message, help=fix)
 
 
 def other_cluster(
@@ -166,14 +165,13 @@ def other_cluster(
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
-        yield error(
-            "IPC0438",
-            first.shown[0].at,
-            f"{len(strange):,} of {len(strange) + agreeing:,} nodes show none of the blocks that the lock has for them: "
-            f"{names(node.name for node in strange)}",
-            also=[Related(line_at(lock, mine), f"{first.name} has {mine.block} here")],
-            help=f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow",
+        message = (
+            f"{len(strange):,} of {len(strange) + agreeing:,} nodes show none of the blocks that the lock "
+            f"has for them: {names(node.name for node in strange)}"
         )
+        also = [Related(line_at(lock, mine), f"{first.name} has {mine.block} here")]
+        fix = f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow"
+        yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 
 def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
@@ -181,12 +179,8 @@ def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iter
     for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
         for name in sorted(named - known):
-            yield error(
-                "IPC0436",
-                Span(lock.path),
-                f"{name} is not in the inventory, so {option} says nothing about it",
-                help="name a node of the inventory, or all",
-            )
+            message = f"{name} is not in the inventory, so {option} says nothing about it"
+            yield error("IPC0436", Span(lock.path), message, help="name a node of the inventory, or all")
 
 
 def _texts(blocks: Iterable[Block]) -> str:
@@ -199,13 +193,12 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
     found = [each for each in shown if index_around(unlisted, each.block) is None]
     if found:
-        yield warning(
-            "IPC0424",
-            found[0].at,
-            f"{count(len({each.node for each in found}), 'CiliumNode')} without a node in the inventory, blocks taken: "
-            f"{names(f'{each.node} ({each.block})' for each in found)}",
-            help="add the node to the inventory, or kubectl delete ciliumnode",
+        message = (
+            f"{count(len({each.node for each in found}), 'CiliumNode')} without a node in the inventory, "
+            f"blocks taken: {names(f'{each.node} ({each.block})' for each in found)}"
         )
+        fix = "add the node to the inventory, or kubectl delete ciliumnode"
+        yield warning("IPC0424", found[0].at, message, help=fix)
 
 
 def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
@@ -217,35 +210,30 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
         by_family[shown.node, shown.block.family].append(shown)
     for (node, family), blocks in by_family.items():
         if len(blocks) > 1:
-            yield error(
-                "IPC0425",
-                blocks[0].at,
+            message = (
                 f"node {node} shows {len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one: "
-                f"{', '.join(str(shown.block) for shown in blocks)}",
-                help="keep the block that its pods use, or use a larger block, or multi-pool mode",
+                f"{', '.join(str(shown.block) for shown in blocks)}"
             )
+            fix = "keep the block that its pods use, or use a larger block, or multi-pool mode"
+            yield error("IPC0425", blocks[0].at, message, help=fix)
 
 
 def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
     """IPC0426: no two nodes show the same addresses."""
-    return error(
-        "IPC0426",
-        inner.at,
-        f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}",
-        also=[Related(outer.at, f"{outer.node} shows {outer.block} here")],
-        help="drain one of the two, delete its Node and CiliumNode, and let it join again",
-    )
+    message = f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}"
+    also = [Related(outer.at, f"{outer.node} shows {outer.block} here")]
+    fix = "drain one of the two, delete its Node and CiliumNode, and let it join again"
+    return error("IPC0426", inner.at, message, also=also, help=fix)
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
     """IPC0437: the single addresses that two nodes show are in two blocks of the pool."""
-    return error(
-        "IPC0437",
-        other.at,
-        f"node {other.node} shows {address_of(other)}, and node {one.node} {address_of(one)}: both are in block {block}",
-        also=[Related(one.at, f"CiliumNode {one.node}")],
-        help=f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses",
+    message = (
+        f"node {other.node} shows {address_of(other)}, and node {one.node} {address_of(one)}: both are in "
+        f"block {block}"
     )
+    fix = f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses"
+    return error("IPC0437", other.at, message, also=[Related(one.at, f"CiliumNode {one.node}")], help=fix)
 
 
 def address_of(shown: ShownBlock) -> str:
@@ -279,22 +267,15 @@ def already_given(
         if stranger
         else f"{which_case(lock)}find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
     )
-    return error(
-        "IPC0423",
-        shown.at,
-        f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}",
-        also=[Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")],
-        help=way_out,
-    )
+    message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}"
+    also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
+    return error("IPC0423", shown.at, message, also=also, help=way_out)
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides."""
     shown = ", ".join(str(each.block) for each in node.shown)
-    return error(
-        "IPC0435",
-        node.shown[0].at,
-        f"{node.name} cannot be settled on {line.block}: its CiliumNode shows {shown}",
-        also=[Related(line_at(lock, line), "its line")],
-        help="kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input",
-    )
+    message = f"{node.name} cannot be settled on {line.block}: its CiliumNode shows {shown}"
+    also = [Related(line_at(lock, line), "its line")]
+    fix = "kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input"
+    return error("IPC0435", node.shown[0].at, message, also=also, help=fix)

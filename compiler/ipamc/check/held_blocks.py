@@ -186,13 +186,9 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it."""
     before, pool = group.fault.before, _pool(cluster, group)
-    yield error(
-        "IPC0414",
-        pool.at / "metadata" / "name",
-        f"pool {before!r} is now {pool.name!r} while its blocks are held by {group.held_by}",
-        also=[Related(group.at, "held here")],
-        help=f"name it {before} again",
-    )
+    at = pool.at / "metadata" / "name"
+    message = f"pool {before!r} is now {pool.name!r} while its blocks are held by {group.held_by}"
+    yield error("IPC0414", at, message, also=[Related(group.at, "held here")], help=f"name it {before} again")
 
 
 def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -225,13 +221,11 @@ def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     (found,) = group.fault.ranges
     cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    yield warning(
-        "IPC0416",
-        group.at,
-        message,
-        also=[Related(found.at, "reserved here")],
-        help=f"move the node: ipamc lock {cluster.name} --renumber {group.lines[0].block}; or take {cidr} out of reserved",
+    fix = (
+        f"move the node: ipamc lock {cluster.name} --renumber {group.lines[0].block}; or take {cidr} out of "
+        "reserved"
     )
+    yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")], help=fix)
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

@@ -83,13 +83,15 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
         if allowed == holders // 2
         else f"budget.leave allows {allowed:,}"
     )
-    return error(
-        "IPC0418",
-        _first(lock, leavers),
+    message = (
         f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and {rule}: "
-        f"{names(leavers)}{_in_common(leavers)}",
-        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_ADD_AGAIN}; {_way_out(cluster)}",
+        f"{names(leavers)}{_in_common(leavers)}"
     )
+    fix = (
+        f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_ADD_AGAIN}; "
+        f"{_way_out(cluster)}"
+    )
+    return error("IPC0418", _first(lock, leavers), message, help=fix)
 
 
 def emptied_pools(
@@ -103,34 +105,28 @@ def emptied_pools(
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
         if len(gone) > FEW and members <= leavers.keys():
-            yield error(
-                "IPC0419",
-                _first(lock, gone),
-                f"pool {pool or 'none'} loses all its {count(len(members), 'node')}: {names(members)}",
-                help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
-            )
+            message = f"pool {pool or 'none'} loses all its {count(len(members), 'node')}: {names(members)}"
+            yield error("IPC0419", _first(lock, gone), message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    return error(
-        "IPC0420",
-        cluster.at,
-        f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}",
-        help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
+    message = (
+        f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}"
     )
+    return error("IPC0420", cluster.at, message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
 
 
 def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
     """IPC0421: a `List` is complete."""
     if cluster.truncated is not None and "all" not in consent.leave:
         make = error if stale else warning
-        yield make(
-            "IPC0421",
-            cluster.truncated,
-            "this list is one page of several: metadata.continue is set",
-            help=f"fetch it whole (kubectl get does; --chunk-size=0 for the raw API); to go on with it: ipamc lock {cluster.name} --leave all",
+        message = "this list is one page of several: metadata.continue is set"
+        fix = (
+            "fetch it whole (kubectl get does; --chunk-size=0 for the raw API); to go on with it: ipamc "
+            f"lock {cluster.name} --leave all"
         )
+        yield make("IPC0421", cluster.truncated, message, help=fix)
 
 
 def consent_without_leaver(
@@ -140,16 +136,8 @@ def consent_without_leaver(
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
-            yield error(
-                "IPC0422",
-                present[node].at,
-                f"{node} cannot leave: it is still in the inventory",
-                help="take it out of the inventory first",
-            )
+            message = f"{node} cannot leave: it is still in the inventory"
+            yield error("IPC0422", present[node].at, message, help="take it out of the inventory first")
         elif not any(line.node == node for line in lock.lines):
-            yield error(
-                "IPC0422",
-                Span(lock.path),
-                f"{node} cannot leave: it holds no block",
-                help=f"{_did_you_mean(node, leavers)}ipamc show {cluster.name} --show-blocks lists who does",
-            )
+            fix = f"{_did_you_mean(node, leavers)}ipamc show {cluster.name} --show-blocks lists who does"
+            yield error("IPC0422", Span(lock.path), f"{node} cannot leave: it holds no block", help=fix)

@@ -39,37 +39,29 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     if cluster.cilium > LAST:
         if cluster.assume and not FIRST <= cluster.assume <= LAST:
             at, wrong = cluster.field("spec", "cilium", "assume"), text(cluster.assume)
-            yield error(
-                "IPC0501",
-                at,
-                f"Cilium {wrong} is not known either: {known} are",
-                help=f'write "{text(LAST)}"',
-            )
+            message = f"Cilium {wrong} is not known either: {known} are"
+            yield error("IPC0501", at, message, help=f'write "{text(LAST)}"')
             return
-        yield error(
-            "IPC0501",
-            at,
-            f"Cilium {text(cluster.cilium)} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read",
-            help=f'write the lowest minor that runs in the cluster; or take it for {text(LAST)}: assume: "{text(LAST)}" beside version, or --assume {text(LAST)} for one run',
+        message = (
+            f"Cilium {text(cluster.cilium)} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest "
+            "that was read"
         )
+        fix = (
+            f"write the lowest minor that runs in the cluster; or take it for {text(LAST)}: assume: "
+            f'"{text(LAST)}" beside version, or --assume {text(LAST)} for one run'
+        )
+        yield error("IPC0501", at, message, help=fix)
     elif cluster.cilium < FIRST:
-        yield error(
-            "IPC0501",
-            at,
-            f"Cilium {text(cluster.cilium)} is not supported: {known} are",
-            help="write the lowest minor that runs in the cluster",
-        )
+        message = f"Cilium {text(cluster.cilium)} is not supported: {known} are"
+        yield error("IPC0501", at, message, help="write the lowest minor that runs in the cluster")
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0507: a Cilium that ipamc does not know is taken for one that it knows."""
     if cluster.written:
-        yield warning(
-            "IPC0507",
-            cluster.field("spec", "cilium", "version"),
-            f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}",
-            help="read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply",
-        )
+        message = f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}"
+        fix = "read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply"
+        yield warning("IPC0507", cluster.field("spec", "cilium", "version"), message, help=fix)
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -78,12 +70,9 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for index, family in enumerate(cluster.families):
         if not any(family in pool.families for pool in cluster.pools):
-            yield error(
-                "IPC0511",
-                cluster.field("spec", "ipFamilies") / index,
-                f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
-                help=f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies",
-            )
+            message = f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range"
+            fix = f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies"
+            yield error("IPC0511", cluster.field("spec", "ipFamilies") / index, message, help=fix)
 
 
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
@@ -94,23 +83,20 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
     for family in cluster.families:
         unlisted = [pool for pool in cluster.pools if pool.unlisted and family in pool.families]
         if not unlisted:
-            yield error(
-                "IPC0512",
-                at,
-                f"operator: adopt, but no IPv{family} pool has unlisted: true",
-                help="add a native IPPool with unlisted: true, or use operator: bystander",
-            )
+            message = f"operator: adopt, but no IPv{family} pool has unlisted: true"
+            fix = "add a native IPPool with unlisted: true, or use operator: bystander"
+            yield error("IPC0512", at, message, help=fix)
         mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:
             part = pool.families[family]
             if mask and part.block_size != mask:
-                yield error(
-                    "IPC0512",
-                    part.at / "blockSize",
-                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}',
-                    also=[Related(at, "the operator hands out blocks here")],
-                    help=f"set blockSize: {mask}",
+                message = (
+                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not the operator\'s mask '
+                    f"{mask}"
                 )
+                also = [Related(at, "the operator hands out blocks here")]
+                fix = f"set blockSize: {mask}"
+                yield error("IPC0512", part.at / "blockSize", message, also=also, help=fix)
 
 
 def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -119,12 +105,12 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.unlisted:
-            yield error(
-                "IPC0221",
-                pool.at / "spec" / "unlisted",
-                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {cluster.mode} mode with operator: {cluster.operator}',
-                help="remove unlisted, or use cluster-pool mode with operator: adopt",
+            message = (
+                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in '
+                f"{cluster.mode} mode with operator: {cluster.operator}"
             )
+            fix = "remove unlisted, or use cluster-pool mode with operator: adopt"
+            yield error("IPC0221", pool.at / "spec" / "unlisted", message, help=fix)
 
 
 def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -136,24 +122,18 @@ def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
     )
     for name, value, mode, is_set in of_others:
         if is_set and cluster.mode is not mode:
-            yield warning(
-                "IPC0546",
-                cluster.field("spec", "ipam", name),
-                f"{name}: {value} has no effect in {cluster.mode} mode: it is for {mode} mode",
-                also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-                help=f"remove {name}, or set mode: {mode}",
-            )
+            at = cluster.field("spec", "ipam", name)
+            message = f"{name}: {value} has no effect in {cluster.mode} mode: it is for {mode} mode"
+            also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+            yield warning("IPC0546", at, message, also=also, help=f"remove {name}, or set mode: {mode}")
 
 
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing."""
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
-        yield error(
-            "IPC0532",
-            cluster.field("spec", "cilium", "routingMode"),
-            "routingMode: tunnel in crd mode, which supports native routing only",
-            help="set routingMode: native",
-        )
+        at = cluster.field("spec", "cilium", "routingMode")
+        message = "routingMode: tunnel in crd mode, which supports native routing only"
+        yield error("IPC0532", at, message, help="set routingMode: native")
 
 
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -165,13 +145,12 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
             bits = BITS[family]
             for size, at in sizes_of(pool, family):
                 if size >= bits - 1:
-                    yield error(
-                        "IPC0552",
-                        at,
-                        f'/{size} of pool "{pool.name}" has no usable address before Cilium {text(since(Capability.TINY_BLOCKS))}',
-                        also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-                        help=f"use /{bits - 2} or a larger block",
+                    message = (
+                        f'/{size} of pool "{pool.name}" has no usable address before Cilium '
+                        f"{text(since(Capability.TINY_BLOCKS))}"
                     )
+                    also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
+                    yield error("IPC0552", at, message, also=also, help=f"use /{bits - 2} or a larger block")
 
 
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -180,13 +159,13 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if node.planned]
     if planned:
-        yield error(
-            "IPC0553",
-            planned[0].at / "planned",
-            f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
-            also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
-            help="use operator: bystander, or remove the planned nodes until they join",
+        message = (
+            f"{count(len(planned), 'planned node')} with operator: adopt before Cilium "
+            f"{text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}"
         )
+        also = [Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")]
+        fix = "use operator: bystander, or remove the planned nodes until they join"
+        yield error("IPC0553", planned[0].at / "planned", message, also=also, help=fix)
 
 
 def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -195,35 +174,39 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned:
-        yield note(
-            "IPC0568",
-            planned[0].at / "planned",
-            f"{count(len(planned), 'planned node')} to get blocks by the first apply after joining, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
-            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-            help=f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, compile and merge then",
+        message = (
+            f"{count(len(planned), 'planned node')} to get blocks by the first apply after joining, because "
+            f"operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a "
+            f"Node: {names(node.name for node in planned)}"
         )
+        also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
+        fix = (
+            f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, "
+            "compile and merge then"
+        )
+        yield note("IPC0568", planned[0].at / "planned", message, also=also, help=fix)
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them."""
     gives = any(not pool.disabled for pool in cluster.pools)
     if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
-        yield note(
-            "IPC0504",
-            cluster.field(
-                *(("spec", "ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("spec", "patchNodes"))
-            ),
-            "kube-controller-manager must run with --allocate-node-cidrs=false",
-            help='with kubeadm write controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}',
+        at = cluster.field(
+            *(("spec", "ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("spec", "patchNodes"))
         )
+        message = "kube-controller-manager must run with --allocate-node-cidrs=false"
+        fix = (
+            'with kubeadm write controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}'
+        )
+        yield note("IPC0504", at, message, help=fix)
 
 
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`."""
     if cluster.bystander and cluster.managed_by == "none":
-        yield note(
-            "IPC0515",
-            cluster.field("spec", "ipam", "operator"),
-            "cilium-operator must run with --ipam=kubernetes; with managedBy: none you must set it",
-            help=f"run kubectl -n {cluster.namespace} edit deployment cilium-operator, and add --ipam=kubernetes to args",
+        message = "cilium-operator must run with --ipam=kubernetes; with managedBy: none you must set it"
+        fix = (
+            f"run kubectl -n {cluster.namespace} edit deployment cilium-operator, and add --ipam=kubernetes "
+            "to args"
         )
+        yield note("IPC0515", cluster.field("spec", "ipam", "operator"), message, help=fix)

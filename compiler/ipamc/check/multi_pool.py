@@ -35,46 +35,42 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14."""
     if not can(cluster.cilium, Capability.MULTI_POOL):
-        yield error(
-            "IPC0521",
-            cluster.field("spec", "ipam", "mode"),
-            f"multi-pool mode with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.MULTI_POOL))} or newer",
-            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-            help="use cluster-pool mode",
+        at = cluster.field("spec", "ipam", "mode")
+        message = (
+            f"multi-pool mode with Cilium {text(cluster.cilium)}: it needs "
+            f"{text(since(Capability.MULTI_POOL))} or newer"
         )
+        also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
+        yield error("IPC0521", at, message, also=also, help="use cluster-pool mode")
 
 
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0522: multi-pool mode with tunnel routing needs Cilium 1.18."""
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
-        yield error(
-            "IPC0522",
-            cluster.field("spec", "cilium", "routingMode"),
-            f"routingMode: tunnel in multi-pool mode with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.MULTI_POOL_TUNNEL))} or newer",
-            help="set routingMode: native",
+        at = cluster.field("spec", "cilium", "routingMode")
+        message = (
+            f"routingMode: tunnel in multi-pool mode with Cilium {text(cluster.cilium)}: it needs "
+            f"{text(since(Capability.MULTI_POOL_TUNNEL))} or newer"
         )
+        yield error("IPC0522", at, message, help="set routingMode: native")
 
 
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0523: `pinning` needs Cilium 1.15."""
     if cluster.pinning != "none" and not can(cluster.cilium, Capability.DEFAULT_IP_POOL):
-        yield error(
-            "IPC0523",
-            cluster.field("spec", "ipam", "pinning"),
-            f"pinning: {cluster.pinning} with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.DEFAULT_IP_POOL))} or newer",
-            help="set pinning: none",
+        message = (
+            f"pinning: {cluster.pinning} with Cilium {text(cluster.cilium)}: it needs "
+            f"{text(since(Capability.DEFAULT_IP_POOL))} or newer"
         )
+        yield error("IPC0523", cluster.field("spec", "ipam", "pinning"), message, help="set pinning: none")
 
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
     if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
-        yield error(
-            "IPC0525",
-            cluster.field("spec", "ipam", "pinning"),
-            'pinning: none, but no pool has the name "default"',
-            help="name a pool default, or set pinning: pool",
-        )
+        at = cluster.field("spec", "ipam", "pinning")
+        message = 'pinning: none, but no pool has the name "default"'
+        yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
 def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Iterator[Diagnostic]:
@@ -82,13 +78,9 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
     for pool in sorted(defaults, key=lambda pool: pool.name):
         missing = [family for family in cluster.families if family not in pool.families]
         if missing:
-            yield error(
-                "IPC0526",
-                pool.at / "spec",
-                f'default pool "{pool.name}" has no IPv{missing[0]} range',
-                also=[Related(cluster.field("spec", "ipFamilies"), "the families are set here")],
-                help=other_family(pool, missing[0]),
-            )
+            message = f'default pool "{pool.name}" has no IPv{missing[0]} range'
+            also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
+            yield error("IPC0526", pool.at / "spec", message, also=also, help=other_family(pool, missing[0]))
 
 
 def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -97,19 +89,15 @@ def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.block_sizes:
-            yield error(
-                "IPC0528",
-                pool.at / "spec" / "blockSizes",
-                f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow',
-                help="set pinning: node, or write one pool for each size",
-            )
+            at = pool.at / "spec" / "blockSizes"
+            message = f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow'
+            yield error("IPC0528", at, message, help="set pinning: node, or write one pool for each size")
         if pool.blocks_per_node > 1:
-            yield error(
-                "IPC0528",
-                pool.at / "spec" / "blocksPerNode",
-                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1',
-                help="set pinning: node, or blocksPerNode: 1",
+            at = pool.at / "spec" / "blocksPerNode"
+            message = (
+                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1'
             )
+            yield error("IPC0528", at, message, help="set pinning: node, or blocksPerNode: 1")
 
 
 def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -118,23 +106,16 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if "." in pool.name:
-            yield error(
-                "IPC0530",
-                pool.at / "metadata" / "name",
-                f'pool "{pool.name}" has a dot in its name, which pinning: node does not allow',
-                help=f"name it {pool.name.replace('.', '-')}",
-            )
+            at = pool.at / "metadata" / "name"
+            message = f'pool "{pool.name}" has a dot in its name, which pinning: node does not allow'
+            yield error("IPC0530", at, message, help=f"name it {pool.name.replace('.', '-')}")
 
 
 def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
     """IPC0524: in multi-pool mode a pool keeps its block size while it is rendered or has lines in the lock."""
-    return error(
-        "IPC0524",
-        pool.families[family].at / "blockSize",
-        f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable',
-        also=[also],
-        help=f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}",
-    )
+    message = f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable'
+    fix = f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}"
+    return error("IPC0524", pool.families[family].at / "blockSize", message, also=[also], help=fix)
 
 
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -157,13 +138,16 @@ def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagn
     for pool in cluster.pools:
         if pool.name in first and pool.name in further:
             one, other = first[pool.name], further[pool.name]
-            yield error(
-                "IPC0537",
-                pool.at / "metadata" / "name",
-                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node {other.name}',
-                also=[Related(one.at, "first here"), Related(other.at, "further here")],
-                help=f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change priority, or split {pool.name} in two pools",
+            message = (
+                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node '
+                f"{other.name}"
             )
+            also = [Related(one.at, "first here"), Related(other.at, "further here")]
+            fix = (
+                f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change "
+                f"priority, or split {pool.name} in two pools"
+            )
+            yield error("IPC0537", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
 def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -172,13 +156,9 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
     for node in cluster.nodes:
         before = first.setdefault(node.hostname, node)
         if before is not node:
-            yield error(
-                "IPC0534",
-                node.at,
-                f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}",
-                also=[Related(before.at, "the other node")],
-                help="give each node a hostname of its own, or set pinning: none",
-            )
+            message = f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}"
+            fix = "give each node a hostname of its own, or set pinning: none"
+            yield error("IPC0534", node.at, message, also=[Related(before.at, "the other node")], help=fix)
 
 
 def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -186,16 +166,14 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
     longest = max((len(pool.name) for pool in cluster.pools), default=0)
     for node in cluster.nodes:
         if HOSTNAME not in node.labels and len(node.name) > 63:
-            yield error(
-                "IPC0535",
-                node.at,
-                f"node {node.name} has no label {HOSTNAME}, and its name of {len(node.name)} characters is too long for one (63)",
-                help=f"add the node's label {HOSTNAME} to the inventory",
+            message = (
+                f"node {node.name} has no label {HOSTNAME}, and its name of {len(node.name)} characters is "
+                "too long for one (63)"
             )
+            yield error("IPC0535", node.at, message, help=f"add the node's label {HOSTNAME} to the inventory")
         elif cluster.own_pools and longest + 1 + len(node.name) > 253:
-            yield error(
-                "IPC0535",
-                node.at,
-                f"node {node.name} would get a pool with a name of {longest + 1 + len(node.name)} characters; the limit is 253",
-                help="use a shorter pool name",
+            message = (
+                f"node {node.name} would get a pool with a name of {longest + 1 + len(node.name)} "
+                "characters; the limit is 253"
             )
+            yield error("IPC0535", node.at, message, help="use a shorter pool name")

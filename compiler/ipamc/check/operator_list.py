@@ -41,13 +41,13 @@ def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     lists = operator_lists(cluster, plan.lock.lines, masks)
     reason = next(_in_part(before, lists, masks), None)
     if reason:
-        yield error(
-            "IPC0517",
-            cluster.field("spec", "ipam", "operator"),
-            f"the operator would book some of its nodes in part, and give the rest of their addresses to others: {reason}",
-            also=[Related(before.at, "rendered before")],
-            help=f"add CiliumNodes to the input, which show who has what: {DUMP}",
+        at = cluster.field("spec", "ipam", "operator")
+        message = (
+            "the operator would book some of its nodes in part, and give the rest of their addresses to "
+            f"others: {reason}"
         )
+        fix = f"add CiliumNodes to the input, which show who has what: {DUMP}"
+        yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
 
 
 def _in_part(
@@ -93,21 +93,19 @@ def taken_from_the_operator(
         at = Related(before.at, f"the operator gave out blocks of {block}")
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
-            yield error(
-                "IPC0518",
-                cidr.at,
-                f'{block} of pool "{pool}" was the operator\'s, and no CiliumNode in the input shows who has blocks of it',
-                also=[at],
-                help=f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}",
+            message = (
+                f'{block} of pool "{pool}" was the operator\'s, and no CiliumNode in the input shows who has '
+                "blocks of it"
             )
+            fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
+            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
         elif strangers:
-            yield error(
-                "IPC0518",
-                cidr.at,
-                f'{block} of pool "{pool}" was the operator\'s, and {count(len(strangers), "node")} outside the inventory has blocks of it: {names(strangers)}',
-                also=[at],
-                help="add these nodes to the inventory: they keep their blocks; or drain and delete them first",
+            message = (
+                f'{block} of pool "{pool}" was the operator\'s, and {count(len(strangers), "node")} outside '
+                f"the inventory has blocks of it: {names(strangers)}"
             )
+            fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
+            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:

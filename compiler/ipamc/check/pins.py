@@ -38,13 +38,9 @@ def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
 def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0217: no two pins share an address."""
     for outer, pin in overlaps(pins, lambda pin: pin.block):
-        yield error(
-            "IPC0217",
-            pin.at,
-            f"pin {pin.block} of node {pin.node} overlaps pin {outer.block} of node {outer.node}",
-            also=[Related(outer.at, f"{outer.node} is pinned here")],
-            help="pin one of them elsewhere",
-        )
+        message = f"pin {pin.block} of node {pin.node} overlaps pin {outer.block} of node {outer.node}"
+        also = [Related(outer.at, f"{outer.node} is pinned here")]
+        yield error("IPC0217", pin.at, message, also=also, help="pin one of them elsewhere")
 
 
 def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
@@ -55,13 +51,9 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
             ("excluded", "excludedCIDRs", cluster.excluded_over(pin.block)),
         ):
             if under:
-                yield error(
-                    "IPC0218",
-                    pin.at,
-                    f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}",
-                    also=[Related(under.at, f"{what} here")],
-                    help=f"pin another block, or take {shared(under.block, pin.block)} out of {field}",
-                )
+                message = f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}"
+                fix = f"pin another block, or take {shared(under.block, pin.block)} out of {field}"
+                yield error("IPC0218", pin.at, message, also=[Related(under.at, f"{what} here")], help=fix)
 
 
 def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
@@ -72,32 +64,31 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     for pin in sorted(pins, key=lambda pin: (pin.node, pin.block)):
         before = first.setdefault((pin.node, pin.block.family), pin)
         if before is not pin:
-            yield error(
-                "IPC0502",
-                pin.at,
-                f"node {pin.node} is pinned to several IPv{pin.block.family} blocks, and {cluster.mode} mode gives one",
-                also=[Related(before.at, f"{before.block} is pinned here")],
-                help="pin one larger block, or use multi-pool mode",
+            message = (
+                f"node {pin.node} is pinned to several IPv{pin.block.family} blocks, and {cluster.mode} mode "
+                "gives one"
             )
+            also = [Related(before.at, f"{before.block} is pinned here")]
+            fix = "pin one larger block, or use multi-pool mode"
+            yield error("IPC0502", pin.at, message, also=also, help=fix)
     for pool in cluster.pools:
         if pool.blocks_per_node > 1:
-            yield error(
-                "IPC0502",
-                pool.at / "spec" / "blocksPerNode",
-                f'pool "{pool.name}" gives {pool.blocks_per_node} blocks a node, and {cluster.mode} mode has one a family',
-                also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-                help="use a larger block (a shorter blockSize), or multi-pool mode",
+            message = (
+                f'pool "{pool.name}" gives {pool.blocks_per_node} blocks a node, and {cluster.mode} mode has '
+                "one a family"
             )
+            also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+            fix = "use a larger block (a shorter blockSize), or multi-pool mode"
+            yield error("IPC0502", pool.at / "spec" / "blocksPerNode", message, also=also, help=fix)
 
 
 def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0222: no node is pinned to a block of an `unlisted` pool."""
     for pin in pins:
         if pin.pool.unlisted:
-            yield error(
-                "IPC0222",
-                pin.at,
-                f'pin {pin.block} of node {pin.node} is of unlisted pool "{pin.pool.name}", which the operator hands out',
-                also=[Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")],
-                help="pin a block of another pool",
+            message = (
+                f'pin {pin.block} of node {pin.node} is of unlisted pool "{pin.pool.name}", which the '
+                "operator hands out"
             )
+            also = [Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")]
+            yield error("IPC0222", pin.at, message, also=also, help="pin a block of another pool")

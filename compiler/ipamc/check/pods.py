@@ -80,12 +80,8 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
     else:
         return
-    yield error(
-        "IPC0106",
-        pool.at / "spec" / "namespaceSelector",
-        f"namespaceSelector {shown(str(selector.source))} cannot apply: {problem}",
-        help=help_,
-    )
+    message = f"namespaceSelector {shown(str(selector.source))} cannot apply: {problem}"
+    yield error("IPC0106", pool.at / "spec" / "namespaceSelector", message, help=help_)
 
 
 def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -93,13 +89,10 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
         first = next(iter(fields.values()))
-        yield error(
-            "IPC0561",
-            first,
-            f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have',
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-            help=f"remove {' and '.join(fields)}, or use multi-pool mode",
-        )
+        message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+        fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
+        yield error("IPC0561", first, message, also=also, help=fix)
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -108,13 +101,12 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         return
     for name, at in _written(pool).items():
         if not can(cluster.cilium, _capability(name)):
-            yield error(
-                "IPC0562",
-                at,
-                f'{name} of pool "{pool.name}" with Cilium {text(cluster.cilium)}: it needs {text(since(_capability(name)))} or newer',
-                also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-                help=f"remove {name}",
+            message = (
+                f'{name} of pool "{pool.name}" with Cilium {text(cluster.cilium)}: it needs '
+                f"{text(since(_capability(name)))} or newer"
             )
+            also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
+            yield error("IPC0562", at, message, also=also, help=f"remove {name}")
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -140,16 +132,19 @@ def selects_for_each_node(
         if field and cluster.own_pools and pool.name not in shared:
             first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
             if first:
-                yield error(
-                    "IPC0564",
-                    _field(pool, field),
-                    f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}: with pinning: node each node would have such a pool',
-                    also=[
-                        Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here"),
-                        Related(first.at, "the node"),
-                    ],
-                    help=f"write another pool for the nodes, with a higher priority; or remove {field}; or set pinning: pool",
+                message = (
+                    f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}: with '
+                    "pinning: node each node would have such a pool"
                 )
+                also = [
+                    Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here"),
+                    Related(first.at, "the node"),
+                ]
+                fix = (
+                    f"write another pool for the nodes, with a higher priority; or remove {field}; or set "
+                    "pinning: pool"
+                )
+                yield error("IPC0564", _field(pool, field), message, also=also, help=fix)
 
 
 def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
@@ -161,13 +156,13 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
         others = len(wants) - served[pool.name]
         if pool.by_pods and others and not pool.disabled:
             field = next(iter(pool.by_pods))
-            yield warning(
-                "IPC0567",
-                _field(pool, field),
-                f'{field} of pool "{pool.name}" selects pods on every node, also on {count(others, "node")} that its nodeSelector does not select',
-                also=[Related(pool.selector_at, "the nodes are selected here")],
-                help="keep these pods on the pool's nodes by a nodeSelector of their own",
+            message = (
+                f'{field} of pool "{pool.name}" selects pods on every node, also on {count(others, "node")} '
+                "that its nodeSelector does not select"
             )
+            also = [Related(pool.selector_at, "the nodes are selected here")]
+            fix = "keep these pods on the pool's nodes by a nodeSelector of their own"
+            yield warning("IPC0567", _field(pool, field), message, also=also, help=fix)
 
 
 def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -181,13 +176,16 @@ def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
         equal = pool.by_pods == other.by_pods
         make = error if equal else warning
         field = next(iter(pool.by_pods))
-        yield make(
-            "IPC0565",
-            _field(pool, field),
-            f'{"every" if equal else "a"} pod that pool "{pool.name}" selects {"is" if equal else "may be"} selected by pool "{other.name}" too, and {"gets" if equal else "would get"} no address',
-            also=[Related(_field(other, next(iter(other.by_pods))), "the other pool")],
-            help=f"let the two exclude each other by values of one label, or remove {' and '.join(pool.by_pods)} of one",
+        message = (
+            f'{"every" if equal else "a"} pod that pool "{pool.name}" selects {"is" if equal else "may be"} '
+            f'selected by pool "{other.name}" too, and {"gets" if equal else "would get"} no address'
         )
+        also = [Related(_field(other, next(iter(other.by_pods))), "the other pool")]
+        fix = (
+            f"let the two exclude each other by values of one label, or remove {' and '.join(pool.by_pods)} "
+            "of one"
+        )
+        yield make("IPC0565", _field(pool, field), message, also=also, help=fix)
 
 
 def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:

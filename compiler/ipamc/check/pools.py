@@ -39,15 +39,12 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
         wide, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
         whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
-        yield error(
-            "IPC0207",
-            inner.range.at,
-            f'{block} of pool "{inner.pool.name}" overlaps {whose}',
-            also=[Related(outer.range.at, f"{wide} is here")],
-            help="drop one of the two"
-            if wide == block
-            else f"split {wide} around {block}, or drop one of the two",
+        message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
+        also = [Related(outer.range.at, f"{wide} is here")]
+        fix = (
+            "drop one of the two" if wide == block else f"split {wide} around {block}, or drop one of the two"
         )
+        yield error("IPC0207", inner.range.at, message, also=also, help=fix)
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -83,13 +80,13 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         pool, first, number = nodes[0]
         numbers = [number for _, _, number in nodes]
         network = around(cidr.block.family, min(numbers), max(numbers))
-        yield error(
-            "IPC0209",
-            cidr.at,
-            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
-            also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
-            help=f"move the range, or {with_reserved(pool, network, 'the node network')}",
+        message = (
+            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: '
+            f"{names(node.name for _, node, _ in nodes)}"
         )
+        also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
+        fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
+        yield error("IPC0209", cidr.at, message, also=also, help=fix)
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
@@ -107,23 +104,23 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         for cidr in part.ranges:
             if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
-                yield error(
-                    "IPC0210",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
-                    also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set {_meant_size(pool, family, cidr.block)}{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
+                message = f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}'
+                also = [Related(part.at / "blockSize", "the block size is set here")]
+                fix = (
+                    "set "
+                    f"{_meant_size(pool, family, cidr.block)}{block_size(pool, family, cidr.block.prefix)}, "
+                    "for a block as large as the range, or drop the range"
                 )
+                yield error("IPC0210", cidr.at, message, also=also, help=fix)
         least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
             if size is not None and size < least:
-                yield error(
-                    "IPC0210",
-                    size_class.at / f"ipv{family}",
-                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}',
-                    help=f"set it to {least} or more",
+                at = size_class.at / f"ipv{family}"
+                message = (
+                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}'
                 )
+                yield error("IPC0210", at, message, help=f"set it to {least} or more")
 
 
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
@@ -131,20 +128,20 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
-            yield error(
-                "IPC0212",
-                part.at / "blockSize",
-                f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for IPv{family}",
-                help=f"use {min(max(part.block_size, low), high)}, or write the pool in the native form: {native_form(pool, {})}",
+            message = (
+                f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for "
+                f"IPv{family}"
             )
+            fix = (
+                f"use {min(max(part.block_size, low), high)}, or write the pool in the native form: "
+                f"{native_form(pool, {})}"
+            )
+            yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
-            yield error(
-                "IPC0212",
-                part.at / "perNodeHostBits",
-                f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows",
-                help=f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}",
-            )
+            message = f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows"
+            fix = f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}"
+            yield error("IPC0212", part.at / "perNodeHostBits", message, help=fix)
 
 
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
@@ -152,23 +149,16 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     ranges = outermost(cidr.block for cidr in pool.ranges)
     for reserved in pool.reserved:
         if not blocks_over(ranges, reserved.block):
-            yield error(
-                "IPC0213",
-                reserved.at,
-                f'reserved {reserved.block} lies outside pool "{pool.name}"',
-                also=[Related(pool.at / "spec", "the pool is here")],
-                help="move it into a range, or drop it",
-            )
+            message = f'reserved {reserved.block} lies outside pool "{pool.name}"'
+            also = [Related(pool.at / "spec", "the pool is here")]
+            yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or drop it")
     for node, pins in sorted(pool.pins.items()):
         for pin in pins:
             if index_around(ranges, pin.block) is None:
-                yield error(
-                    "IPC0213",
-                    pin.at,
-                    f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"',
-                    also=[Related(pool.at / "spec", "the pool is here")],
-                    help="pin a block inside a range, or add the range",
-                )
+                message = f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"'
+                also = [Related(pool.at / "spec", "the pool is here")]
+                fix = "pin a block inside a range, or add the range"
+                yield error("IPC0213", pin.at, message, also=also, help=fix)
 
 
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
@@ -176,20 +166,14 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     if pool.disabled:
         return
     if why := pool.selector.impossible():
-        yield warning(
-            "IPC0214",
-            pool.selector_at,
-            f'no node can match the selector of pool "{pool.name}": {why}',
-            help=f"correct the selector, or {no_new_blocks(pool)}",
-        )
+        message = f'no node can match the selector of pool "{pool.name}": {why}'
+        fix = f"correct the selector, or {no_new_blocks(pool)}"
+        yield warning("IPC0214", pool.selector_at, message, help=fix)
     for size_class in pool.block_sizes:
         if why := size_class.selector.impossible():
-            yield warning(
-                "IPC0214",
-                size_class.at / "nodeSelector",
-                f'no node can match this size class of pool "{pool.name}": {why}',
-                help="correct the selector, or drop the class",
-            )
+            at = size_class.at / "nodeSelector"
+            message = f'no node can match this size class of pool "{pool.name}": {why}'
+            yield warning("IPC0214", at, message, help="correct the selector, or drop the class")
 
 
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -200,20 +184,14 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
         for index, name in enumerate(pool.overflow):
             if name not in known or name == pool.name:
                 what = "is the pool itself" if name == pool.name else "names no pool"
-                yield error(
-                    "IPC0219",
-                    pool.at / "spec" / "overflow" / index,
-                    f'overflow {name!r} of pool "{pool.name}" {what}',
-                    help=f"one of: {_some(in_order, pool.name)}",
-                )
+                at = pool.at / "spec" / "overflow" / index
+                message = f'overflow {name!r} of pool "{pool.name}" {what}'
+                yield error("IPC0219", at, message, help=f"one of: {_some(in_order, pool.name)}")
     for index, name in enumerate(cluster.auto_create):
         if name not in known:
-            yield error(
-                "IPC0219",
-                cluster.field("spec", "ipam", "autoCreate") / index,
-                f"autoCreate {name!r} names no pool",
-                help=f"one of: {_some(in_order)}",
-            )
+            at = cluster.field("spec", "ipam", "autoCreate") / index
+            message = f"autoCreate {name!r} names no pool"
+            yield error("IPC0219", at, message, help=f"one of: {_some(in_order)}")
 
 
 def _some(known: list[str], but: str = "") -> str:
@@ -234,13 +212,10 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
-                yield warning(
-                    "IPC0216",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
-                    also=[Related(routed.at, "the routed CIDR is set here")],
-                    help="widen nativeRoutingCIDR, or use ip-masq-agent",
-                )
+                message = f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}'
+                also = [Related(routed.at, "the routed CIDR is set here")]
+                fix = "widen nativeRoutingCIDR, or use ip-masq-agent"
+                yield warning("IPC0216", cidr.at, message, also=also, help=fix)
 
 
 def ipv6_too_wide(
@@ -267,10 +242,13 @@ def ipv6_too_wide(
             if mask - cidr.block.prefix > IPV6_DIFFERENCE:
                 sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
-                yield error(
-                    "IPC0211",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
-                    also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
-                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}",
+                message = (
+                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; '
+                    f"2^{IPV6_DIFFERENCE} is the limit"
                 )
+                also = [Related(sized.at / "blockSize", f"the block size is set {where}")]
+                fix = (
+                    f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: "
+                    f"{block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}"
+                )
+                yield error("IPC0211", cidr.at, message, also=also, help=fix)

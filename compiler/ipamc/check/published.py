@@ -112,20 +112,15 @@ def pinning_changed(
             if also.at == published.of_nodes
             else ("shared by its nodes", "no node's first candidate")
         )
-        return error(
-            "IPC0536",
-            pool.at / "metadata" / "name",
-            f'pool "{pool.name}" was {was} and would not be, which renames the pool of {block}, which node {node} holds',
-            also=[also],
-            help=f"change priority or nodeSelector so that it is {place}",
+        message = (
+            f'pool "{pool.name}" was {was} and would not be, which renames the pool of {block}, which node '
+            f"{node} holds"
         )
-    return error(
-        "IPC0536",
-        cluster.field("spec", "ipam", "pinning"),
-        f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds",
-        also=[also],
-        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
-    )
+        fix = f"change priority or nodeSelector so that it is {place}"
+        return error("IPC0536", pool.at / "metadata" / "name", message, also=[also], help=fix)
+    message = f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds"
+    fix = f"set pinning: {'pool' if cluster.own_pools else 'node'} again"
+    return error("IPC0536", cluster.field("spec", "ipam", "pinning"), message, also=[also], help=fix)
 
 
 def check_mode_change(
@@ -164,13 +159,16 @@ def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
 def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
     nodes = sorted({line.node for line in held})
-    return error(
-        "IPC0543",
-        cluster.field("spec", "ipam", "mode"),
-        f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: {names(nodes)}",
-        also=[before],
-        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never applied: git checkout REV -- {lock.path} {lock.path.removesuffix('ipam.lock')}rendered, where REV is the commit before; in a new cluster delete both",
+    message = (
+        f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: "
+        f"{names(nodes)}"
     )
+    fix = (
+        f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never "
+        f"applied: git checkout REV -- {lock.path} {lock.path.removesuffix('ipam.lock')}rendered, where REV "
+        "is the commit before; in a new cluster delete both"
+    )
+    return error("IPC0543", cluster.field("spec", "ipam", "mode"), message, also=[before], help=fix)
 
 
 def held_outside_pools_of_mode(
@@ -180,13 +178,16 @@ def held_outside_pools_of_mode(
     outside = [line for line in held if not line.pool]
     if outside:
         shown = names(f"{line.node} ({line.block})" for line in outside)
-        yield error(
-            "IPC0544",
-            line_at(lock, outside[0]),
-            f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} mode: {shown}",
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
-            help=f"set mode: {old} again, add a pool with these ranges (disabled: true if it is to give out nothing new), and compile; then change the mode",
+        message = (
+            f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} "
+            f"mode: {shown}"
         )
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
+        fix = (
+            f"set mode: {old} again, add a pool with these ranges (disabled: true if it is to give out "
+            "nothing new), and compile; then change the mode"
+        )
+        yield error("IPC0544", line_at(lock, outside[0]), message, also=also, help=fix)
 
 
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
@@ -196,10 +197,13 @@ def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
         seen for seen in cluster.cilium_nodes if (seen.blocks or seen.allocated) and seen.name not in known
     ]
     if strangers:
-        yield error(
-            "IPC0545",
-            strangers[0].at,
-            f"{count(len(strangers), 'CiliumNode')} with blocks of {old} mode and without a node in the inventory: {names(seen.name for seen in strangers)}",
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
-            help="add the nodes to the inventory, or delete their CiliumNodes if they are gone; then run kubectl get nodes,ciliumnodes -o json again",
+        message = (
+            f"{count(len(strangers), 'CiliumNode')} with blocks of {old} mode and without a node in the "
+            f"inventory: {names(seen.name for seen in strangers)}"
         )
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
+        fix = (
+            "add the nodes to the inventory, or delete their CiliumNodes if they are gone; then run kubectl "
+            "get nodes,ciliumnodes -o json again"
+        )
+        yield error("IPC0545", strangers[0].at, message, also=also, help=fix)

@@ -199,13 +199,8 @@ def cidr_taken_away(
         help_ = f"take {before.name} out of autoCreate"
     else:
         help_ = f"keep {cidr} as it was; write a new pool for what should change, and set disabled: true on this one"
-    return error(
-        "IPC0538",
-        at,
-        f"{change}: {_why(cluster, obstacle)}",
-        also=[Related(before.at, "published here")],
-        help=help_,
-    )
+    message = f"{change}: {_why(cluster, obstacle)}"
+    return error("IPC0538", at, message, also=[Related(before.at, "published here")], help=help_)
 
 
 def _why(cluster: Cluster, obstacle: Obstacle) -> str:
@@ -240,16 +235,16 @@ def auto_created_changed(
             {cidr for cidrs in now.values() for cidr in cidrs}
             ^ {cidr for cidrs in published.values() for cidr in cidrs}
         )
-        yield error(
-            "IPC0539",
-            pool.at / "metadata" / "name",
-            f'pool "{pool.name}" is in autoCreate and published; {", ".join(map(str, changed[:3]))} would change, and the operator skips a pool that exists',
-            also=[
-                Related(before.at, "published here"),
-                Related(cluster.field("spec", "ipam", "autoCreate"), "autoCreate is here"),
-            ],
-            help=f"remove {pool.name} from autoCreate: a manifest takes the pool over",
+        message = (
+            f'pool "{pool.name}" is in autoCreate and published; {", ".join(map(str, changed[:3]))} would '
+            "change, and the operator skips a pool that exists"
         )
+        also = [
+            Related(before.at, "published here"),
+            Related(cluster.field("spec", "ipam", "autoCreate"), "autoCreate is here"),
+        ]
+        fix = f"remove {pool.name} from autoCreate: a manifest takes the pool over"
+        yield error("IPC0539", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
 def pools_lost(

@@ -115,12 +115,9 @@ def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
         else f"{testers.pools:,} pools select by: {testers.names}"
     )
     effect = "; the pool selects no node" if one else f"; {testers.idle:,} of these select no node"
-    return warning(
-        "IPC0310",
-        at,
-        f"no node has the label {shown(key)}, which {tests}{effect if testers.idle else ''}",
-        help=f"did you mean {near!r}?" if near else "correct the label in the selector, or label the nodes",
-    )
+    message = f"no node has the label {shown(key)}, which {tests}{effect if testers.idle else ''}"
+    fix = f"did you mean {near!r}?" if near else "correct the label in the selector, or label the nodes"
+    return warning("IPC0310", at, message, help=fix)
 
 
 def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Diagnostic]:
@@ -149,12 +146,8 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     }
     for pool in pools:
         what, meant = said[id(pool.selector)]
-        yield warning(
-            "IPC0311",
-            pool.selector_at,
-            f'pool "{pool.name}" selects no node: {what}',
-            help=f"{meant}until its nodes come, {no_new_blocks(pool)}",
-        )
+        fix = f"{meant}until its nodes come, {no_new_blocks(pool)}"
+        yield warning("IPC0311", pool.selector_at, f'pool "{pool.name}" selects no node: {what}', help=fix)
 
 
 def _asked(selector: Selector, absent: Mapping[str, frozenset[str]]) -> str:

@@ -21,19 +21,19 @@ def usage_apart(pool: Pool) -> Iterator[Diagnostic]:
     if usage is None:
         return
     if usage.low >= usage.high:
-        yield error(
-            "IPC0602",
-            usage.at,
-            f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}',
-            help="leave some 40 percent between the two: {high: 85, low: 40}",
-        )
+        message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
+        fix = "leave some 40 percent between the two: {high: 85, low: 40}"
+        yield error("IPC0602", usage.at, message, help=fix)
     if not usage.least <= pool.blocks_per_node <= usage.most:
-        yield error(
-            "IPC0602",
-            usage.at,
-            f'usage of pool "{pool.name}": blocksPerNode {pool.blocks_per_node} is not from minBlocks {usage.least} to maxBlocks {usage.most}',
-            help=f"write minBlocks: {min(usage.least, pool.blocks_per_node)}, maxBlocks: {max(usage.most, pool.blocks_per_node)}",
+        message = (
+            f'usage of pool "{pool.name}": blocksPerNode {pool.blocks_per_node} is not from minBlocks '
+            f"{usage.least} to maxBlocks {usage.most}"
         )
+        fix = (
+            f"write minBlocks: {min(usage.least, pool.blocks_per_node)}, maxBlocks: "
+            f"{max(usage.most, pool.blocks_per_node)}"
+        )
+        yield error("IPC0602", usage.at, message, help=fix)
 
 
 def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -49,10 +49,6 @@ def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     }
     for name in (name for name, refused in fields.items() if refused):
         pinning = f" with pinning: {cluster.pinning}" if cluster.mode is Mode.MULTI_POOL else ""
-        yield error(
-            "IPC0603",
-            usage.at / name,
-            f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow',
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-            help=f"remove {name}",
-        )
+        message = f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow'
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+        yield error("IPC0603", usage.at / name, message, also=also, help=f"remove {name}")

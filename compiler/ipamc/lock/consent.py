@@ -132,37 +132,26 @@ def rename_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
     if problem := subdomain_problem(new):
-        yield error(
-            "IPC0430",
-            Span(lock.path),
-            f"{shown(new)} is no name of a node: it {problem}",
-            help="write the name of the new node as it is in the inventory",
-        )
+        fix = "write the name of the new node as it is in the inventory"
+        yield error("IPC0430", Span(lock.path), f"{shown(new)} is no name of a node: it {problem}", help=fix)
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     if old in present:
-        yield error(
-            "IPC0430",
-            present[old].at,
-            f"{old} cannot be renamed to {new}: it is still in the inventory",
-            help=f"take {old} out of the inventory first",
-        )
+        message = f"{old} cannot be renamed to {new}: it is still in the inventory"
+        yield error("IPC0430", present[old].at, message, help=f"take {old} out of the inventory first")
     elif not theirs:
-        yield error(
-            "IPC0430",
-            Span(lock.path),
-            f"{old} cannot be renamed to {new}: it has no line in the lock",
-            help=f"ipamc show {cluster.name} --show-blocks lists who has",
-        )
+        message = f"{old} cannot be renamed to {new}: it has no line in the lock"
+        fix = f"ipamc show {cluster.name} --show-blocks lists who has"
+        yield error("IPC0430", Span(lock.path), message, help=fix)
     for line in lines:
         if theirs and line.node == new and line.in_use:
-            yield error(
-                "IPC0430",
-                line_at(lock, line),
-                f"{old} cannot be renamed to {new}: {new} holds {line.block}",
-                also=[Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")],
-                help=f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}, then ipamc lock {cluster.name} --rename {old}={new}; {_given_up(cluster, old, theirs)}",
+            message = f"{old} cannot be renamed to {new}: {new} holds {line.block}"
+            also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
+            fix = (
+                f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}, then "
+                f"ipamc lock {cluster.name} --rename {old}={new}; {_given_up(cluster, old, theirs)}"
             )
+            yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
             break
 
 
@@ -176,12 +165,12 @@ def release_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
-        yield error(
-            "IPC0429",
-            Span(lock.path),
-            f"{scope.text} has no line in the lock that could be released",
-            help=f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show {lock.cluster} --show-blocks lists them",
+        message = f"{scope.text} has no line in the lock that could be released"
+        fix = (
+            f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show "
+            f"{lock.cluster} --show-blocks lists them"
         )
+        yield error("IPC0429", Span(lock.path), message, help=fix)
     elif held and (scope.cidr is not None or len(held) == len(chosen)):
         staying = sorted({line.node for line in held} & present)
         stay = f"take {names(staying)} out of the inventory, and " if staying else ""
@@ -190,9 +179,9 @@ def release_refused(
             if staying
             else ""
         )
-        yield error(
-            "IPC0429",
-            line_at(lock, held[0]),
-            f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
-            help=f"{stay}release each by its name: ipamc lock {lock.cluster} --release {held[0].node}{move}",
+        message = (
+            f"{scope.text} cannot be released: held lines of "
+            f"{names(f'{line.node} ({line.block})' for line in held)}"
         )
+        fix = f"{stay}release each by its name: ipamc lock {lock.cluster} --release {held[0].node}{move}"
+        yield error("IPC0429", line_at(lock, held[0]), message, help=fix)

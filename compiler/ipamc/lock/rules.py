@@ -37,55 +37,45 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
 
 def lock_missing(path: str) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree must not be missing."""
-    return error(
-        "IPC0401",
-        Span(path),
-        "no lock beside an existing rendered/: the record of which node has which block is lost",
-        help=f"{_restored(path)}; where a commit deleted it: git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}; only where nothing was ever applied: delete rendered/ too",
+    message = "no lock beside an existing rendered/: the record of which node has which block is lost"
+    fix = (
+        f"{_restored(path)}; where a commit deleted it: git checkout $(git rev-list -1 HEAD -- "
+        f"{quote(path)})~1 -- {quote(path)}; only where nothing was ever applied: delete rendered/ too"
     )
+    return error("IPC0401", Span(path), message, help=fix)
 
 
 def lock_empty(path: str) -> Diagnostic:
     """IPC0402: a lock is never empty."""
-    return error(
-        "IPC0402",
-        Span(path),
-        "the lock is empty: the record of which node has which block is lost",
-        help=_restored(path),
-    )
+    message = "the lock is empty: the record of which node has which block is lost"
+    return error("IPC0402", Span(path), message, help=_restored(path))
 
 
 def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
     """IPC0403: every line of the lock is readable."""
     marker = row.startswith(_CONFLICT_MARKERS)
-    return error(
-        "IPC0403",
-        row_at(path, number, row),
-        f"line {number} is a conflict marker" if marker else f"line {number}: {problem}",
-        help=MERGE_AGAIN if marker else f"{_restored(path)}, then compile again",
-    )
+    message = f"line {number} is a conflict marker" if marker else f"line {number}: {problem}"
+    fix = MERGE_AGAIN if marker else f"{_restored(path)}, then compile again"
+    return error("IPC0403", row_at(path, number, row), message, help=fix)
 
 
 def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
     """IPC0404: this version knows the lock's format."""
-    return error(
-        "IPC0404",
-        row_at(path, 1, row, found),
-        f"lock format {found} is not {FORMAT}, the one that this version reads",
-        help=f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when",
-    )
+    message = f"lock format {found} is not {FORMAT}, the one that this version reads"
+    fix = f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when"
+    return error("IPC0404", row_at(path, 1, row, found), message, help=fix)
 
 
 def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0405: the lock is this cluster's own."""
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
-    return error(
-        "IPC0405",
-        row_at(path, 1, row, found),
-        f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}",
-        also=[Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")],
-        help=f"if the folder is a copy for another cluster, delete {path} and rendered/; if the cluster got another name, write {ours} in place of {theirs} in line 1, and compile",
+    message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
+    also = [Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")]
+    fix = (
+        f"if the folder is a copy for another cluster, delete {path} and rendered/; if the cluster got "
+        f"another name, write {ours} in place of {theirs} in line 1, and compile"
     )
+    return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
 
 
 ONLINE = frozenset(
@@ -103,13 +93,10 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
     """IPC0406: the lock was made for the mode that the Cluster names."""
     possible = (found, cluster.mode.value) in ONLINE
     way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
-    return error(
-        "IPC0406",
-        row_at(path, 1, row, found),
-        f"the lock was made for mode {found}, and the Cluster says {cluster.mode}",
-        also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-        help=f"set mode: {found} again{way_out}",
-    )
+    at = row_at(path, 1, row, found)
+    message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
+    also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+    return error("IPC0406", at, message, also=also, help=f"set mode: {found} again{way_out}")
 
 
 def _written(numbered: tuple[int, Line], path: str, rows: list[bytes]) -> Span:
@@ -121,13 +108,10 @@ def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes
     """IPC0407: no two lines of the lock share an address."""
     for around, inside in overlaps(lines, lambda numbered: numbered[1].block):
         outer, line = around[1], inside[1]
-        yield error(
-            "IPC0407",
-            _written(inside, path, rows),
-            f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}",
-            also=[Related(_written(around, path, rows), f"{outer.block} is here")],
-            help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
-        )
+        message = f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}"
+        also = [Related(_written(around, path, rows), f"{outer.block} is here")]
+        fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
+        yield error("IPC0407", _written(inside, path, rows), message, also=also, help=fix)
 
 
 def two_held(
@@ -142,13 +126,13 @@ def two_held(
             continue
         before = seen.setdefault((line.node, line.block.family, line.state), (number, line))
         if before[1] is not line:
-            yield error(
-                "IPC0408",
-                _written((number, line), path, rows),
-                f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and {line.block}",
-                also=[Related(_written(before, path, rows), f"{before[1].block} is here")],
-                help=f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}",
+            message = (
+                f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and "
+                f"{line.block}"
             )
+            also = [Related(_written(before, path, rows), f"{before[1].block} is here")]
+            fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
+            yield error("IPC0408", _written((number, line), path, rows), message, also=also, help=fix)
 
 
 def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:

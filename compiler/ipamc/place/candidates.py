@@ -85,13 +85,16 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 def too_many_candidates(cluster: Cluster) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
-    return error(
-        "IPC0312",
-        cluster.at,
-        f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')} have more than {MOST_CANDIDATES:,} pairs of "
-        f"a node and a candidate, or take more than {MOST_TESTS:,} tests of labels",
-        help='let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes differ in',
+    message = (
+        f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')} have more than "
+        f"{MOST_CANDIDATES:,} pairs of a node and a candidate, or take more than {MOST_TESTS:,} tests of "
+        "labels"
     )
+    fix = (
+        'let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes '
+        "differ in"
+    )
+    return error("IPC0312", cluster.at, message, help=fix)
 
 
 def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnostic]:
@@ -109,14 +112,16 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
         total += number
         if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
-            yield error(
-                "IPC0313",
-                pool.at / "spec" / "blocksPerNode",
+            message = (
                 f"node {want.node.name} would get {number:,} blocks of {count(len(want.offers), 'pool')}; {MOST_OF_A_NODE:,} is the limit"
                 if number > MOST_OF_A_NODE
-                else f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit",
-                help="use larger blocks (a shorter blockSize) and a smaller blocksPerNode, or let fewer pools select each node",
+                else f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit"
             )
+            fix = (
+                "use larger blocks (a shorter blockSize) and a smaller blocksPerNode, or let fewer pools "
+                "select each node"
+            )
+            yield error("IPC0313", pool.at / "spec" / "blocksPerNode", message, help=fix)
             return
 
 
@@ -164,24 +169,26 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
-        yield error(
-            "IPC0302",
-            first.at,
-            f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
-            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
-            if cluster.pools
-            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none",
+        message = (
+            f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} "
+            f"({labels}){seen}"
         )
+        fix = (
+            f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
+            if cluster.pools
+            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
+        )
+        yield error("IPC0302", first.at, message, help=fix)
 
 
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
-        yield note(
-            "IPC0308",
-            cluster.field("spec", "unmatchedNodes"),
-            f"{count(len(nodes), 'node')} without a candidate pool skipped: {names(node.name for node in nodes)}",
+        message = (
+            f"{count(len(nodes), 'node')} without a candidate pool skipped: "
+            f"{names(node.name for node in nodes)}"
         )
+        yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)
 
 
 def _passed_over(pool: Pool) -> str:

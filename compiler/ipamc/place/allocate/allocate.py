@@ -23,14 +23,7 @@ from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
-from ipamc.place.allocate.shortage import (
-    Short,
-    Unserved,
-    half_room,
-    no_family,
-    no_room,
-    no_room_to_grow,
-)
+from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
 from ipamc.place.reconcile.renumber import complete_placed
 
 _block = operator.attrgetter("block")

@@ -62,13 +62,12 @@ def no_room(
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        yield error(
-            "IPC0303",
-            pool.at,
-            f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} needs a block")],
-            help=pool.ways_out,
+        message = (
+            f"pool {shortage.pool} has no room for {_nodes(nodes)}; "
+            f"{pool.contents}{_passed_over(shortage.passed)}"
         )
+        also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
+        yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
 
 
 def half_room(
@@ -79,14 +78,12 @@ def half_room(
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        yield error(
-            "IPC0305",
-            pool.at,
-            f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for {_nodes(nodes)}; "
-            f"{pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} needs both")],
-            help=pool.ways_out,
+        message = (
+            f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for "
+            f"{_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}"
         )
+        also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
+        yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
@@ -95,13 +92,12 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
     full = _FullPools(cluster, after, groups)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        yield warning(
-            "IPC0616",
-            pool.at,
-            f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")],
-            help=pool.ways_out,
+        message = (
+            f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; "
+            f"{pool.contents}{_passed_over(shortage.passed)}"
         )
+        also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
+        yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
@@ -110,12 +106,9 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
-        yield error(
-            "IPC0307",
-            nodes[0].at,
-            f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}",
-            help=f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies",
-        )
+        message = f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}"
+        fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        yield error("IPC0307", nodes[0].at, message, help=fix)
 
 
 Reasons = tuple[Any, ...]

@@ -310,9 +310,9 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
     for reason, (one, many) in _STALE.items():
         nodes = {entry.node for entry in stale if entry.reason is reason}
         if nodes:
-            yield error(
-                "IPC0413",
-                Span(lock.path),
-                f"the lock is stale: {len(nodes):,} {one if len(nodes) == 1 else many}: {names(nodes)}",
-                help=f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}; where rendered/ is not in git: ipamc lock {lock.cluster}",
+            message = f"the lock is stale: {len(nodes):,} {one if len(nodes) == 1 else many}: {names(nodes)}"
+            fix = (
+                f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}; where rendered/ "
+                f"is not in git: ipamc lock {lock.cluster}"
             )
+            yield error("IPC0413", Span(lock.path), message, help=fix)

@@ -91,12 +91,15 @@ def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
     held = {line.key(one_block=run.one_block) for line in node.held}
     for line in node.pending:
         if line.key(one_block=run.one_block) not in held:
-            yield error(
-                "IPC0433",
-                line_at(run.lock, line),
-                f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and the block that it replaces is not",
-                help=f"undo the change of pools; then settle the move, or cancel it: ipamc lock {run.lock.cluster} --release {line.block}",
+            message = (
+                f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and "
+                "the block that it replaces is not"
             )
+            fix = (
+                "undo the change of pools; then settle the move, or cancel it: ipamc lock "
+                f"{run.lock.cluster} --release {line.block}"
+            )
+            yield error("IPC0433", line_at(run.lock, line), message, help=fix)
 
 
 def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
@@ -105,14 +108,12 @@ def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) ->
     had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
         of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
-        yield error(
-            "IPC0428",
-            Span(lock.path),
-            f"{name} has no pending line to settle",
-            help=f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
+        fix = (
+            f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
             if of_pool
-            else f"ipamc lock {lock.cluster} --renumber {name} makes one",
+            else f"ipamc lock {lock.cluster} --renumber {name} makes one"
         )
+        yield error("IPC0428", Span(lock.path), f"{name} has no pending line to settle", help=fix)
 
 
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
@@ -120,29 +121,26 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
-            yield error(
-                "IPC0427",
-                Span(lock.path),
-                f"{scope.text} matches no held line of a node in the inventory",
-                help=f"{did_you_mean(scope, [line for line in lock.lines if line.in_use])}name a node, a CIDR or pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what",
+            message = f"{scope.text} matches no held line of a node in the inventory"
+            fix = (
+                f"{did_you_mean(scope, [line for line in lock.lines if line.in_use])}name a node, a CIDR or "
+                f"pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what"
             )
+            yield error("IPC0427", Span(lock.path), message, help=fix)
 
 
 def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     """IPC0431: a node that holds its pin cannot be renumbered."""
-    return error(
-        "IPC0431",
-        line_at(lock, line, otherwise=want.node.at),
-        f"{line.node} holds {line.block}, its pin",
-        help="pin it elsewhere, or drop the pin",
-    )
+    at = line_at(lock, line, otherwise=want.node.at)
+    message = f"{line.node} holds {line.block}, its pin"
+    return error("IPC0431", at, message, help="pin it elsewhere, or drop the pin")
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
-    return error(
-        "IPC0432",
-        line_at(lock, line),
-        f"{line.block} of {line.node} has nothing to move to: {why}",
-        help=f"drain {line.node}, take it out of the inventory, and run ipamc lock {lock.cluster}; then: ipamc lock {lock.cluster} --release {line.block}",
+    message = f"{line.block} of {line.node} has nothing to move to: {why}"
+    fix = (
+        f"drain {line.node}, take it out of the inventory, and run ipamc lock {lock.cluster}; then: ipamc "
+        f"lock {lock.cluster} --release {line.block}"
     )
+    return error("IPC0432", line_at(lock, line), message, help=fix)

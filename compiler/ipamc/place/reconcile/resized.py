@@ -49,9 +49,5 @@ def grow(node: NodeState, want: Want, run: Run) -> NodeState:
 
 def lock_changed(run: Run) -> Diagnostic:
     """IPC0617: the lock is as it was when it was decided what to resize."""
-    return error(
-        "IPC0617",
-        Span(run.lock.path),
-        "the lock changed while the use of its blocks was looked at",
-        help="run ipamc resize again",
-    )
+    message = "the lock changed while the use of its blocks was looked at"
+    return error("IPC0617", Span(run.lock.path), message, help="run ipamc resize again")

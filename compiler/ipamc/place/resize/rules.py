@@ -55,12 +55,10 @@ def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
     """IPC0610: a dump tells which addresses are in use."""
     if not sources(dump):
-        yield error(
-            "IPC0610",
-            dump.at,
-            "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods",
-            help=f"run {DUMP}",
+        message = (
+            "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods"
         )
+        yield error("IPC0610", dump.at, message, help=f"run {DUMP}")
 
 
 def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
@@ -70,23 +68,22 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         node for node in held if node.name in dump.nodes_by_name or node.name in dump.cilium_nodes_by_name
     ]
     if held and not there:
-        yield error(
-            "IPC0611",
-            dump.at,
-            f"the dump has none of the {count(len(held), 'node')} of the lock: {names(node.name for node in held)}",
-            help="use a dump of this cluster",
+        message = (
+            f"the dump has none of the {count(len(held), 'node')} of the lock: "
+            f"{names(node.name for node in held)}"
         )
+        yield error("IPC0611", dump.at, message, help="use a dump of this cluster")
     known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
     if len(others) > max(FEW, len(known) // 2):
         first = others[0]
-        yield error(
-            "IPC0611",
-            dump.nodes_by_name[first.name].at,
-            f"{len(others):,} of {count(len(known), 'node')} have another uid than in the inventory: {names(node.name for node in others)}",
-            also=[Related(first.at, f"{first.name} is {first.uid} here")],
-            help="use a dump of this cluster; if it was built anew, export its inventory first",
+        message = (
+            f"{len(others):,} of {count(len(known), 'node')} have another uid than in the inventory: "
+            f"{names(node.name for node in others)}"
         )
+        also = [Related(first.at, f"{first.name} is {first.uid} here")]
+        fix = "use a dump of this cluster; if it was built anew, export its inventory first"
+        yield error("IPC0611", dump.nodes_by_name[first.name].at, message, also=also, help=fix)
 
 
 def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
@@ -144,13 +141,12 @@ def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
         help_ = "raise maxBlocks, or use larger blocks"
         if first.prefix:
             help_ = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}], then ipamc lock {plan.cluster.name} --renumber {first.node}"
-        yield warning(
-            "IPC0614",
-            pool.usage.at if pool.usage else pool.at / "metadata" / "name",
+        at = pool.usage.at if pool.usage else pool.at / "metadata" / "name"
+        message = (
             f'{count(len(mine), "node")} of pool "{name}" over {high} % of the IPv{family} addresses, and {why}: '
-            f"{names(f'{row.node} ({row.used:,} of {row.usable:,})' for row in mine)}",
-            help=help_,
+            f"{names(f'{row.node} ({row.used:,} of {row.usable:,})' for row in mine)}"
         )
+        yield warning("IPC0614", at, message, help=help_)
 
 
 def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
@@ -163,9 +159,5 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
         return  # it does not tell
     days = (datetime.date.fromisoformat(today) - made).days
     if days > DAYS:
-        yield error(
-            "IPC0613",
-            dump.at,
-            f"the dump is {days:,} days old: its latest time is {dump.newest}",
-            help=f"run {DUMP} again",
-        )
+        message = f"the dump is {days:,} days old: its latest time is {dump.newest}"
+        yield error("IPC0613", dump.at, message, help=f"run {DUMP} again")
