@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.lock.file import load, skim
+from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
-from ipamc.lock.rules import row_at
 from ipamc.model.address_sets import covers, nested, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster

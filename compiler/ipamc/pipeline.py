@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.operator_list import check_adopt
-from ipamc.check.published import check_mode_change, check_published
+from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load

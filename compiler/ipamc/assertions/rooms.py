@@ -27,8 +27,7 @@ from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers, never
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.shortage import ip
-from ipamc.place.candidates import rank
-from ipamc.place.choose import Chooser
+from ipamc.place.candidates import Chooser, rank
 
 MOST_WORK = 2_000_000
 """Blocks that are placed for all tests together, and lines that lie in their pools; one for both families of a node."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.check.bgp import check_bgp
 from ipamc.check.capacity import (
     fewer_than_max_pods,
     nearly_full,
@@ -24,12 +23,9 @@ from ipamc.check.drift import (
     pod_cidrs_differ,
     several_pod_cidrs,
 )
-from ipamc.check.modes import adopt_without_unlisted, check_modes
-from ipamc.check.multi_pool import check_multi_pool, default_pool_lacks_family
-from ipamc.check.pins import check_pins
-from ipamc.check.pods import check_pods
-from ipamc.check.pools import check_pools, ipv6_too_wide
-from ipamc.check.usage import check_usage
+from ipamc.check.modes import adopt_without_unlisted, check_bgp, check_modes
+from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
+from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
 from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic

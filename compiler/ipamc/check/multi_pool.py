@@ -1,15 +1,19 @@
-"""Rules of multi-pool mode."""
+"""Rules of multi-pool mode, and about pools that select pods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
+from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart
+from ipamc.model.selector.selector import Selector
+from ipamc.model.wording import shown
 
 
 def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -177,3 +181,220 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
                 "characters; the limit is 253"
             )
             yield error("IPC0535", node.at, message, help="use a shorter pool name")
+
+
+MOST_PAIRS = 300_000
+"""How many pairs of pools are compared at most, to find pods that both select: in about a second."""
+CALICO_NAME = "projectcalico.org/name"
+"""A label that Calico gives to each namespace, and only Calico sees."""
+
+
+def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about the fields of pools that concern pods."""
+    for pool in cluster.pools:
+        if pool.dialect is Dialect.CALICO:
+            yield from namespace_selector(cluster, pool)
+        else:
+            yield from only_in_multi_pool(cluster, pool)
+            yield from field_too_early(cluster, pool)
+            yield from selects_no_pod(cluster, pool)
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from selected_twice(cluster)
+
+
+def check_pods_and_nodes(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """Yield what pools that select pods cannot be to nodes. `shared` are the pools that nodes share."""
+    if cluster.mode is Mode.MULTI_POOL and any(pool.by_pods for pool in cluster.pools):
+        yield from selects_for_each_node(cluster, wants, shared)
+        yield from pods_on_other_nodes(cluster, wants)
+
+
+def _written(pool: Pool) -> dict[str, Place]:
+    """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
+    fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    return {name: _field(pool, name) for name in fields}
+
+
+def _field(pool: Pool, name: str) -> Place:
+    """Return the place of the name of a field."""
+    return Place(pool.at.path, pool.at.document, (*pool.at.keys, "spec", name), key=True)
+
+
+def _capability(field: str) -> Capability:
+    return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
+
+
+def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool."""
+    selector = pool.namespace_selector
+    if selector is None:
+        return
+    help_ = "remove namespaceSelector, or this pool"
+    if cluster.mode is not Mode.MULTI_POOL:
+        problem = "a block serves pods of every namespace"
+    elif not can(cluster.cilium, Capability.POD_SELECTORS):
+        problem = f"Cilium {text(cluster.cilium)} has none; {text(since(Capability.POD_SELECTORS))} is the first that has"
+    elif CALICO_NAME in selector.keys:
+        problem = f"only Calico gives namespaces the label {CALICO_NAME}"
+        help_ = "test kubernetes.io/metadata.name instead"
+    elif selector.impossible():
+        problem = selector.impossible()
+    elif pool.name in cluster.auto_create:
+        problem = "autoCreate cannot say it"
+        help_ = f"remove {pool.name} from autoCreate: a manifest can"
+    elif selector.label_selector() is None:
+        problem = "Cilium takes a LabelSelector, which cannot say this"
+        help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
+    else:
+        return
+    message = f"namespaceSelector {shown(str(selector.source))} cannot apply: {problem}"
+    yield error("IPC0106", pool.at / "spec" / "namespaceSelector", message, help=help_)
+
+
+def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode."""
+    fields = _written(pool)
+    if fields and cluster.mode is not Mode.MULTI_POOL:
+        first = next(iter(fields.values()))
+        message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+        fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
+        yield error("IPC0561", first, message, also=also, help=fix)
+
+
+def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20."""
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    for name, at in _written(pool).items():
+        if not can(cluster.cilium, _capability(name)):
+            message = (
+                f'{name} of pool "{pool.name}" with Cilium {text(cluster.cilium)}: it needs '
+                f"{text(since(_capability(name)))} or newer"
+            )
+            also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
+            yield error("IPC0562", at, message, also=also, help=f"remove {name}")
+
+
+def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0563: a selector of pods can be rendered."""
+    for name, selector in pool.by_pods.items():
+        if pool.name in cluster.auto_create:
+            problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
+            help_ = f"remove {pool.name} from autoCreate: a manifest can"
+        elif selector.label_selector() is None or selector.impossible():
+            problem = f'{name} of pool "{pool.name}" selects nothing: {selector.impossible() or "its conditions exclude each other"}'
+            help_ = f"remove {name}, or change its conditions"
+        else:
+            continue
+        yield error("IPC0563", _field(pool, name), problem, help=help_)
+
+
+def selects_for_each_node(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """IPC0564: with `pinning: node` a node's first pool selects no pods."""
+    for pool in cluster.pools:
+        field = next(iter(pool.by_pods), "")
+        if field and cluster.own_pools and pool.name not in shared:
+            first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
+            if first:
+                message = (
+                    f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}: with '
+                    "pinning: node each node would have such a pool"
+                )
+                also = [
+                    Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here"),
+                    Related(first.at, "the node"),
+                ]
+                fix = (
+                    f"write another pool for the nodes, with a higher priority; or remove {field}; or set "
+                    "pinning: pool"
+                )
+                yield error("IPC0564", _field(pool, field), message, also=also, help=fix)
+
+
+def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+    """IPC0567: pods that a pool selects get its addresses on every node."""
+    served: Counter[str] = Counter()
+    for want in wants:
+        served.update(offer.pool.name for offer in want.offers)
+    for pool in cluster.pools:
+        others = len(wants) - served[pool.name]
+        if pool.by_pods and others and not pool.disabled:
+            field = next(iter(pool.by_pods))
+            message = (
+                f'{field} of pool "{pool.name}" selects pods on every node, also on {count(others, "node")} '
+                "that its nodeSelector does not select"
+            )
+            also = [Related(pool.selector_at, "the nodes are selected here")]
+            fix = "keep these pods on the pool's nodes by a nodeSelector of their own"
+            yield warning("IPC0567", _field(pool, field), message, also=also, help=fix)
+
+
+def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0565: no pod is selected by two pools of one family."""
+    pools = [
+        pool
+        for pool in cluster.pools
+        if pool.by_pods and not any(selector.impossible() for selector in pool.by_pods.values())
+    ]
+    for pool, other in _overlapping(pools):
+        equal = pool.by_pods == other.by_pods
+        make = error if equal else warning
+        field = next(iter(pool.by_pods))
+        message = (
+            f'{"every" if equal else "a"} pod that pool "{pool.name}" selects {"is" if equal else "may be"} '
+            f'selected by pool "{other.name}" too, and {"gets" if equal else "would get"} no address'
+        )
+        also = [Related(_field(other, next(iter(other.by_pods))), "the other pool")]
+        fix = (
+            f"let the two exclude each other by values of one label, or remove {' and '.join(pool.by_pods)} "
+            "of one"
+        )
+        yield make("IPC0565", _field(pool, field), message, also=also, help=fix)
+
+
+def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
+    """Yield pools that may select a pod of an earlier one, each with the first such.
+
+    Pools are compared only where they share a value of the label that most of them test, or do not test it.
+    """
+    conditions = [_conditions(pool) for pool in pools]
+    tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
+    common = max(tested, key=lambda key: (tested[key], key), default=None)
+    by_value: dict[str, list[int]] = {}
+    without: list[int] = []
+    for number, pool in enumerate(pools):
+        outcomes = conditions[number].get(common, ANYTHING) if common else ANYTHING
+        if outcomes.listed and not outcomes.absent:
+            earlier: Sequence[int] = sorted(
+                {*without, *(one for value in outcomes.members for one in by_value.get(value, ()))}
+            )
+        else:
+            earlier = range(number)
+        for one in earlier[: MOST_PAIRS // len(pools)]:
+            if pools[one].families.keys() & pool.families.keys() and not apart(
+                conditions[one], conditions[number]
+            ):
+                yield pool, pools[one]
+                break
+        if outcomes.listed and not outcomes.absent:
+            for value in outcomes.members:
+                by_value.setdefault(value, []).append(number)
+        else:
+            without.append(number)
+
+
+Conditions = Mapping[tuple[str, str], Outcomes]
+
+
+def _conditions(pool: Pool) -> Conditions:
+    """Return the conditions of both selectors on single labels, by field and label."""
+    found: dict[tuple[str, str], Outcomes] = {}
+    selector: Selector
+    for field, selector in pool.by_pods.items():
+        found |= {(field, key): outcomes for key, outcomes in selector.outcomes().items()}
+    return found

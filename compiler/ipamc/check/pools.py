@@ -1,13 +1,15 @@
-"""Rules about pools: ranges are disjoint, lie outside of what is excluded, and hold at least one block."""
+"""Rules about pools: their ranges, selectors, pins and `usage`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from msgspec import Struct
+
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.range_index import PoolRange, RangeIndex
 
@@ -252,3 +254,131 @@ def ipv6_too_wide(
                     f"{block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}"
                 )
                 yield error("IPC0211", cidr.at, message, also=also, help=fix)
+
+
+class Pin(Struct, frozen=True, kw_only=True):
+    """A block that a pool keeps for a node."""
+
+    block: Block
+    node: str
+    at: Place
+    pool: Pool
+
+
+def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield every finding about pins that needs no lock."""
+    pins = [
+        Pin(block=pin.block, node=node, at=pin.at, pool=pool)
+        for pool in cluster.pools
+        for node, some in pool.pins.items()
+        for pin in some
+    ]
+    yield from pins_overlap(sorted(pins, key=lambda pin: pin.node))
+    yield from pin_over_reserved(cluster, pins)
+    yield from several_pins(cluster, pins)
+    yield from pin_in_unlisted(pins)
+
+
+def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0217: no two pins share an address."""
+    for outer, pin in overlaps(pins, lambda pin: pin.block):
+        message = f"pin {pin.block} of node {pin.node} overlaps pin {outer.block} of node {outer.node}"
+        also = [Related(outer.at, f"{outer.node} is pinned here")]
+        yield error("IPC0217", pin.at, message, also=also, help="pin one of them elsewhere")
+
+
+def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0218: a pin shares no address with a reserved or excluded CIDR."""
+    for pin in pins:
+        for what, field, under in (
+            ("reserved", "reserved", pin.pool.reserved_over(pin.block)),
+            ("excluded", "excludedCIDRs", cluster.excluded_over(pin.block)),
+        ):
+            if under:
+                message = f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}"
+                fix = f"pin another block, or take {shared(under.block, pin.block)} out of {field}"
+                yield error("IPC0218", pin.at, message, also=[Related(under.at, f"{what} here")], help=fix)
+
+
+def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0502: a node has one block a family in kubernetes and cluster-pool mode."""
+    if not cluster.mode.one_block:
+        return
+    first: dict[tuple[str, int], Pin] = {}
+    for pin in sorted(pins, key=lambda pin: (pin.node, pin.block)):
+        before = first.setdefault((pin.node, pin.block.family), pin)
+        if before is not pin:
+            message = (
+                f"node {pin.node} is pinned to several IPv{pin.block.family} blocks, and {cluster.mode} mode "
+                "gives one"
+            )
+            also = [Related(before.at, f"{before.block} is pinned here")]
+            fix = "pin one larger block, or use multi-pool mode"
+            yield error("IPC0502", pin.at, message, also=also, help=fix)
+    for pool in cluster.pools:
+        if pool.blocks_per_node > 1:
+            message = (
+                f'pool "{pool.name}" gives {pool.blocks_per_node} blocks a node, and {cluster.mode} mode has '
+                "one a family"
+            )
+            also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+            fix = "use a larger block (a shorter blockSize), or multi-pool mode"
+            yield error("IPC0502", pool.at / "spec" / "blocksPerNode", message, also=also, help=fix)
+
+
+def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0222: no node is pinned to a block of an `unlisted` pool."""
+    for pin in pins:
+        if pin.pool.unlisted:
+            message = (
+                f'pin {pin.block} of node {pin.node} is of unlisted pool "{pin.pool.name}", which the '
+                "operator hands out"
+            )
+            also = [Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")]
+            yield error("IPC0222", pin.at, message, also=also, help="pin a block of another pool")
+
+
+def check_usage(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about `usage` of pools."""
+    for pool in cluster.pools:
+        yield from usage_apart(pool)
+        yield from usage_of_mode(cluster, pool)
+
+
+def usage_apart(pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0602: the bounds of `usage` leave room between them."""
+    usage = pool.usage
+    if usage is None:
+        return
+    if usage.low >= usage.high:
+        message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
+        fix = "leave some 40 percent between the two: {high: 85, low: 40}"
+        yield error("IPC0602", usage.at, message, help=fix)
+    if not usage.least <= pool.blocks_per_node <= usage.most:
+        message = (
+            f'usage of pool "{pool.name}": blocksPerNode {pool.blocks_per_node} is not from minBlocks '
+            f"{usage.least} to maxBlocks {usage.most}"
+        )
+        fix = (
+            f"write minBlocks: {min(usage.least, pool.blocks_per_node)}, maxBlocks: "
+            f"{max(usage.most, pool.blocks_per_node)}"
+        )
+        yield error("IPC0602", usage.at, message, help=fix)
+
+
+def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0603: `usage` has the fields that the mode can follow."""
+    usage = pool.usage
+    if usage is None:
+        return
+    grows = cluster.mode is Mode.CRD or cluster.own_pools
+    fields = {
+        "minBlocks": not grows and usage.least != 1,
+        "maxBlocks": not grows and usage.most != 1,
+        "addresses": cluster.mode is not Mode.CRD and usage.addresses > 0,
+    }
+    for name in (name for name, refused in fields.items() if refused):
+        pinning = f" with pinning: {cluster.pinning}" if cluster.mode is Mode.MULTI_POOL else ""
+        message = f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow'
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+        yield error("IPC0603", usage.at / name, message, also=also, help=f"remove {name}")

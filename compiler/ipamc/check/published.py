@@ -1,23 +1,28 @@
-"""Rules about what an earlier compile rendered and Cilium cannot change any more: pools, and `spec.ipam.mode`.
+"""Rules about what an earlier compile rendered: pools, `spec.ipam.mode`, and the list of Cilium's operator.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
 objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbook.order`).
+
+The operator of cluster-pool mode reads its list when it starts, and may run with the old list for some time. It
+may have given blocks of that list to nodes that no input has.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.multi_pool import first_and_further, mask_size_changed
-from ipamc.check.pods import check_pods_and_nodes
+from ipamc.check.multi_pool import check_pods_and_nodes, first_and_further, mask_size_changed
 from ipamc.lock.file import line_at, mode_of
-from ipamc.lock.rules import ONLINE
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
+from ipamc.lock.file_rules import ONLINE
+from ipamc.model.address_sets import blocks_over, shared, subtract
+from ipamc.model.cidr import Block, around
+from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, Range
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.plan import Want
+from ipamc.model.overlap_index import OverlapIndex
+from ipamc.model.plan import Origin, Plan, Want
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered
 
@@ -207,3 +212,135 @@ def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
             "get nodes,ciliumnodes -o json again"
         )
         yield error("IPC0545", strangers[0].at, message, also=also, help=fix)
+
+
+DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
+
+
+def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
+    """Yield findings about a list that was rendered and changes."""
+    cluster = plan.cluster
+    before = rendered.flags
+    if not (cluster.operator_adopts and before.lists) or before.bystander:
+        return
+    if not cluster.cilium_nodes:
+        yield from known_in_part(plan, before)
+    if not _has_every_pool(cluster, before):
+        taken = list(_taken_over(cluster, before))
+        yield from taken_from_the_operator(cluster, before, taken)
+        yield from still_given_out(plan, before)
+
+
+def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
+    """IPC0517: the operator's list changes so that the operator books every node as a whole."""
+    cluster = plan.cluster
+    masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
+    lists = operator_lists(cluster, plan.lock.lines, masks)
+    reason = next(_in_part(before, lists, masks), None)
+    if reason:
+        at = cluster.field("spec", "ipam", "operator")
+        message = (
+            "the operator would book some of its nodes in part, and give the rest of their addresses to "
+            f"others: {reason}"
+        )
+        fix = f"add CiliumNodes to the input, which show who has what: {DUMP}"
+        yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
+
+
+def _in_part(
+    before: Assumed, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
+) -> Iterator[str]:
+    kept = set()
+    changed: dict[int, str] = {}
+    for family, old in before.lists.items():
+        new = sorted(block for block in lists.get(family, ()) if block.prefix <= masks[family])
+        both = [shared(block, other) for block in new for other in blocks_over(old, block)]
+        if both:
+            kept.add(family)
+            if masks[family] < before.masks[family]:
+                yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
+        if cut := [block for block in both if block.prefix > before.masks[family]]:
+            yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
+        if lost := next((piece for block in old for piece in subtract(block, blocks_over(new, block))), None):
+            changed[family] = f"{lost} leaves the list of IPv{family}"
+        elif again := next(_filled(old, new), None):
+            changed[family] = f"{again} comes back into the list of IPv{family}"
+    yield from (change for family, change in changed.items() if kept - {family})
+
+
+def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
+    """Yield what new CIDRs have between old ones."""
+    for block in new:
+        if over := blocks_over(old, block):
+            whole = around(block.family, over[0].first, over[-1].last)
+            yield from (piece for piece in subtract(whole, over) if block.contains(piece))
+
+
+def taken_from_the_operator(
+    cluster: Cluster, before: Assumed, taken: list[tuple[Block, str, Range]]
+) -> Iterator[Diagnostic]:
+    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it."""
+    known = {node.name for node in cluster.nodes}
+    strange: dict[Block, list[str]] = {}
+    for seen in cluster.cilium_nodes:
+        for shown in seen.blocks if seen.name not in known else ():
+            strange.setdefault(shown, []).append(seen.name)
+    index = OverlapIndex(strange, lambda shown: shown)
+    for block, pool, cidr in taken:
+        at = Related(before.at, f"the operator gave out blocks of {block}")
+        strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
+        if not cluster.cilium_nodes:
+            message = (
+                f'{block} of pool "{pool}" was the operator\'s, and no CiliumNode in the input shows who has '
+                "blocks of it"
+            )
+            fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
+            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
+        elif strangers:
+            message = (
+                f'{block} of pool "{pool}" was the operator\'s, and {count(len(strangers), "node")} outside '
+                f"the inventory has blocks of it: {names(strangers)}"
+            )
+            fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
+            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
+
+
+def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
+    """IPC0519: no new block lies in what the operator still gives out."""
+    unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
+    found = [
+        line
+        for line in plan.lock.lines
+        if line.in_use
+        and line.pool not in unlisted
+        and plan.origins.get(line.block, Origin.ADOPTED) is not Origin.ADOPTED
+        and blocks_over(before.lists.get(line.block.family, ()), line.block)
+    ]
+    if found:
+        line = found[0]
+        place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
+        yield error(
+            "IPC0519",
+            place,
+            f"{count(len(found), 'new block')} of what the operator gives out until it restarts: "
+            f"{names(f'{line.block} of {line.node}' for line in found)}",
+            also=[Related(before.at, "the list that it runs with")],
+            help="compile and apply the change of pools without these nodes, restart cilium-operator, then add them",
+        )
+
+
+def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:
+    """Yield what pools that are not `unlisted` have of the old list."""
+    for pool in cluster.pools:
+        for cidr in pool.ranges if not pool.unlisted else ():
+            for other in blocks_over(before.lists.get(cidr.block.family, ()), cidr.block):
+                yield shared(cidr.block, other), pool.name, cidr
+
+
+def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
+    """Tell whether the old list is that of an earlier ipamc: the ranges of all pools, as they still are.
+
+    It says nothing of what the operator gave out.
+    """
+    every = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
+    return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)

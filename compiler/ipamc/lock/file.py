@@ -15,19 +15,7 @@ from itertools import islice, zip_longest
 
 import msgspec
 
-from ipamc.lock.record import (
-    HEADER,
-    RECORD,
-    Header,
-    Record,
-    decode_records,
-    encode,
-    encode_header,
-    encode_records,
-    line_of,
-    records_of,
-)
-from ipamc.lock.rules import (
+from ipamc.lock.file_rules import (
     FORMAT,
     foreign_lock,
     has_two_held,
@@ -40,6 +28,18 @@ from ipamc.lock.rules import (
     overlapping_lines,
     row_at,
     two_held,
+)
+from ipamc.lock.record import (
+    HEADER,
+    RECORD,
+    Header,
+    Record,
+    decode_records,
+    encode,
+    encode_header,
+    encode_records,
+    line_of,
+    records_of,
 )
 from ipamc.model.address_sets import disjoint
 from ipamc.model.cidr import Block, CidrError

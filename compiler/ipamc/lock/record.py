@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ipamc.lock.rules import FORMAT
+from ipamc.lock.file_rules import FORMAT
 from ipamc.model.cidr import cidr_texts, parse_block, part
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State

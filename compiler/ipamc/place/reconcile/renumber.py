@@ -1,4 +1,7 @@
-"""Renumbering: a node gets a pending block by consent, and moves to it when it has been drained (rule 3)."""
+"""Consent to another block: a renumbered node gets a pending block, and moves to it once drained (rule 3).
+
+A node that `ipamc resize` decided about gets more addresses, or gives blocks back.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
 from ipamc.place.reconcile.context import Run
-from ipamc.place.reconcile.transitions import complete, has_arrived, needed
+from ipamc.place.reconcile.transitions import changed, complete, has_arrived, needed, quarantined
 
 
 def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
@@ -144,3 +147,44 @@ def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
         f"lock {lock.cluster} --release {line.block}"
     )
     return error("IPC0432", line_at(lock, line), message, help=fix)
+
+
+def resize(node: NodeState, run: Run) -> NodeState:
+    """Quarantine the blocks that a node gives back, and change how many addresses of others it has.
+
+    A block that is given back was the node's own: the line is as after a renumber, and never returns.
+    """
+    decided = run.consent.resize.get(node.name)
+    if decided is None:
+        return node
+    held = {line.block: line for line in node.held}
+    if any(block not in held for block in (*decided.reclaim, *decided.addresses)):
+        return msgspec.structs.replace(node, found=(*node.found, lock_changed(run)))
+    lines: dict[Block, Line] = {
+        block: msgspec.structs.replace(held[block], addresses=number)
+        for block, number in decided.addresses.items()
+    }
+    lines |= {block: quarantined(held[block], run.today, moved=True) for block in decided.reclaim}
+    return changed(node, lines, StaleReason.RESIZED) if lines else node
+
+
+def grow(node: NodeState, want: Want, run: Run) -> NodeState:
+    """List what a node gets beside what its pools owe it."""
+    decided = run.consent.resize.get(node.name)
+    demands = [
+        Demand(want, (more.family,), offer, {more.family: more.blocks}, more)
+        for more in (decided.grow if decided else ())
+        for offer in want.offers
+        if offer.pool.name == more.pool
+    ]
+    if not demands:
+        return node
+    return msgspec.structs.replace(
+        node, demands=(*node.demands, *demands), stale=(*node.stale, StaleReason.RESIZED)
+    )
+
+
+def lock_changed(run: Run) -> Diagnostic:
+    """IPC0617: the lock is as it was when it was decided what to resize."""
+    message = "the lock changed while the use of its blocks was looked at"
+    return error("IPC0617", Span(run.lock.path), message, help="run ipamc resize again")

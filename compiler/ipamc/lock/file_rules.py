@@ -1,4 +1,4 @@
-"""Rules about the text of a lock: one function a rule, whose docstring is its entry for `ipamc explain`."""
+"""Rules about the text of a lock's file."""
 
 from __future__ import annotations
 

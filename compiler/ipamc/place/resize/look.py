@@ -1,4 +1,4 @@
-"""Rules about a dump from which the use of blocks is read, against the lock."""
+"""Rules about the use of blocks in a dump, and the way to what `ipamc resize` decides."""
 
 from __future__ import annotations
 
