@@ -9,9 +9,9 @@ from msgspec import Struct
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Offer, Offers, Want
+from ipamc.model.plan import Offers, Want
 
 MOST_NAMED = 20
 """How many nodes are named in a command."""
@@ -46,8 +46,8 @@ class Faulty(Struct, frozen=True, kw_only=True):
     @property
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
-        nodes = count(len({line.node for line in self.lines}), "node")
-        return f"{nodes}: {names(f'{line.node} ({line.block})' for line in self.lines)}"
+        blocks = [f"{line.node} ({line.block})" for line in self.lines]
+        return several(blocks, "node", number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
         """Return how to move the nodes; "" where they move already, or Cilium's operator gives them their blocks."""
@@ -55,14 +55,15 @@ class Faulty(Struct, frozen=True, kw_only=True):
             return ""
         nodes = sorted({line.node for line in self.lines})
         more = f", and likewise the other {len(nodes) - MOST_NAMED:,}" if len(nodes) > MOST_NAMED else ""
-        named = ",".join(nodes[:MOST_NAMED])
-        return f"they keep what they hold; to move them {where}: ipamc lock {cluster.name} --renumber {named}{more}"
+        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:MOST_NAMED])}{more}"
+        return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Cluster) -> str:
         """Return how to give the blocks back where the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
         more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
-        return f"{line.node} keeps it; to give it back, drain {line.node}, take it out of the inventory, and run {lock}; then: {lock} --release {line.block}{more}"
+        leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
+        return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), help: str) -> Diagnostic:  # noqa: A002 - the word that users see
         """Make a finding about blocks that may not stay where they are."""
@@ -114,21 +115,10 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     if offers and offers[0].pool is pool:
         return offers[0].sizes[family]
     node = want.node
-    if (
-        node.name in pool.pins
-        or pool.unlisted
-        or pool.selector.matches(node.labels, node.name)
-        or _stands_in(pool, offers)
-    ):
-        return pool.sizes(node.labels, node.name)[family]
-    return None
-
-
-def _stands_in(pool: Pool, offers: tuple[Offer, ...]) -> bool:
-    """Tell whether a pool may take the place of one that serves a node by its `overflow`."""
-    return (
-        not pool.disabled and pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
-    )
+    serves = node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name)
+    if not serves and not pool.disabled:  # it may take the place of one that serves the node
+        serves = pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
+    return pool.sizes(node.labels, node.name)[family] if serves else None
 
 
 def _pool(cluster: Cluster, group: Faulty) -> Pool:
@@ -166,13 +156,10 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR."""
     (found,) = group.fault.ranges
     cidr = found.block
-    yield group.illegal(
-        "IPC0411",
-        f"overlaps excluded {cidr}",
-        also=[Related(found.at, f"{cidr} is excluded here")],
-        help=_settle(cluster, group)
-        or f"take {cidr} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {cidr}",
-    )
+    renumber = f"ipamc lock {cluster.name} --renumber {cidr}"
+    fix = _settle(cluster, group) or f"take {cidr} out of excludedCIDRs, or consent to a move: {renumber}"
+    also = [Related(found.at, f"{cidr} is excluded here")]
+    yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, help=fix)
 
 
 def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -221,10 +208,8 @@ def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     (found,) = group.fault.ranges
     cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    fix = (
-        f"move the node: ipamc lock {cluster.name} --renumber {group.lines[0].block}; or take {cidr} out of "
-        "reserved"
-    )
+    renumber = f"ipamc lock {cluster.name} --renumber {group.lines[0].block}"
+    fix = f"move the node: {renumber}; or take {cidr} out of reserved"
     yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")], help=fix)
 
 

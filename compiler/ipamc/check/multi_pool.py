@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
@@ -11,8 +11,7 @@ from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
-from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart
-from ipamc.model.selector.selector import Selector
+from ipamc.model.selector.normal_form import ANYTHING, apart
 from ipamc.model.wording import shown
 
 
@@ -25,9 +24,8 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from pinning_too_early(cluster)
     yield from no_default_pool(cluster)
     if cluster.pinning == "none":
-        yield from default_pool_lacks_family(
-            cluster, (pool for pool in cluster.pools if pool.name == "default")
-        )
+        defaults = (pool for pool in cluster.pools if pool.name == "default")
+        yield from default_pool_lacks_family(cluster, defaults)
     yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
     yield from auto_create_pinned(cluster)
@@ -39,33 +37,29 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14."""
     if not can(cluster.cilium, Capability.MULTI_POOL):
-        at = cluster.field("spec", "ipam", "mode")
-        message = (
-            f"multi-pool mode with Cilium {text(cluster.cilium)}: it needs "
-            f"{text(since(Capability.MULTI_POOL))} or newer"
+        at, message = (
+            cluster.field("spec", "ipam", "mode"),
+            _needs(cluster, "multi-pool mode", Capability.MULTI_POOL),
         )
-        also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
-        yield error("IPC0521", at, message, also=also, help="use cluster-pool mode")
+        yield error("IPC0521", at, message, also=[cluster.version_here], help="use cluster-pool mode")
+
+
+def _needs(cluster: Cluster, what: str, capability: Capability) -> str:
+    return f"{what} with Cilium {text(cluster.cilium)}: it needs {text(since(capability))} or newer"
 
 
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0522: multi-pool mode with tunnel routing needs Cilium 1.18."""
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
         at = cluster.field("spec", "cilium", "routingMode")
-        message = (
-            f"routingMode: tunnel in multi-pool mode with Cilium {text(cluster.cilium)}: it needs "
-            f"{text(since(Capability.MULTI_POOL_TUNNEL))} or newer"
-        )
+        message = _needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
         yield error("IPC0522", at, message, help="set routingMode: native")
 
 
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0523: `pinning` needs Cilium 1.15."""
     if cluster.pinning != "none" and not can(cluster.cilium, Capability.DEFAULT_IP_POOL):
-        message = (
-            f"pinning: {cluster.pinning} with Cilium {text(cluster.cilium)}: it needs "
-            f"{text(since(Capability.DEFAULT_IP_POOL))} or newer"
-        )
+        message = _needs(cluster, f"pinning: {cluster.pinning}", Capability.DEFAULT_IP_POOL)
         yield error("IPC0523", cluster.field("spec", "ipam", "pinning"), message, help="set pinning: none")
 
 
@@ -97,10 +91,8 @@ def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
             message = f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow'
             yield error("IPC0528", at, message, help="set pinning: node, or write one pool for each size")
         if pool.blocks_per_node > 1:
-            at = pool.at / "spec" / "blocksPerNode"
-            message = (
-                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1'
-            )
+            at, has = pool.at / "spec" / "blocksPerNode", f"has blocksPerNode {pool.blocks_per_node}"
+            message = f'pool "{pool.name}" {has}, but pinning: pool allows 1'
             yield error("IPC0528", at, message, help="set pinning: node, or blocksPerNode: 1")
 
 
@@ -125,13 +117,10 @@ def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Rela
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`."""
     if cluster.own_pools and cluster.auto_create:
-        yield error(
-            "IPC0533",
-            cluster.field("spec", "ipam", "autoCreate"),
-            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, where all pools are manifests",
-            also=[Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")],
-            help="remove autoCreate, or set pinning: pool",
-        )
+        at, pools = cluster.field("spec", "ipam", "autoCreate"), ", ".join(cluster.auto_create)
+        message = f"autoCreate {pools} with pinning: node, where all pools are manifests"
+        also = [Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")]
+        yield error("IPC0533", at, message, also=also, help="remove autoCreate, or set pinning: pool")
 
 
 def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
@@ -142,15 +131,11 @@ def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagn
     for pool in cluster.pools:
         if pool.name in first and pool.name in further:
             one, other = first[pool.name], further[pool.name]
-            message = (
-                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node '
-                f"{other.name}"
-            )
+            nodes = f"node {one.name} and a further one of node {other.name}"
+            message = f'pool "{pool.name}" is the first candidate of {nodes}'
             also = [Related(one.at, "first here"), Related(other.at, "further here")]
-            fix = (
-                f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change "
-                f"priority, or split {pool.name} in two pools"
-            )
+            narrow = f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node"
+            fix = f"{narrow}, change priority, or split {pool.name} in two pools"
             yield error("IPC0537", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
@@ -169,17 +154,14 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0535: names that `pinning` derives from node names keep Kubernetes' limits."""
     longest = max((len(pool.name) for pool in cluster.pools), default=0)
     for node in cluster.nodes:
-        if HOSTNAME not in node.labels and len(node.name) > 63:
-            message = (
-                f"node {node.name} has no label {HOSTNAME}, and its name of {len(node.name)} characters is "
-                "too long for one (63)"
-            )
+        length = len(node.name)
+        if HOSTNAME not in node.labels and length > 63:
+            name = f"its name of {length} characters is too long for one (63)"
+            message = f"node {node.name} has no label {HOSTNAME}, and {name}"
             yield error("IPC0535", node.at, message, help=f"add the node's label {HOSTNAME} to the inventory")
-        elif cluster.own_pools and longest + 1 + len(node.name) > 253:
-            message = (
-                f"node {node.name} would get a pool with a name of {longest + 1 + len(node.name)} "
-                "characters; the limit is 253"
-            )
+        elif cluster.own_pools and longest + 1 + length > 253:
+            name = f"a name of {longest + 1 + length} characters; the limit is 253"
+            message = f"node {node.name} would get a pool with {name}"
             yield error("IPC0535", node.at, message, help="use a shorter pool name")
 
 
@@ -235,7 +217,8 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     if cluster.mode is not Mode.MULTI_POOL:
         problem = "a block serves pods of every namespace"
     elif not can(cluster.cilium, Capability.POD_SELECTORS):
-        problem = f"Cilium {text(cluster.cilium)} has none; {text(since(Capability.POD_SELECTORS))} is the first that has"
+        first = text(since(Capability.POD_SELECTORS))
+        problem = f"Cilium {text(cluster.cilium)} has none; {first} is the first that has"
     elif CALICO_NAME in selector.keys:
         problem = f"only Calico gives namespaces the label {CALICO_NAME}"
         help_ = "test kubernetes.io/metadata.name instead"
@@ -259,9 +242,8 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     if fields and cluster.mode is not Mode.MULTI_POOL:
         first = next(iter(fields.values()))
         message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
-        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
         fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
-        yield error("IPC0561", first, message, also=also, help=fix)
+        yield error("IPC0561", first, message, also=[cluster.mode_here], help=fix)
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -270,12 +252,8 @@ def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         return
     for name, at in _written(pool).items():
         if not can(cluster.cilium, _capability(name)):
-            message = (
-                f'{name} of pool "{pool.name}" with Cilium {text(cluster.cilium)}: it needs '
-                f"{text(since(_capability(name)))} or newer"
-            )
-            also = [Related(cluster.field("spec", "cilium", "version"), "the version is set here")]
-            yield error("IPC0562", at, message, also=also, help=f"remove {name}")
+            message = _needs(cluster, f'{name} of pool "{pool.name}"', _capability(name))
+            yield error("IPC0562", at, message, also=[cluster.version_here], help=f"remove {name}")
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
@@ -285,7 +263,8 @@ def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
             problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
             help_ = f"remove {pool.name} from autoCreate: a manifest can"
         elif selector.label_selector() is None or selector.impossible():
-            problem = f'{name} of pool "{pool.name}" selects nothing: {selector.impossible() or "its conditions exclude each other"}'
+            why = selector.impossible() or "its conditions exclude each other"
+            problem = f'{name} of pool "{pool.name}" selects nothing: {why}'
             help_ = f"remove {name}, or change its conditions"
         else:
             continue
@@ -301,18 +280,12 @@ def selects_for_each_node(
         if field and cluster.own_pools and pool.name not in shared:
             first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
             if first:
-                message = (
-                    f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}: with '
-                    "pinning: node each node would have such a pool"
-                )
-                also = [
-                    Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here"),
-                    Related(first.at, "the node"),
-                ]
-                fix = (
-                    f"write another pool for the nodes, with a higher priority; or remove {field}; or set "
-                    "pinning: pool"
-                )
+                has = f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}'
+                message = f"{has}: with pinning: node each node would have such a pool"
+                pinning = Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")
+                also = [pinning, Related(first.at, "the node")]
+                other = "write another pool for the nodes, with a higher priority"
+                fix = f"{other}; or remove {field}; or set pinning: pool"
                 yield error("IPC0564", _field(pool, field), message, also=also, help=fix)
 
 
@@ -325,10 +298,8 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
         others = len(wants) - served[pool.name]
         if pool.by_pods and others and not pool.disabled:
             field = next(iter(pool.by_pods))
-            message = (
-                f'{field} of pool "{pool.name}" selects pods on every node, also on {count(others, "node")} '
-                "that its nodeSelector does not select"
-            )
+            nodes = f"{count(others, 'node')} that its nodeSelector does not select"
+            message = f'{field} of pool "{pool.name}" selects pods on every node, also on {nodes}'
             also = [Related(pool.selector_at, "the nodes are selected here")]
             fix = "keep these pods on the pool's nodes by a nodeSelector of their own"
             yield warning("IPC0567", _field(pool, field), message, also=also, help=fix)
@@ -336,24 +307,18 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
 
 def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0565: no pod is selected by two pools of one family."""
-    pools = [
-        pool
-        for pool in cluster.pools
-        if pool.by_pods and not any(selector.impossible() for selector in pool.by_pods.values())
-    ]
+    by_pods = [(pool, pool.by_pods.values()) for pool in cluster.pools if pool.by_pods]
+    pools = [pool for pool, both in by_pods if not any(selector.impossible() for selector in both)]
     for pool, other in _overlapping(pools):
         equal = pool.by_pods == other.by_pods
         make = error if equal else warning
         field = next(iter(pool.by_pods))
-        message = (
-            f'{"every" if equal else "a"} pod that pool "{pool.name}" selects {"is" if equal else "may be"} '
-            f'selected by pool "{other.name}" too, and {"gets" if equal else "would get"} no address'
-        )
+        which, is_, gets = ("every", "is", "gets") if equal else ("a", "may be", "would get")
+        too = f'selected by pool "{other.name}" too, and {gets} no address'
+        message = f'{which} pod that pool "{pool.name}" selects {is_} {too}'
         also = [Related(_field(other, next(iter(other.by_pods))), "the other pool")]
-        fix = (
-            f"let the two exclude each other by values of one label, or remove {' and '.join(pool.by_pods)} "
-            "of one"
-        )
+        exclude = "let the two exclude each other by values of one label"
+        fix = f"{exclude}, or remove {' and '.join(pool.by_pods)} of one"
         yield make("IPC0565", _field(pool, field), message, also=also, help=fix)
 
 
@@ -362,7 +327,14 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
 
     Pools are compared only where they share a value of the label that most of them test, or do not test it.
     """
-    conditions = [_conditions(pool) for pool in pools]
+    conditions = [
+        {
+            (field, key): outcomes
+            for field, selector in pool.by_pods.items()
+            for key, outcomes in selector.outcomes().items()
+        }
+        for pool in pools
+    ]
     tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
     common = max(tested, key=lambda key: (tested[key], key), default=None)
     by_value: dict[str, list[int]] = {}
@@ -370,15 +342,13 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     for number, pool in enumerate(pools):
         outcomes = conditions[number].get(common, ANYTHING) if common else ANYTHING
         if outcomes.listed and not outcomes.absent:
-            earlier: Sequence[int] = sorted(
-                {*without, *(one for value in outcomes.members for one in by_value.get(value, ()))}
-            )
+            with_value = (one for value in outcomes.members for one in by_value.get(value, ()))
+            earlier: Sequence[int] = sorted({*without, *with_value})
         else:
             earlier = range(number)
         for one in earlier[: MOST_PAIRS // len(pools)]:
-            if pools[one].families.keys() & pool.families.keys() and not apart(
-                conditions[one], conditions[number]
-            ):
+            alike = pools[one].families.keys() & pool.families.keys()
+            if alike and not apart(conditions[one], conditions[number]):
                 yield pool, pools[one]
                 break
         if outcomes.listed and not outcomes.absent:
@@ -386,15 +356,3 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
                 by_value.setdefault(value, []).append(number)
         else:
             without.append(number)
-
-
-Conditions = Mapping[tuple[str, str], Outcomes]
-
-
-def _conditions(pool: Pool) -> Conditions:
-    """Return the conditions of both selectors on single labels, by field and label."""
-    found: dict[tuple[str, str], Outcomes] = {}
-    selector: Selector
-    for field, selector in pool.by_pods.items():
-        found |= {(field, key): outcomes for key, outcomes in selector.outcomes().items()}
-    return found

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text, around
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
-from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
+from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range, Usage
+from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.range_index import PoolRange, RangeIndex
 
@@ -43,9 +43,7 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
         whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
         message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
         also = [Related(outer.range.at, f"{wide} is here")]
-        fix = (
-            "drop one of the two" if wide == block else f"split {wide} around {block}, or drop one of the two"
-        )
+        fix = f"{'' if wide == block else f'split {wide} around {block}, or '}drop one of the two"
         yield error("IPC0207", inner.range.at, message, also=also, help=fix)
 
 
@@ -57,15 +55,12 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
             for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
                 both = shared(cidr.block, excluded.block)
                 if not covers(blocks_over(reserved, both), both):
-                    yield error(
-                        "IPC0208",
-                        cidr.at,
-                        f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
-                        also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                        help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
-                        if both != cidr.block
-                        else "use another range, or remove the excluded CIDR",
-                    )
+                    message = f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}'
+                    also = [Related(excluded.at, f"{excluded.block} excluded here")]
+                    fix = "use another range, or remove the excluded CIDR"
+                    if both != cidr.block:
+                        fix = f"remove one of the two, or {with_reserved(pool, both, str(both))}"
+                    yield error("IPC0208", cidr.at, message, also=also, help=fix)
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -82,10 +77,8 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         pool, first, number = nodes[0]
         numbers = [number for _, _, number in nodes]
         network = around(cidr.block.family, min(numbers), max(numbers))
-        message = (
-            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: '
-            f"{names(node.name for _, node, _ in nodes)}"
-        )
+        those = several([node.name for _, node, _ in nodes], "node")
+        message = f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {those}'
         also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
         fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
         yield error("IPC0209", cidr.at, message, also=also, help=fix)
@@ -108,20 +101,16 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
             if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
                 message = f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}'
                 also = [Related(part.at / "blockSize", "the block size is set here")]
-                fix = (
-                    "set "
-                    f"{_meant_size(pool, family, cidr.block)}{block_size(pool, family, cidr.block.prefix)}, "
-                    "for a block as large as the range, or drop the range"
-                )
+                whole = f"{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range"
+                fix = f"set {_meant_size(pool, family, cidr.block)}{whole}, or drop the range"
                 yield error("IPC0210", cidr.at, message, also=also, help=fix)
         least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
             if size is not None and size < least:
                 at = size_class.at / f"ipv{family}"
-                message = (
-                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}'
-                )
+                block = f"a block of /{size}, the size of class {number}"
+                message = f'no range of pool "{pool.name}" holds {block}'
                 yield error("IPC0210", at, message, help=f"set it to {least} or more")
 
 
@@ -130,14 +119,12 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
-            message = (
-                f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for "
-                f"IPv{family}"
+            bounds = f"{low} to {high}, which Calico allows for IPv{family}"
+            message, best = (
+                f"blockSize {part.block_size} is not one of {bounds}",
+                min(max(part.block_size, low), high),
             )
-            fix = (
-                f"use {min(max(part.block_size, low), high)}, or write the pool in the native form: "
-                f"{native_form(pool, {})}"
-            )
+            fix = f"use {best}, or write the pool in the native form: {native_form(pool, {})}"
             yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
@@ -203,7 +190,7 @@ def _some(known: list[str], but: str = "") -> str:
     """
     first = [name for name in known[:9] if name != but]
     others = len(known) - bool(but)
-    return f"{', '.join(first[:8])} and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"
+    return ", ".join(first[:8]) + f" and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"
 
 
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -224,19 +211,14 @@ def ipv6_too_wide(
     cluster: Cluster, masks: dict[int, int], shared_pools: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it."""
-    first: dict[int, PoolFamily] = {}
+    parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
+    first = {part.block_size: part for part in reversed(parts)}
     for pool in cluster.pools:
-        if 6 in pool.families:
-            first.setdefault(pool.families[6].block_size, pool.families[6])
-    for pool in cluster.pools:
-        part = pool.families.get(6)
-        if part is None:
-            continue
-        if cluster.own_pools and pool.name not in shared_pools and pool.dialect is not Dialect.CLUSTER_CIDR:
-            continue
-        if pool.dialect is Dialect.CLUSTER_CIDR or cluster.mode is Mode.MULTI_POOL:
+        part, by_spec = pool.families.get(6), pool.dialect is Dialect.CLUSTER_CIDR
+        own = cluster.own_pools and pool.name not in shared_pools
+        if part and (by_spec or (cluster.mode is Mode.MULTI_POOL and not own)):
             mask = part.block_size
-        elif cluster.mode is Mode.CLUSTER_POOL:
+        elif part and cluster.mode is Mode.CLUSTER_POOL:
             mask = masks.get(6, part.block_size)
         else:
             continue
@@ -244,19 +226,15 @@ def ipv6_too_wide(
             if mask - cidr.block.prefix > IPV6_DIFFERENCE:
                 sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
-                message = (
-                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; '
-                    f"2^{IPV6_DIFFERENCE} is the limit"
-                )
+                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit"
+                message = f'{cidr.block} of pool "{pool.name}" {has}'
                 also = [Related(sized.at / "blockSize", f"the block size is set {where}")]
-                fix = (
-                    f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: "
-                    f"{block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}"
-                )
+                larger = block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)
+                fix = f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {larger}"
                 yield error("IPC0211", cidr.at, message, also=also, help=fix)
 
 
-class Pin(Struct, frozen=True, kw_only=True):
+class Pin(Struct, frozen=True):
     """A block that a pool keeps for a node."""
 
     block: Block
@@ -267,12 +245,8 @@ class Pin(Struct, frozen=True, kw_only=True):
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield every finding about pins that needs no lock."""
-    pins = [
-        Pin(block=pin.block, node=node, at=pin.at, pool=pool)
-        for pool in cluster.pools
-        for node, some in pool.pins.items()
-        for pin in some
-    ]
+    by_node = ((pool, node, pins) for pool in cluster.pools for node, pins in pool.pins.items())
+    pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]
     yield from pins_overlap(sorted(pins, key=lambda pin: pin.node))
     yield from pin_over_reserved(cluster, pins)
     yield from several_pins(cluster, pins)
@@ -308,32 +282,25 @@ def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
     for pin in sorted(pins, key=lambda pin: (pin.node, pin.block)):
         before = first.setdefault((pin.node, pin.block.family), pin)
         if before is not pin:
-            message = (
-                f"node {pin.node} is pinned to several IPv{pin.block.family} blocks, and {cluster.mode} mode "
-                "gives one"
-            )
+            blocks = f"several IPv{pin.block.family} blocks"
+            message = f"node {pin.node} is pinned to {blocks}, and {cluster.mode} mode gives one"
             also = [Related(before.at, f"{before.block} is pinned here")]
             fix = "pin one larger block, or use multi-pool mode"
             yield error("IPC0502", pin.at, message, also=also, help=fix)
     for pool in cluster.pools:
         if pool.blocks_per_node > 1:
-            message = (
-                f'pool "{pool.name}" gives {pool.blocks_per_node} blocks a node, and {cluster.mode} mode has '
-                "one a family"
-            )
-            also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
+            at, gives = pool.at / "spec" / "blocksPerNode", f"gives {pool.blocks_per_node} blocks a node"
+            message = f'pool "{pool.name}" {gives}, and {cluster.mode} mode has one a family'
             fix = "use a larger block (a shorter blockSize), or multi-pool mode"
-            yield error("IPC0502", pool.at / "spec" / "blocksPerNode", message, also=also, help=fix)
+            yield error("IPC0502", at, message, also=[cluster.mode_here], help=fix)
 
 
 def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
     """IPC0222: no node is pinned to a block of an `unlisted` pool."""
     for pin in pins:
         if pin.pool.unlisted:
-            message = (
-                f'pin {pin.block} of node {pin.node} is of unlisted pool "{pin.pool.name}", which the '
-                "operator hands out"
-            )
+            pool = f'unlisted pool "{pin.pool.name}", which the operator hands out'
+            message = f"pin {pin.block} of node {pin.node} is of {pool}"
             also = [Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")]
             yield error("IPC0222", pin.at, message, also=also, help="pin a block of another pool")
 
@@ -341,36 +308,26 @@ def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
 def check_usage(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield findings about `usage` of pools."""
     for pool in cluster.pools:
-        yield from usage_apart(pool)
-        yield from usage_of_mode(cluster, pool)
+        if pool.usage:
+            yield from usage_apart(pool, pool.usage)
+            yield from usage_of_mode(cluster, pool, pool.usage)
 
 
-def usage_apart(pool: Pool) -> Iterator[Diagnostic]:
+def usage_apart(pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
     """IPC0602: the bounds of `usage` leave room between them."""
-    usage = pool.usage
-    if usage is None:
-        return
     if usage.low >= usage.high:
         message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
         fix = "leave some 40 percent between the two: {high: 85, low: 40}"
         yield error("IPC0602", usage.at, message, help=fix)
     if not usage.least <= pool.blocks_per_node <= usage.most:
-        message = (
-            f'usage of pool "{pool.name}": blocksPerNode {pool.blocks_per_node} is not from minBlocks '
-            f"{usage.least} to maxBlocks {usage.most}"
-        )
-        fix = (
-            f"write minBlocks: {min(usage.least, pool.blocks_per_node)}, maxBlocks: "
-            f"{max(usage.most, pool.blocks_per_node)}"
-        )
+        number, bounds = pool.blocks_per_node, f"from minBlocks {usage.least} to maxBlocks {usage.most}"
+        message = f'usage of pool "{pool.name}": blocksPerNode {number} is not {bounds}'
+        fix = f"write minBlocks: {min(usage.least, number)}, maxBlocks: {max(usage.most, number)}"
         yield error("IPC0602", usage.at, message, help=fix)
 
 
-def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+def usage_of_mode(cluster: Cluster, pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
     """IPC0603: `usage` has the fields that the mode can follow."""
-    usage = pool.usage
-    if usage is None:
-        return
     grows = cluster.mode is Mode.CRD or cluster.own_pools
     fields = {
         "minBlocks": not grows and usage.least != 1,
@@ -380,5 +337,4 @@ def usage_of_mode(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     for name in (name for name, refused in fields.items() if refused):
         pinning = f" with pinning: {cluster.pinning}" if cluster.mode is Mode.MULTI_POOL else ""
         message = f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow'
-        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
-        yield error("IPC0603", usage.at / name, message, also=also, help=f"remove {name}")
+        yield error("IPC0603", usage.at / name, message, also=[cluster.mode_here], help=f"remove {name}")

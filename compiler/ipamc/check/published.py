@@ -19,7 +19,7 @@ from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, Range
-from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan, Want
@@ -40,21 +40,16 @@ def check_published(
     yield from check_pods_and_nodes(cluster, wants, shared)
     changed = list(_roles_changed(cluster, shared, lock, published))
     yield from changed
-    if not changed:
-        yield from _masks_changed(cluster, shared, published)
-        yield from allowed_changed(cluster, shared, published)
-
-
-def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
+    if changed:
+        return
     for pool in cluster.pools:
-        if pool.name not in shared or pool.name not in published.pools:
-            continue
-        before = published.pools[pool.name]
-        for family, part in sorted(pool.families.items()):
+        before = published.pools.get(pool.name) if pool.name in shared else None
+        for family, part in sorted(pool.families.items()) if before else ():
             size = before.masks.get(family, part.block_size)
             if size != part.block_size:
                 also = Related(before.at, f"rendered with a maskSize of {size}")
                 yield mask_size_changed(pool, family, size, part.block_size, also)
+    yield from allowed_changed(cluster, shared, published)
 
 
 def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
@@ -62,15 +57,21 @@ def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendere
     before = dict(published.own_allowed)
     before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
     for pool in cluster.pools:
-        at, allowed = before.get(pool.name, (None, frozenset[str]()))
-        for name, allows in pool.allows.items() if at else ():
+        if pool.name not in before:
+            continue
+        at, allowed = before[pool.name]
+        for name, allows in pool.allows.items():
             if allows is not (name in allowed):
+                place = pool.at / "spec" / name if allows else pool.at / "metadata" / "name"
+                now, was = str(allows).lower(), str(not allows).lower()
+                message = f'{name} of pool "{pool.name}" would change to {now}, but it is immutable'
+                also = [Related(at, "published here")]
                 yield error(
                     "IPC0566",
-                    pool.at / "spec" / name if allows else pool.at / "metadata" / "name",
-                    f'{name} of pool "{pool.name}" would change to {str(allows).lower()}, but it is immutable',
-                    also=[Related(at, "published here")] if at else (),
-                    help=f"set {name}: {str(not allows).lower()} again, and write a new pool",
+                    place,
+                    message,
+                    also=also,
+                    help=f"set {name}: {was} again, and write a new pool",
                 )
 
 
@@ -112,15 +113,11 @@ def pinning_changed(
 ) -> Diagnostic:
     """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it."""
     if cluster.own_pools and published.of_nodes:
-        was, place = (
-            ("divided among its nodes", "the first candidate of all its nodes")
-            if also.at == published.of_nodes
-            else ("shared by its nodes", "no node's first candidate")
-        )
-        message = (
-            f'pool "{pool.name}" was {was} and would not be, which renames the pool of {block}, which node '
-            f"{node} holds"
-        )
+        was, place = "shared by its nodes", "no node's first candidate"
+        if also.at == published.of_nodes:
+            was, place = "divided among its nodes", "the first candidate of all its nodes"
+        renames = f"which renames the pool of {block}, which node {node} holds"
+        message = f'pool "{pool.name}" was {was} and would not be, {renames}'
         fix = f"change priority or nodeSelector so that it is {place}"
         return error("IPC0536", pool.at / "metadata" / "name", message, also=[also], help=fix)
     message = f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds"
@@ -139,7 +136,11 @@ def check_mode_change(
     word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(Mode):
         return
-    held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
+    held = [line for line in lock.lines if line.state is State.HELD]
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = Counter((line.node, line.block.family) for line in held if cluster.mode.one_block)
+    # A planned node with more blocks than the new mode has cannot keep them either.
+    held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]
     if not held:
         return
     if (word, cluster.mode.value) not in ONLINE:
@@ -150,29 +151,14 @@ def check_mode_change(
     yield from strangers_of_mode(cluster, Mode(word))
 
 
-def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
-    """Return the held lines of nodes that run, and of planned ones with more blocks than the new mode has."""
-    planned = {node.name for node in cluster.nodes if node.planned}
-    blocks = Counter((line.node, line.block.family) for line in held)
-    return [
-        line
-        for line in held
-        if line.node not in planned or (cluster.mode.one_block and blocks[line.node, line.block.family] > 1)
-    ]
-
-
 def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
-    nodes = sorted({line.node for line in held})
-    message = (
-        f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: "
-        f"{names(nodes)}"
-    )
-    fix = (
-        f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never "
-        f"applied: git checkout REV -- {lock.path} {lock.path.removesuffix('ipam.lock')}rendered, where REV "
-        "is the commit before; in a new cluster delete both"
-    )
+    nodes = several({line.node for line in held}, "node", "cannot keep blocks in this change of mode")
+    message = f"{old} to {cluster.mode}: {nodes}"
+    build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
+    both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
+    undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"
+    fix = f"{build}; if mode {old} was never applied: {undo}"
     return error("IPC0543", cluster.field("spec", "ipam", "mode"), message, also=[before], help=fix)
 
 
@@ -182,35 +168,24 @@ def held_outside_pools_of_mode(
     """IPC0544: while the mode changes, every held block lies in a pool."""
     outside = [line for line in held if not line.pool]
     if outside:
-        shown = names(f"{line.node} ({line.block})" for line in outside)
-        message = (
-            f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} "
-            f"mode: {shown}"
-        )
+        what = f"outside every pool would not be rendered for {cluster.mode} mode"
+        message = several([f"{line.node} ({line.block})" for line in outside], "block", what)
         also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
-        fix = (
-            f"set mode: {old} again, add a pool with these ranges (disabled: true if it is to give out "
-            "nothing new), and compile; then change the mode"
-        )
+        pool = "a pool with these ranges (disabled: true if it is to give out nothing new)"
+        fix = f"set mode: {old} again, add {pool}, and compile; then change the mode"
         yield error("IPC0544", line_at(lock, outside[0]), message, also=also, help=fix)
 
 
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
     """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory."""
     known = {node.name for node in cluster.nodes}
-    strangers = [
-        seen for seen in cluster.cilium_nodes if (seen.blocks or seen.allocated) and seen.name not in known
-    ]
-    if strangers:
-        message = (
-            f"{count(len(strangers), 'CiliumNode')} with blocks of {old} mode and without a node in the "
-            f"inventory: {names(seen.name for seen in strangers)}"
-        )
+    with_blocks = (seen for seen in cluster.cilium_nodes if seen.blocks or seen.allocated)
+    if strangers := [seen for seen in with_blocks if seen.name not in known]:
+        what = f"with blocks of {old} mode and without a node in the inventory"
+        message = several([seen.name for seen in strangers], "CiliumNode", what)
         also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
-        fix = (
-            "add the nodes to the inventory, or delete their CiliumNodes if they are gone; then run kubectl "
-            "get nodes,ciliumnodes -o json again"
-        )
+        add = "add the nodes to the inventory, or delete their CiliumNodes if they are gone"
+        fix = f"{add}; then run kubectl get nodes,ciliumnodes -o json again"
         yield error("IPC0545", strangers[0].at, message, also=also, help=fix)
 
 
@@ -239,10 +214,8 @@ def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     reason = next(_in_part(before, lists, masks), None)
     if reason:
         at = cluster.field("spec", "ipam", "operator")
-        message = (
-            "the operator would book some of its nodes in part, and give the rest of their addresses to "
-            f"others: {reason}"
-        )
+        rest = "give the rest of their addresses to others"
+        message = f"the operator would book some of its nodes in part, and {rest}: {reason}"
         fix = f"add CiliumNodes to the input, which show who has what: {DUMP}"
         yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
 
@@ -287,22 +260,18 @@ def taken_from_the_operator(
             strange.setdefault(shown, []).append(seen.name)
     index = OverlapIndex(strange, lambda shown: shown)
     for block, pool, cidr in taken:
-        at = Related(before.at, f"the operator gave out blocks of {block}")
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
-            message = (
-                f'{block} of pool "{pool}" was the operator\'s, and no CiliumNode in the input shows who has '
-                "blocks of it"
-            )
+            who = "no CiliumNode in the input shows who has blocks of it"
             fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
-            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
         elif strangers:
-            message = (
-                f'{block} of pool "{pool}" was the operator\'s, and {count(len(strangers), "node")} outside '
-                f"the inventory has blocks of it: {names(strangers)}"
-            )
+            who = several(strangers, "node", "outside the inventory has blocks of it")
             fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
-            yield error("IPC0518", cidr.at, message, also=[at], help=fix)
+        else:
+            continue
+        message = f'{block} of pool "{pool}" was the operator\'s, and {who}'
+        also = [Related(before.at, f"the operator gave out blocks of {block}")]
+        yield error("IPC0518", cidr.at, message, also=also, help=fix)
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
@@ -319,14 +288,12 @@ def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     if found:
         line = found[0]
         place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
-        yield error(
-            "IPC0519",
-            place,
-            f"{count(len(found), 'new block')} of what the operator gives out until it restarts: "
-            f"{names(f'{line.block} of {line.node}' for line in found)}",
-            also=[Related(before.at, "the list that it runs with")],
-            help="compile and apply the change of pools without these nodes, restart cilium-operator, then add them",
-        )
+        what = "of what the operator gives out until it restarts"
+        message = several([f"{line.block} of {line.node}" for line in found], "new block", what)
+        also = [Related(before.at, "the list that it runs with")]
+        apply = "compile and apply the change of pools without these nodes"
+        fix = f"{apply}, restart cilium-operator, then add them"
+        yield error("IPC0519", place, message, also=also, help=fix)
 
 
 def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:

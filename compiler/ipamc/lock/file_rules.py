@@ -95,8 +95,7 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
     way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
     at = row_at(path, 1, row, found)
     message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
-    also = [Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")]
-    return error("IPC0406", at, message, also=also, help=f"set mode: {found} again{way_out}")
+    return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")
 
 
 def _written(numbered: tuple[int, Line], path: str, rows: list[bytes]) -> Span:
