@@ -43,8 +43,10 @@ def check_published(
     if changed:
         return
     for pool in cluster.pools:
-        before = published.pools.get(pool.name) if pool.name in shared else None
-        for family, part in sorted(pool.families.items()) if before else ():
+        if pool.name not in shared or pool.name not in published.pools:
+            continue
+        before = published.pools[pool.name]
+        for family, part in sorted(pool.families.items()):
             size = before.masks.get(family, part.block_size)
             if size != part.block_size:
                 also = Related(before.at, f"rendered with a maskSize of {size}")

@@ -70,12 +70,9 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
         refused = list(rename_refused(cluster, lock, lines, old, new))
         found += refused
         if not refused:
-            lines = tuple(
-                msgspec.structs.replace(line, node=new)
-                if line.node == old and line.state is not State.RELEASED
-                else line
-                for line in lines
-            )
+            renamed = (line.node == old and line.state is not State.RELEASED for line in lines)
+            both = zip(lines, renamed, strict=True)
+            lines = tuple(msgspec.structs.replace(line, node=new) if it else line for line, it in both)
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
@@ -111,11 +108,8 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
     try:
         family, number = parse_address(address)
     except CidrError:
-        meant = (
-            f"pool/{scope.text}"
-            if f"pool/{scope.text}" in pools
-            else nearest(scope.text, held | pools) or nearest(f"pool/{scope.text}", pools)
-        )
+        pool = f"pool/{scope.text}"
+        meant = pool if pool in pools else nearest(scope.text, held | pools) or nearest(pool, pools)
     else:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
@@ -147,10 +141,9 @@ def rename_refused(
         if theirs and line.node == new and line.in_use:
             message = f"{old} cannot be renamed to {new}: {new} holds {line.block}"
             also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
-            fix = (
-                f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}, then "
-                f"ipamc lock {cluster.name} --rename {old}={new}; {_given_up(cluster, old, theirs)}"
-            )
+            never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
+            again = f"ipamc lock {cluster.name} --rename {old}={new}"
+            fix = f"{never}, then {again}; {_given_up(cluster, old, theirs)}"
             yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
             break
 
@@ -166,22 +159,15 @@ def release_refused(
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
         message = f"{scope.text} has no line in the lock that could be released"
-        fix = (
-            f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show "
-            f"{lock.cluster} --show-blocks lists them"
-        )
+        show = f"ipamc show {lock.cluster} --show-blocks lists them"
+        fix = f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; {show}"
         yield error("IPC0429", Span(lock.path), message, help=fix)
     elif held and (scope.cidr is not None or len(held) == len(chosen)):
-        staying = sorted({line.node for line in held} & present)
-        stay = f"take {names(staying)} out of the inventory, and " if staying else ""
-        move = (
-            f"; to move a node that stays: ipamc lock {lock.cluster} --renumber {scope.text}"
-            if staying
-            else ""
-        )
-        message = (
-            f"{scope.text} cannot be released: held lines of "
-            f"{names(f'{line.node} ({line.block})' for line in held)}"
-        )
-        fix = f"{stay}release each by its name: ipamc lock {lock.cluster} --release {held[0].node}{move}"
+        blocks = names(f"{line.node} ({line.block})" for line in held)
+        message = f"{scope.text} cannot be released: held lines of {blocks}"
+        command = f"ipamc lock {lock.cluster}"
+        fix = f"release each by its name: {command} --release {held[0].node}"
+        if staying := {line.node for line in held} & present:
+            move = f"to move a node that stays: {command} --renumber {scope.text}"
+            fix = f"take {names(staying)} out of the inventory, and {fix}; {move}"
         yield error("IPC0429", line_at(lock, held[0]), message, help=fix)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import bisect
 import codecs
-from collections.abc import Iterator
 from itertools import islice, zip_longest
+from operator import attrgetter
 
 import msgspec
+from msgspec.structs import replace
 
 from ipamc.lock.file_rules import (
     FORMAT,
@@ -42,7 +43,7 @@ from ipamc.lock.record import (
     records_of,
 )
 from ipamc.model.address_sets import disjoint
-from ipamc.model.cidr import Block, CidrError
+from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
 from ipamc.model.lock import Consent, Line, Lock
@@ -80,8 +81,7 @@ def mode_of(text: bytes | None) -> str:
         return ""
 
 
-def _by_address(line: Line) -> Block:
-    return line.block
+_by_address = attrgetter("block")
 
 
 def load(
@@ -100,8 +100,10 @@ def load(
     head, found = _header(row, path, empty=not text.strip())
     if head is None:
         return empty, found
-    if found := list(_check_header(head, path, row, cluster, consent)):
-        return empty, found
+    if head.cluster != cluster.name:
+        return empty, [foreign_lock(path, row, head.cluster, cluster)]
+    if head.mode != cluster.mode and not consent.mode:
+        return empty, [other_mode(path, row, head.mode, cluster)]
     return _body(head, text, path, cluster.mode)
 
 
@@ -139,13 +141,14 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[
     if head.lock != FORMAT:
         return None, [newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
-        return None, [lock_unreadable(path, 1, row, f"mode {shown(head.mode)} is unknown")]
-    if head.shards < 1 or head.shards & (head.shards - 1):
-        return None, [lock_unreadable(path, 1, row, f"shard count {head.shards} is not a power of two")]
-    if head.shards > MOST_SHARDS:
+        problem = f"mode {shown(head.mode)} is unknown"
+    elif head.shards < 1 or head.shards & (head.shards - 1):
+        problem = f"shard count {head.shards} is not a power of two"
+    elif head.shards > MOST_SHARDS:
         problem = f"shard count {head.shards:,} is more than {MOST_SHARDS:,}"
-        return None, [lock_unreadable(path, 1, row, problem)]
-    return head, []
+    else:
+        return head, []
+    return None, [lock_unreadable(path, 1, row, problem)]
 
 
 def _first_row(text: bytes) -> bytes:
@@ -158,16 +161,8 @@ def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[
     found: list[Diagnostic] = []
     if lines is None:
         lines, found = _lines_and_findings(head, text, path)
-    written = tuple(lines)
-    return Lock(
-        cluster=head.cluster,
-        mode=mode,
-        shards=head.shards,
-        lines=written,
-        path=path,
-        written=written,
-        text=b"" if found else text,
-    ), found
+    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=tuple(lines), path=path)
+    return replace(lock, written=lock.lines, text=b"" if found else text), found
 
 
 def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
@@ -187,10 +182,10 @@ def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
     blocks = [line.block for line in lines]
-    canonical = sorted(blocks) == blocks and all(
-        block.family == 4 or str(block) == record.block for block, record in zip(blocks, records, strict=True)
-    )
-    return lines if canonical and disjoint(blocks) and not has_two_held(lines, Mode(head.mode)) else None
+    pairs = zip(blocks, records, strict=True)
+    canonical = all(block.family == 4 or str(block) == record.block for block, record in pairs)
+    in_order = sorted(blocks) == blocks and disjoint(blocks)
+    return lines if canonical and in_order and not has_two_held(lines, Mode(head.mode)) else None
 
 
 def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
@@ -198,16 +193,17 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
     if not found:
-        # Lines of a mode with several blocks a node are no mistake; `check.mode_change` refuses the other mode.
-        found = [
-            *islice(overlapping_lines(lines, path, rows), MOST),
-            *islice(two_held(lines, path, rows, Mode(head.mode)), MOST),
-        ]
+        # Lines of a mode with several blocks a node are no mistake; `check_mode_change` refuses the other mode.
+        found += islice(overlapping_lines(lines, path, rows), MOST)
+        found += islice(two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
     lock = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
     if not found and canonical != text:
-        found = [_first_difference(path, rows, canonical.split(b"\n"))]
+        wanted = canonical.split(b"\n")
+        pairs = enumerate(zip_longest(rows, wanted, fillvalue=b""))
+        index, (row, own) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
+        found = [not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
     return written, found
 
 
@@ -221,12 +217,6 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     if index < len(lock.written) and lock.written[index].block == line.block:
         return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
-
-
-def _first_difference(path: str, rows: list[bytes], canonical: list[bytes]) -> Diagnostic:
-    pairs = enumerate(zip_longest(rows, canonical, fillvalue=b""))
-    index, (row, wanted) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
-    return not_canonical(path, index + 1, row, wanted, misplaced=row in canonical)
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
@@ -249,28 +239,18 @@ def _header_problem(row: bytes) -> str:
     return "the header is not readable"
 
 
-def _check_header(
-    head: Header, path: str, row: bytes, cluster: Cluster, consent: Consent
-) -> Iterator[Diagnostic]:
-    if head.cluster != cluster.name:
-        yield foreign_lock(path, row, head.cluster, cluster)
-    elif head.mode != cluster.mode and not consent.mode:
-        yield other_mode(path, row, head.mode, cluster)
-
-
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
     read = RECORD.decode
     if rows[-1]:
-        found.append(
-            lock_unreadable(path, len(rows), rows[-1], "no newline at its end, the file was cut off")
-        )
+        problem = "no newline at its end, the file was cut off"
+        found.append(lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
             lines.append((number, line_of(read(row))))
-        except ValueError as problem:  # msgspec's errors and CidrErrors are some
-            found.append(lock_unreadable(path, number, row, _record_problem(problem)))
+        except ValueError as cause:  # msgspec's errors and CidrErrors are some
+            found.append(lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
                 break
     return lines, found

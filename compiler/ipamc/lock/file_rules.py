@@ -18,8 +18,8 @@ FORMAT = 1
 _CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
-    "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is committed already; "
-    "after ipamc init git does it by itself in this clone"
+    "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
+    "committed already; after ipamc init git does it by itself in this clone"
 )
 """The way out where git merged two locks as text."""
 
@@ -38,10 +38,9 @@ def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
 def lock_missing(path: str) -> Diagnostic:
     """IPC0401: a lock beside a rendered tree must not be missing."""
     message = "no lock beside an existing rendered/: the record of which node has which block is lost"
-    fix = (
-        f"{_restored(path)}; where a commit deleted it: git checkout $(git rev-list -1 HEAD -- "
-        f"{quote(path)})~1 -- {quote(path)}; only where nothing was ever applied: delete rendered/ too"
-    )
+    older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
+    never = "only where nothing was ever applied: delete rendered/ too"
+    fix = f"{_restored(path)}; where a commit deleted it: {older}; {never}"
     return error("IPC0401", Span(path), message, help=fix)
 
 
@@ -71,21 +70,18 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
     message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
     also = [Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")]
-    fix = (
-        f"if the folder is a copy for another cluster, delete {path} and rendered/; if the cluster got "
-        f"another name, write {ours} in place of {theirs} in line 1, and compile"
-    )
+    copy = f"if the folder is a copy for another cluster, delete {path} and rendered/"
+    write = f"write {ours} in place of {theirs} in line 1, and compile"
+    fix = f"{copy}; if the cluster got another name, {write}"
     return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
 
 
-ONLINE = frozenset(
-    {
-        ("kubernetes", "cluster-pool"),
-        ("cluster-pool", "kubernetes"),
-        ("kubernetes", "multi-pool"),
-        ("cluster-pool", "multi-pool"),
-    }
-)
+ONLINE = {
+    ("kubernetes", "cluster-pool"),
+    ("cluster-pool", "kubernetes"),
+    ("kubernetes", "multi-pool"),
+    ("cluster-pool", "multi-pool"),
+}
 """(old, new): the changes of mode in which running nodes can keep their blocks."""
 
 
@@ -98,40 +94,37 @@ def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnosti
     return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")
 
 
-def _written(numbered: tuple[int, Line], path: str, rows: list[bytes]) -> Span:
-    number, line = numbered
-    return row_at(path, number, rows[number - 1], str(line.block))
+Numbered = tuple[int, Line]
+"""A line with its row in the file, from 1."""
 
 
-def overlapping_lines(lines: list[tuple[int, Line]], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
+def _two_lines(
+    code: str, message: str, one: Numbered, other: Numbered, path: str, rows: list[bytes]
+) -> Diagnostic:
+    """Return a finding about a line that cannot stand beside another one."""
+    at, there = (row_at(path, row, rows[row - 1], str(line.block)) for row, line in (one, other))
+    fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
+    return error(code, at, message, also=[Related(there, f"{other[1].block} is here")], help=fix)
+
+
+def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
     """IPC0407: no two lines of the lock share an address."""
     for around, inside in overlaps(lines, lambda numbered: numbered[1].block):
         outer, line = around[1], inside[1]
         message = f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}"
-        also = [Related(_written(around, path, rows), f"{outer.block} is here")]
-        fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
-        yield error("IPC0407", _written(inside, path, rows), message, also=also, help=fix)
+        yield _two_lines("IPC0407", message, inside, around, path, rows)
 
 
-def two_held(
-    lines: Iterable[tuple[int, Line]], path: str, rows: list[bytes], mode: Mode
-) -> Iterator[Diagnostic]:
+def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
     """IPC0408: a node has one held line a family where the mode gives it one block."""
-    if not mode.one_block:
-        return
-    seen: dict[tuple[str, int, State], tuple[int, Line]] = {}
-    for number, line in lines:
-        if not line.in_use:
-            continue
-        before = seen.setdefault((line.node, line.block.family, line.state), (number, line))
-        if before[1] is not line:
-            message = (
-                f"node {line.node} has two {line.state} IPv{line.block.family} lines: {before[1].block} and "
-                f"{line.block}"
-            )
-            also = [Related(_written(before, path, rows), f"{before[1].block} is here")]
-            fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
-            yield error("IPC0408", _written((number, line), path, rows), message, also=also, help=fix)
+    seen: dict[tuple[str, int, State], Numbered] = {}
+    for number, line in lines if mode.one_block else ():
+        family = line.block.family
+        before = seen.setdefault((line.node, family, line.state), (number, line)) if line.in_use else None
+        if before and before[1] is not line:
+            two = f"two {line.state} IPv{family} lines: {before[1].block} and {line.block}"
+            message = f"node {line.node} has {two}"
+            yield _two_lines("IPC0408", message, (number, line), before, path, rows)
 
 
 def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
@@ -146,18 +139,17 @@ def not_canonical(
     path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
 ) -> Diagnostic:
     """IPC0409: the lock's text is exactly what the tool writes."""
-    wanted = canonical.decode()
+    wanted, fix = canonical.decode(), f"{_restored(path)}, then compile again"
     if row.endswith(b"\r"):
-        problem = f"line {number} ends in a carriage return: git or an editor gave the file the line ends of Windows"
-        way_out = f"ipamc init writes the .gitattributes that prevents it; then: rm {quote(path)} && {_restored(path)}"
+        problem = "ends in a carriage return: git or an editor gave the file the line ends of Windows"
+        init = "ipamc init writes the .gitattributes that prevents it"
+        fix = f"{init}; then: rm {quote(path)} && {_restored(path)}"
+    elif misplaced:
+        order = "lines are in order of family and address"
+        problem = f"is not in its place: {order}, and here {wanted} would stand"
     else:
-        problem = (
-            f"line {number} is not as the tool writes it; it would write {wanted or 'the end of the file'}"
-        )
-        way_out = f"{_restored(path)}, then compile again"
-        if misplaced:
-            problem = f"line {number} is not in its place: lines are in order of family and address, and here {wanted} would stand"
-    return error("IPC0409", row_at(path, number, row), problem, help=way_out)
+        problem = f"is not as the tool writes it; it would write {wanted or 'the end of the file'}"
+    return error("IPC0409", row_at(path, number, row), f"line {number} {problem}", help=fix)
 
 
 def _restored(path: str) -> str:

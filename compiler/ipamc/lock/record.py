@@ -99,18 +99,9 @@ def records_of(lines: Sequence[Line]) -> list[Record]:
 
 def record_of(line: Line) -> Record:
     """Return a line as it is written."""
-    state = line.state
-    pending = state is State.PENDING or line.was_pending
-    return Record(
-        str(line.block),
-        line.pool,
-        line.node,
-        line.since,
-        line.moved,
-        pending,
-        state is State.RELEASED,
-        line.addresses,
-    )
+    pending, released = line.state is State.PENDING or line.was_pending, line.state is State.RELEASED
+    block, since, addresses = str(line.block), line.since, line.addresses
+    return Record(block, line.pool, line.node, since, line.moved, pending, released, addresses)
 
 
 def line_of(record: Record) -> Line:
@@ -126,8 +117,9 @@ def line_of(record: Record) -> Line:
         raise ValueError("moved and not quarantined")
     if not record.node:
         raise ValueError("no node")
-    if record.quarantined:
-        _check_day(record.quarantined)
+    day = record.quarantined
+    if day and not _is_day(day):
+        raise ValueError(f"{shown(day)} is not a day like 2026-11-21")
     block = parse_block(record.block, pods=False)
     if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
         raise ValueError(f"{record.addresses} addresses are no part of {block}")
@@ -143,10 +135,8 @@ def line_of(record: Record) -> Line:
     )
 
 
-def _check_day(text: str) -> None:
+def _is_day(text: str) -> bool:
     try:
-        written = datetime.date.fromisoformat(text).isoformat()
+        return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:
-        written = ""
-    if written != text:
-        raise ValueError(f"{shown(text)} is not a day like 2026-11-21")
+        return False

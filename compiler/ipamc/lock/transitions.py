@@ -1,7 +1,7 @@
 """The difference of two locks: each line that changed is in one transition, which says why it changed.
 
 A line is a block with its node. Plans, their refusals, the counts of a compile, the versions of a report and the
-runway read these transitions; the merge of two locks with their base (`lock/merge/`) decides, and does not.
+runway read these transitions; the merge of two locks with their base (`lock/merge.py`) decides, and does not.
 
 Nothing in a lock says which verb wrote it. So a transition is what a verb makes of the line, whoever made it; what no
 verb makes is in `REFUSED`. A node that took over all lines of one that is gone was renamed, as `lock --rename` does it.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note
+from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
@@ -37,11 +37,10 @@ def rank(pool: Pool) -> Rank:
     """Return the rank of a pool among the candidates of any node that it selects."""
     blocks = addresses = 0
     if pool.dialect is Dialect.CLUSTER_CIDR:
-        totals = [
-            sum(1 << max(part.block_size - pool_range.block.prefix, 0) for pool_range in part.ranges)
-            for part in pool.families.values()
-        ]
-        blocks = min(totals)
+        parts = pool.families.values()
+        blocks = min(
+            sum(1 << max(part.block_size - cidr.block.prefix, 0) for cidr in part.ranges) for part in parts
+        )
         addresses = min(1 << (BITS[family] - part.block_size) for family, part in pool.families.items())
     return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
 
@@ -50,9 +49,8 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
     """Return the field of `Rank` that puts one pool before another, and both values, not negated."""
     one, other = rank(pool), rank(later)
     name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
-    if name in {"priority", "requirements"}:
-        return name, -getattr(one, name), -getattr(other, name)
-    return name, getattr(one, name), getattr(other, name)
+    sign = -1 if name in {"priority", "requirements"} else 1
+    return name, sign * getattr(one, name), sign * getattr(other, name)
 
 
 MOST_CANDIDATES = 5_000_000
@@ -74,7 +72,10 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     """
     pools = sorted(cluster.pools, key=rank)
     chooser = Chooser(pools)
-    pinned = _pinned(pools)
+    pinned: dict[str, list[Pool]] = {}
+    for pool in pools:
+        for name in pool.pins:
+            pinned.setdefault(name, []).append(pool)
     wants = []
     for node in cluster.nodes:
         pinning = pinned.get(node.name)
@@ -88,15 +89,11 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 def too_many_candidates(cluster: Cluster) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
-    message = (
-        f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')} have more than "
-        f"{MOST_CANDIDATES:,} pairs of a node and a candidate, or take more than {MOST_TESTS:,} tests of "
-        "labels"
-    )
-    fix = (
-        'let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes '
-        "differ in"
-    )
+    both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
+    pairs = f"{MOST_CANDIDATES:,} pairs of a node and a candidate"
+    message = f"{both} have more than {pairs}, or take more than {MOST_TESTS:,} tests of labels"
+    values = 'values that its nodes have, as in rack == "r1"'
+    fix = f"let each selector name {values}, and labels that few nodes differ in"
     return error("IPC0312", cluster.at, message, help=fix)
 
 
@@ -107,23 +104,20 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
     for want in wants:
         number = known.get(id(want.offers))
         if number is None:
-            number = known[id(want.offers)] = sum(
-                offer.pool.blocks_per_node * len(offer.sizes)
-                for offer in want.offers
-                if not (offer.pool.disabled or offer.pool.unlisted)
-            )
+            giving = (offer for offer in want.offers if not (offer.pool.disabled or offer.pool.unlisted))
+            number = sum(offer.pool.blocks_per_node * len(offer.sizes) for offer in giving)
+            known[id(want.offers)] = number
         total += number
         if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
             message = (
-                f"node {want.node.name} would get {number:,} blocks of {count(len(want.offers), 'pool')}; {MOST_OF_A_NODE:,} is the limit"
-                if number > MOST_OF_A_NODE
-                else f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit"
+                f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit"
             )
-            fix = (
-                "use larger blocks (a shorter blockSize) and a smaller blocksPerNode, or let fewer pools "
-                "select each node"
-            )
+            if number > MOST_OF_A_NODE:
+                blocks = f"{number:,} blocks of {count(len(want.offers), 'pool')}"
+                message = f"node {want.node.name} would get {blocks}; {MOST_OF_A_NODE:,} is the limit"
+            larger = "use larger blocks (a shorter blockSize) and a smaller blocksPerNode"
+            fix = f"{larger}, or let fewer pools select each node"
             yield error("IPC0313", pool.at / "spec" / "blocksPerNode", message, help=fix)
             return
 
@@ -160,11 +154,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         return
     passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
     more = len(cluster.pools) - len(passed)
-    seen = (
-        f"; pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
-        if passed
-        else "; there are no pools"
-    )
+    seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled]
     selecting = SelectorIndex([pool.selector for pool in disabled])
     for group in _alike(nodes, cluster.pools):
@@ -172,10 +162,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
-        message = (
-            f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} "
-            f"({labels}){seen}"
-        )
+        group_names = several([node.name for node in group], "node", "without a candidate pool")
+        message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
         fix = (
             f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
             if cluster.pools
@@ -187,10 +175,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
-        message = (
-            f"{count(len(nodes), 'node')} without a candidate pool skipped: "
-            f"{names(node.name for node in nodes)}"
-        )
+        message = several([node.name for node in nodes], "node", "without a candidate pool skipped")
         yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)
 
 
@@ -210,14 +195,6 @@ def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
     for node in nodes:
         groups[tuple(sorted([item for item in node.labels.items() if item[0] in keys]))].append(node)
     return list(groups.values())
-
-
-def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
-    found: dict[str, list[Pool]] = {}
-    for pool in pools:
-        for node in pool.pins:
-            found.setdefault(node, []).append(pool)
-    return found
 
 
 _FEW = 16
@@ -347,14 +324,10 @@ class Chooser:
             pools = self._twins[number].pools
             plain = tuple(self._offer(pool, classes) for pool in pools)
             twins = {pool.name for pool in pools}
-            offers = self._of_twins[key] = [
-                Offer(
-                    offer.pool,
-                    offer.sizes,
-                    Fallbacks(plain, place, self._overflow(offer.pool, classes, twins)),
-                )
-                for place, offer in enumerate(plain)
-            ]
+            offers = self._of_twins[key] = []
+            for place, offer in enumerate(plain):
+                instead = Fallbacks(plain, place, self._overflow(offer.pool, classes, twins))
+                offers.append(Offer(offer.pool, offer.sizes, instead))
         return offers
 
     def _offer(self, pool: Pool, classes: Classes) -> Offer:

@@ -89,9 +89,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
     # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
-    arrived = list(
-        complete_placed(reconciled.renumbered, [*pinned.new, *new], today, one_block=cluster.mode.one_block)
-    )
+    one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
+    arrived = list(complete_placed(reconciled.renumbered, every_new, today, one_block=one_block))
     if arrived:
         held = {**held, **{node.name: node.held for node in arrived}}
         changed = {line.block: line for node in arrived for line in node.lines}
@@ -177,11 +176,9 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
         if line.state is not State.PENDING:
             by_node.setdefault(line.node, []).append(line)
     for node, lines in by_node.items():
-        before = result.get(node, ())
+        every = (*result.get(node, ()), *lines)
         # Nearly all newcomers get one block: 100,000 lists of one are not sorted.
-        result[node] = (
-            tuple(sorted((*before, *lines), key=_block)) if before or len(lines) > 1 else (lines[0],)
-        )
+        result[node] = tuple(sorted(every, key=_block)) if len(every) > 1 else every
     return result
 
 
@@ -220,18 +217,18 @@ def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Deman
         node = demand.want.node.name
         if node not in pinned_nodes:
             rest.append(demand)
-        elif demand.offer is None:
-            missing = dict.fromkeys(demand.families, 1)
-            for offer in demand.want.offers:
-                missing = placer.place(node, offer, missing)
-            if missing:
-                rest.append(Demand(demand.want, tuple(missing)))
-        else:
-            missing = placer.place(node, demand.offer, demand.count)
-            if demand.offer.pool.disabled or demand.offer.pool.unlisted:
-                missing = placer.without_pending(node, demand.offer, missing)
+        elif offer := demand.offer:
+            missing = placer.place(node, offer, demand.count)
+            if offer.pool.disabled or offer.pool.unlisted:
+                missing = placer.without_pending(node, offer, missing)
             if missing:
                 rest.append(msgspec.structs.replace(demand, families=tuple(missing), count=missing))
+        else:
+            missing = dict.fromkeys(demand.families, 1)
+            for each in demand.want.offers:
+                missing = placer.place(node, each, missing)
+            if missing:
+                rest.append(Demand(demand.want, tuple(missing)))
     kept = [line for line in lines if line.block not in placer.replaced] if placer.replaced else lines
     return Pinned(new=placer.new, kept=kept, demands=rest, conflicts=placer.conflicts)
 
@@ -270,17 +267,15 @@ class _PinPlacer:
         """Return what is missing beyond the pins that the node's pending lines have."""
         still = dict(missing)
         for block in _pins_of(node, offer):
-            under = lines_over(self._lines, block)
-            if block.family in still and any(
-                line.state is State.PENDING and line.node == node and line.block == block for line in under
-            ):
+            pending = (line for line in lines_over(self._lines, block) if line.state is State.PENDING)
+            if block.family in still and any((line.node, line.block) == (node, block) for line in pending):
                 still[block.family] -= 1
         return {family: number for family, number in still.items() if number > 0}
 
     def _forbidden(self, node: str, block: Block, under: Iterable[Line]) -> Line | BlockedRange | None:
         """Return what forbids a pin, or None. Released lines and the node's own quarantined ones do not."""
         for line in under:
-            if not (line.state is State.RELEASED or (line.state is State.QUARANTINED and line.node == node)):
+            if line.in_use or (line.state is State.QUARANTINED and line.node != node):
                 return line
         blocked = blocks_over(self._blocked, block)
         return self._blocked_ranges[blocked[0]] if blocked else None
@@ -309,25 +304,20 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
 def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
     """Say which addresses a pin cannot have, and why."""
     by = conflict.by
-    block, why = (
-        (by.range.block, f"is {by.why}")
-        if isinstance(by, BlockedRange)
-        else (by.block, _of_line(by, conflict.node, cluster)[0])
-    )
-    return f"pin {conflict.pin.block} of node {conflict.node} overlaps {block}, which {why}"
+    if isinstance(by, BlockedRange):
+        other = f"{by.range.block}, which is {by.why}"
+    else:
+        other = f"{by.block}, which {_of_line(by, conflict.node, cluster)[0]}"
+    return f"pin {conflict.pin.block} of node {conflict.node} overlaps {other}"
 
 
 def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:
     """Return what a line is, in words, and what to do about a pin over it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
+    another = f"pin another block for node {node}"
     if line.state is State.QUARANTINED:
-        return (
-            f"is quarantined since {line.since}, of node {line.node}",
-            f"if nothing uses it any more: {release}",
-        )
+        since = f"is quarantined since {line.since}, of node {line.node}"
+        return since, f"if nothing uses it any more: {release}"
     if line.state is State.PENDING:
-        return (
-            f"is pending for node {line.node}",
-            f"pin another block for node {node}, or cancel the renumber: {release}",
-        )
-    return f"node {line.node} holds", f"pin another block for node {node}"
+        return f"is pending for node {line.node}", f"{another}, or cancel the renumber: {release}"
+    return f"node {line.node} holds", another

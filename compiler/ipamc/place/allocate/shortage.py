@@ -14,7 +14,7 @@ from ipamc.lock.utilisation import utilisation
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for
@@ -63,10 +63,7 @@ def no_room(
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        message = (
-            f"pool {shortage.pool} has no room for {_nodes(nodes)}; "
-            f"{pool.contents}{_passed_over(shortage.passed)}"
-        )
+        message = f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
         yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
 
@@ -79,10 +76,8 @@ def half_room(
     full = _FullPools(cluster, after, groups, before)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        message = (
-            f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for "
-            f"{_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}"
-        )
+        rooms = f"room in {ip(shortage.room)} but not in {ip(dict(shortage.full))}"
+        message = f"pool {shortage.pool} has {rooms} for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
         yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
@@ -93,10 +88,7 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
     full = _FullPools(cluster, after, groups)
     for shortage, nodes in groups:
         pool = full.of(shortage)
-        message = (
-            f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; "
-            f"{pool.contents}{_passed_over(shortage.passed)}"
-        )
+        message = f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
@@ -128,22 +120,12 @@ class Shortage(NamedTuple):
 
 def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
     """Group nodes without a block by what they have in common, by pool: each group is one finding."""
-    groups = _by_value(
-        (
-            (
-                short.offer.pool.name,
-                tuple((family, short.offer.sizes[family]) for family in short.full),
-                short.room,
-                short.passed,
-            ),
-            short.node,
-        )
-        for short in shorts
-    )
-    return [
-        (Shortage(*shortage), sorted(nodes, key=lambda node: node.name))
-        for shortage, nodes in sorted(groups.items(), key=lambda item: item[0])
-    ]
+    pairs: list[tuple[Reasons, Node]] = []
+    for short in shorts:
+        full = tuple((family, short.offer.sizes[family]) for family in short.full)
+        pairs.append(((short.offer.pool.name, full, short.room, short.passed), short.node))
+    groups = sorted(_by_value(pairs).items(), key=lambda item: item[0])
+    return [(Shortage(*reasons), sorted(nodes, key=lambda node: node.name)) for reasons, nodes in groups]
 
 
 def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]]:
@@ -170,6 +152,10 @@ class _FullPool(Struct, frozen=True, kw_only=True):
     contents: str
     ways_out: str
 
+    def words(self, shortage: Shortage) -> str:
+        """Return its contents, and the pools that were passed over."""
+        return self.contents + (f"; passed over: {_why(shortage.passed)}" if shortage.passed else "")
+
 
 class _FullPools:
     """Looks at each full pool once. `before` has the lines that stay whatever newcomers get; None: they are not known."""
@@ -192,9 +178,8 @@ class _FullPools:
         """Return what the pool of a shortage has in the families that are full."""
         key = shortage.pool, shortage.full
         if key not in self._known:
-            self._known[key] = self._look(
-                self._cluster.pools_by_name[shortage.pool], shortage.full, self._lack[key]
-            )
+            pool = self._cluster.pools_by_name[shortage.pool]
+            self._known[key] = self._look(pool, shortage.full, self._lack[key])
         return self._known[key]
 
     def _look(self, pool: Pool, full: Sizes, lack: int) -> _FullPool:
@@ -208,15 +193,14 @@ class _FullPools:
             reuse = _next_reuse(part, prefix, after) if use.quarantined else None
             contents.append(_contents(cluster, part, prefix, use, reuse))
             if self._before:
-                size = blocks << (BITS[family] - prefix)
-                contents.append(f"{count(blocks, 'more is', 'more are')} needed ({size:,} addresses)")
+                number = blocks << (BITS[family] - prefix)
+                contents.append(f"{count(blocks, 'more is', 'more are')} needed ({number:,} addresses)")
             ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
             if reuse:
                 block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
                 release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-            if self._before and (
-                found := smaller_blocks(cluster, pool, (family, prefix), self._before, after.lines, blocks)
-            ):
+            before, size = self._before, (family, prefix)
+            if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
                 ways.append(words(pool, family, found))
         if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
             ways.append("name a pool with room in its overflow")
@@ -251,7 +235,8 @@ def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse:
         (use.free, "free in pieces that are too small"),
     )
     parts = ", ".join(f"{_blocks(number, size)} {what}" for number, what in shares if number)
-    return f"IPv{part.family} /{prefix}: {_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}, {parts}"
+    total = f"{_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}"
+    return f"IPv{part.family} /{prefix}: {total}, {parts}"
 
 
 class _Use(Struct, frozen=True, kw_only=True):
@@ -279,8 +264,7 @@ def _use(part: PoolFamily, after: Occupancy) -> _Use:
         held += sum(shared(line.block, block).size for line in lines if line.in_use)
         waiting = (line for line in lines if not line.in_use and not after.reusable(line))
         quarantined += sum(shared(line.block, block).size for line in waiting)
-        for kept in blocks_over(after.blocked, block):
-            inside = shared(kept, block)
+        for inside in (shared(kept, block) for kept in blocks_over(after.blocked, block)):
             in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
             blocked += inside.size - in_lines
     return _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
@@ -295,7 +279,7 @@ def _blocks(addresses: int, size: int) -> str:
 
 
 def _nodes(nodes: list[Node]) -> str:
-    return f"{count(len(nodes), 'node')}: {names(node.name for node in nodes)}"
+    return several([node.name for node in nodes], "node")
 
 
 def ip(families: Iterable[int]) -> str:
@@ -306,10 +290,6 @@ def ip(families: Iterable[int]) -> str:
 def _why(passed: tuple[Passed, ...]) -> str:
     pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
-
-
-def _passed_over(passed: tuple[Passed, ...]) -> str:
-    return f"; passed over: {_why(passed)}" if passed else ""
 
 
 SMALLER = 2
@@ -362,8 +342,7 @@ def smaller_blocks(
 
 def words(pool: Pool, family: int, found: Smaller) -> str:
     """Say that newcomers could get smaller blocks."""
-    each = 1 << (BITS[family] - found.prefix)
-    return (
-        f"give all newcomers of pool {pool.name} smaller blocks ({block_size(pool, family, found.prefix)}): "
-        f"{found.room:,} are free of /{found.prefix}, {each} addresses each, and {found.wanted:,} needed"
-    )
+    each = f"{1 << (BITS[family] - found.prefix)} addresses each"
+    smaller = f"smaller blocks ({block_size(pool, family, found.prefix)})"
+    free = f"{found.room:,} are free of /{found.prefix}, {each}, and {found.wanted:,} needed"
+    return f"give all newcomers of pool {pool.name} {smaller}: {free}"

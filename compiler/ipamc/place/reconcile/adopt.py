@@ -52,13 +52,13 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     lines = [changed.get(line.block, line) for line in run.lock.lines] if changed else list(run.lock.lines)
     if not pairs:
         return lines, list(several_blocks(run.cluster, list(_both(nodes, run))))
-    under = [(line, shown, over) for line, shown in pairs for over in lines_over(lines, line.block)]
-    gone = {over.block for line, _, over in under if _gives_way(over, line)}
-    found = [
-        already_given(run.lock, shown, line.block, over)
-        for line, shown, over in under
-        if not _gives_way(over, line)
-    ]
+    gone: set[Block] = set()
+    found: list[Diagnostic] = []
+    for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
+        if _gives_way(over, line):
+            gone.add(over.block)
+        else:
+            found.append(already_given(run.lock, shown, line.block, over))
     found += several_blocks(run.cluster, [*(shown for _, shown in pairs), *_both(nodes, run)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() has it
@@ -68,11 +68,10 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
 
 
 def _both(nodes: Iterable[NodeState], run: Run) -> Iterator[ShownBlock]:
-    """Yield what nodes show that have a pending block in one-block modes, of families of which they show it beside another."""
+    """Yield what nodes of one-block modes show in the families of which they show their pending block."""
     for node in nodes if run.one_block else ():
-        there = {
-            shown.block.family for line in node.pending for shown in node.shown if shown.fits(line.block)
-        }
+        pending = [(line, shown) for line in node.pending for shown in node.shown]
+        there = {shown.block.family for line, shown in pending if shown.fits(line.block)}
         yield from (shown for shown in node.shown if shown.block.family in there)
 
 
@@ -86,14 +85,13 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
             place = index_around(blocks, shown.block)
             if place is not None and shown.fits(blocks[place]):
                 first.setdefault(blocks[place], shown)
-        for line in adopted:  # of blocks that nest, which is a conflict, one may have none
+        for line in adopted:  # of nested blocks, which are a conflict, one may have none
             yield line, first.get(line.block) or next(each for each in node.shown if each.fits(line.block))
 
 
 def _gives_way(old: Line, new: Line) -> bool:
-    if old.node == new.node and old.block == new.block:
-        return True
-    return old.state is State.RELEASED or (old.state is State.QUARANTINED and old.node == new.node)
+    own = old.node == new.node and (old.block == new.block or old.state is State.QUARANTINED)
+    return own or old.state is State.RELEASED
 
 
 def conflicts(
@@ -113,8 +111,8 @@ def conflicts(
     held = {(line.block, line.node) for line in run.lock.lines if line.in_use}
     for outer, inner in overlaps(every, lambda shown: shown.block):
         pairs = ((outer, inner), (inner, outer))
-        told = any(one.node in new and (other.block, other.node) in held for one, other in pairs)
-        if not told:  # else already_given() has it
+        # else already_given() reports it
+        if not any(one.node in new and (other.block, other.node) in held for one, other in pairs):
             yield shown_twice(outer, inner)
     for shown in strangers:
         for line in lines_over(lines, shown.block):

@@ -26,7 +26,7 @@ from ipamc.lock.consent import apply_consent
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool
-from ipamc.model.diagnostics import Diagnostic, Span, error, names
+from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
@@ -74,11 +74,11 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     `rendered`: what an earlier compile rendered. O(n log n).
     """
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
-    lock, found = apply_consent(cluster, lock, consent)
+    before, found = apply_consent(cluster, lock, consent)
     operator_pools = shared | unlisted_pools(cluster)
     run = Run(
         cluster=cluster,
-        lock=lock,
+        lock=before,
         consent=consent,
         today=today,
         ranges=RangeIndex(cluster.pools),
@@ -86,8 +86,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         operator_pools=operator_pools,
         rendered_uids=uids,
     )
-    evidence = Evidence(cluster, lock.lines)
-    before = lock
+    evidence = Evidence(cluster, before.lines)
     run = give_way(run, evidence)
     lock = run.lock
     idle, faults, nodes = _by_node(wants, evidence, run)
@@ -113,9 +112,8 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     if operator_pools and not consent.follow:
         agreeing = sum(map(evidence.has_cilium_node, idle))
         found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
-    found += [
-        finding for group in _faulty(faults, with_lines, run) for finding in group.fault.rule(cluster, group)
-    ]
+    for group in _faulty(faults, with_lines, run):
+        found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
     found += cilium_node_without_node(cluster, evidence.without_node())
@@ -144,15 +142,13 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
 def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
     """Return the uid that each Node was rendered with, by name: a Node with another one has joined again since.
 
-    Nothing but in kubernetes mode with podCIDRs, where a renumber is pending or wanted: only there a
-    re-created Node tells that its pods are gone. Nothing either where more than half of the Nodes, and more than a few, have
+    Empty but in kubernetes mode with podCIDRs, where a renumber is pending or wanted: only there a re-created
+    Node tells that its pods are gone. Empty, too, where more than half of the Nodes, and more than a few, have
     another uid: that is the inventory of another cluster.
     """
     if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
         return {}
-    if not consent.renumber and all(
-        line.state is not State.PENDING and not line.was_pending for line in lock.lines
-    ):
+    if not (consent.renumber or any(line.state is State.PENDING or line.was_pending for line in lock.lines)):
         return {}
     uids = rendered.uids
     others = sum(uids.get(node.name, node.uid) != node.uid for node in cluster.nodes if node.uid)
@@ -183,9 +179,8 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterat
     for node in () if "all" in consent.no_pods else nodes:
         if node.want is None or not (node.want.node.running or evidence.has_cilium_node(node.name)):
             continue  # nearly all nodes of an inventory in its short form
-        if node.name in consent.no_pods or any(
-            node.origins.get(line.block) is not Origin.ADOPTED for line in node.held
-        ):
+        origins = (node.origins.get(line.block) for line in node.held)
+        if node.name in consent.no_pods or any(origin is not Origin.ADOPTED for origin in origins):
             continue
         entry = node.want.node
         have = {line.block.family for line in node.held}
@@ -216,12 +211,13 @@ def _by_node(
         elif not shown and is_settled(want, own, run):
             idle[name] = (own[0][0],)
         elif (found := faults_if_idle(want, shown, own, run)) is None:
-            nodes.append(state_of(name, want, shown, _lines(own), run))
+            nodes.append(state_of(name, want, shown, (line for line, _ in own), run))
         else:
             idle[name] = tuple([line for line, _ in own if line.state is State.HELD])
             faults += [(line, fault, want) for line, fault in found]
-    gone = (state_of(name, None, (), _lines(own), run) for name, own in by_node.items())
-    return idle, faults, [*nodes, *gone]
+    for name, own in by_node.items():
+        nodes.append(state_of(name, None, (), (line for line, _ in own), run))
+    return idle, faults, nodes
 
 
 def _own_lines(run: Run) -> dict[str, tuple[InPool, ...]]:
@@ -234,10 +230,6 @@ def _own_lines(run: Run) -> dict[str, tuple[InPool, ...]]:
         if by_node.setdefault(name, pair) is not pair:
             several.setdefault(name, list(by_node[name])).append(pair[0])
     return by_node | {name: tuple(own) for name, own in several.items()} if several else by_node
-
-
-def _lines(own: Iterable[InPool]) -> list[Line]:
-    return [line for line, _ in own]
 
 
 def _advance(node: NodeState, run: Run) -> NodeState:
@@ -309,11 +301,9 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
     for reason, (one, many) in _STALE.items():
         nodes = {entry.node for entry in stale if entry.reason is reason}
         if nodes:
-            message = f"the lock is stale: {len(nodes):,} {one if len(nodes) == 1 else many}: {names(nodes)}"
-            fix = (
-                f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}; where rendered/ "
-                f"is not in git: ipamc lock {lock.cluster}"
-            )
+            message = f"the lock is stale: {count(len(nodes), one, many)}: {names(nodes)}"
+            commit = f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}"
+            fix = f"{commit}; where rendered/ is not in git: ipamc lock {lock.cluster}"
             yield error("IPC0413", Span(lock.path), message, help=fix)
 
 
@@ -367,8 +357,8 @@ def faults_if_idle(
         families = {line.block.family for line in held}
         if any(line.block.family not in families and line.state is State.QUARANTINED for line, _ in lines):
             return None
-    if shown and not run.agrees(shown, held):
-        return None
     consent = run.consent
     asked = consent.renumber and any(scope.matches(line) for scope in consent.renumber for line in held)
-    return None if asked or want.node.name in consent.resize else faults
+    if asked or want.node.name in consent.resize or (shown and not run.agrees(shown, held)):
+        return None
+    return faults

@@ -47,9 +47,8 @@ def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
         elif run.one_block:
             families.append(family)
         elif offer is None:
-            found.append(
-                nowhere_to_go(run.lock, lines[0], f"pool {pool or 'none'} no longer serves the node")
-            )
+            why = f"pool {pool or 'none'} no longer serves the node"
+            found.append(nowhere_to_go(run.lock, lines[0], why))
         else:
             # A node that was given more by its use moves with as much.
             had = len(lines) if offer.pool.usage else 0
@@ -94,14 +93,10 @@ def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
     held = {line.key(one_block=run.one_block) for line in node.held}
     for line in node.pending:
         if line.key(one_block=run.one_block) not in held:
-            message = (
-                f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and "
-                "the block that it replaces is not"
-            )
-            fix = (
-                "undo the change of pools; then settle the move, or cancel it: ipamc lock "
-                f"{run.lock.cluster} --release {line.block}"
-            )
+            moved = f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now"
+            message = f"{moved}, and the block that it replaces is not"
+            cancel = f"ipamc lock {run.lock.cluster} --release {line.block}"
+            fix = f"undo the change of pools; then settle the move, or cancel it: {cancel}"
             yield error("IPC0433", line_at(run.lock, line), message, help=fix)
 
 
@@ -111,11 +106,9 @@ def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) ->
     had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
         of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
-        fix = (
-            f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
-            if of_pool
-            else f"ipamc lock {lock.cluster} --renumber {name} makes one"
-        )
+        fix = f"ipamc lock {lock.cluster} --renumber {name} makes one"
+        if of_pool:
+            fix = f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
         yield error("IPC0428", Span(lock.path), f"{name} has no pending line to settle", help=fix)
 
 
@@ -125,10 +118,9 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
             message = f"{scope.text} matches no held line of a node in the inventory"
-            fix = (
-                f"{did_you_mean(scope, [line for line in lock.lines if line.in_use])}name a node, a CIDR or "
-                f"pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what"
-            )
+            meant = did_you_mean(scope, [line for line in lock.lines if line.in_use])
+            show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
+            fix = f"{meant}name a node, a CIDR or pool/NAME; {show}"
             yield error("IPC0427", Span(lock.path), message, help=fix)
 
 
@@ -142,10 +134,9 @@ def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
 def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
     message = f"{line.block} of {line.node} has nothing to move to: {why}"
-    fix = (
-        f"drain {line.node}, take it out of the inventory, and run ipamc lock {lock.cluster}; then: ipamc "
-        f"lock {lock.cluster} --release {line.block}"
-    )
+    command = f"ipamc lock {lock.cluster}"
+    leave = f"drain {line.node}, take it out of the inventory, and run {command}"
+    fix = f"{leave}; then: {command} --release {line.block}"
     return error("IPC0432", line_at(lock, line), message, help=fix)
 
 
@@ -160,10 +151,8 @@ def resize(node: NodeState, run: Run) -> NodeState:
     held = {line.block: line for line in node.held}
     if any(block not in held for block in (*decided.reclaim, *decided.addresses)):
         return msgspec.structs.replace(node, found=(*node.found, lock_changed(run)))
-    lines: dict[Block, Line] = {
-        block: msgspec.structs.replace(held[block], addresses=number)
-        for block, number in decided.addresses.items()
-    }
+    addresses = decided.addresses.items()
+    lines = {block: msgspec.structs.replace(held[block], addresses=number) for block, number in addresses}
     lines |= {block: quarantined(held[block], run.today, moved=True) for block in decided.reclaim}
     return changed(node, lines, StaleReason.RESIZED) if lines else node
 
@@ -177,11 +166,8 @@ def grow(node: NodeState, want: Want, run: Run) -> NodeState:
         for offer in want.offers
         if offer.pool.name == more.pool
     ]
-    if not demands:
-        return node
-    return msgspec.structs.replace(
-        node, demands=(*node.demands, *demands), stale=(*node.stale, StaleReason.RESIZED)
-    )
+    stale = (*node.stale, StaleReason.RESIZED) if demands else node.stale
+    return msgspec.structs.replace(node, demands=(*node.demands, *demands), stale=stale) if demands else node
 
 
 def lock_changed(run: Run) -> Diagnostic:

@@ -21,23 +21,15 @@ from ipamc.place.reconcile.context import Run
 
 
 def newcomer(want: Want, run: Run) -> NodeState:
-    """Return the state of a node without lines that shows nothing, as all nodes are at first.
-
-    It needs what its pools owe it, and no other step changes anything.
-    """
+    """Return the state of a node without lines and without evidence: it needs what its pools owe it."""
     demands: tuple[Demand, ...]
     if run.one_block:  # what `needs` returns, without a look at lines
         demands = (Demand(want, run.cluster.families),) if want.offers else ()
     else:
         demands = needs(want, (), (), run, follows=False)
-    node = want.node
-    return NodeState(
-        name=node.name,
-        want=want,
-        demands=demands,
-        stale=_NEW if demands else (),
-        empty=node.planned or _is_recreated(node, run),
-    )
+    node, stale = want.node, _NEW if demands else ()
+    empty = node.planned or _is_recreated(node, run)
+    return NodeState(name=node.name, want=want, demands=demands, stale=stale, empty=empty)
 
 
 _NEW = (StaleReason.NEWCOMER,)
@@ -54,14 +46,9 @@ def state_of(
     written = tuple(written)
     lines = tuple([_in_its_pool(line, run) for line in written])
     stale = () if lines == written else (StaleReason.RENAMED,)
+    empty = want is not None and (_is_recreated(want.node, run) or (want.node.planned and not shown))
     return NodeState(
-        name=name,
-        want=want,
-        shown=shown,
-        written=written,
-        lines=lines,
-        stale=stale,
-        empty=want is not None and (_is_recreated(want.node, run) or (want.node.planned and not shown)),
+        name=name, want=want, shown=shown, written=written, lines=lines, stale=stale, empty=empty
     )
 
 
@@ -130,12 +117,8 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
         given = [shown for shown in node.shown if run.law.operator_gave(shown)]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
-    there = [
-        line
-        for line in left
-        if line.block.family not in have
-        and not any(fault.rule in ILLEGAL for fault in run.faults(want, line))
-    ]
+    missing = [line for line in left if line.block.family not in have]
+    there = [line for line in missing if all(fault.rule not in ILLEGAL for fault in run.faults(want, line))]
     held = [line for line in there if not line.was_pending]
     if run.one_block:
         shown = {shown.block for shown in node.shown}
@@ -185,12 +168,9 @@ def settle(node: NodeState, run: Run) -> NodeState:
     Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
     If there are no others, all are settled, and `follow` refuses that.
     """
-    shown, follows = Shown(node.shown), run.follows(node.shown)
-    mine = [
-        line
-        for line in node.pending
-        if line.pool not in run.operator_pools or not follows or shown.fits(line.block)
-    ]
+    shown = Shown(node.shown)
+    theirs = run.operator_pools if run.follows(node.shown) else frozenset()
+    mine = [line for line in node.pending if line.pool not in theirs or shown.fits(line.block)]
     return complete(node, run.today, one_block=run.one_block, pending=mine or None)
 
 
@@ -227,10 +207,13 @@ def follow(node: NodeState, run: Run) -> NodeState:
         and (shown.block.family in families if run.one_block else run.law.operator_gave(shown))
     ]
     if gone:
-        node = changed(
-            node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED
-        )
+        node = _released(node, gone)
     return _holding(node, new, StaleReason.FOLLOWED, run) if new else node
+
+
+def _released(node: NodeState, lines: Iterable[Line]) -> NodeState:
+    """Return a node with some of its lines released, because it follows the operator."""
+    return changed(node, {line.block: as_state(State.RELEASED, line) for line in lines}, StaleReason.FOLLOWED)
 
 
 def without_move(node: NodeState, run: Run) -> NodeState:
@@ -239,17 +222,18 @@ def without_move(node: NodeState, run: Run) -> NodeState:
         return node
     held = {line.key(one_block=run.one_block) for line in node.held}
     gone = [line for line in node.pending if line.key(one_block=run.one_block) not in held]
-    if not gone:
-        return node
-    return changed(node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
+    return _released(node, gone) if gone else node
 
 
 def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, run: Run) -> NodeState:
     """Return a node that holds what it shows: adopted lines, over its own quarantined or released ones."""
     new: dict[Block, Line] = {}
     for each in shown:
-        block = _whole(each, node, run)
-        pool = run.pool_of(block)
+        block, pool = each.block, run.pool_of(each.block)
+        if each.part and pool and node.want:  # of single addresses: the block of the pool's size around them
+            entry = node.want.node
+            block = block.widened(pool.sizes(entry.labels, entry.name)[block.family])
+            pool = run.pool_of(block)
         # A block that is held outside every pool has no pool's name.
         known = each.pool if pool or run.cluster.unpooled == "refuse" else ""
         name = known or (pool.name if pool else "")
@@ -262,15 +246,6 @@ def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, 
         origins={**node.origins, **dict.fromkeys(new, Origin.ADOPTED)},
         stale=(*node.stale, reason),
     )
-
-
-def _whole(shown: ShownBlock, node: NodeState, run: Run) -> Block:
-    """Return the block that a node has: of single addresses, the block of the pool's size around them."""
-    block, pool = shown.block, run.pool_of(shown.block)
-    if not shown.part or pool is None or node.want is None:
-        return block
-    entry = node.want.node
-    return block.widened(pool.sizes(entry.labels, entry.name)[block.family])
 
 
 def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:

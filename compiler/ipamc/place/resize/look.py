@@ -12,7 +12,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Mode
-from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, several, warning
 from ipamc.model.dump import Dump
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
@@ -55,32 +55,25 @@ def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
     """IPC0610: a dump tells which addresses are in use."""
     if not sources(dump):
-        message = (
-            "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods"
-        )
+        has = "it has no CiliumEndpoints and no Pods"
+        message = f"nothing in the dump tells which addresses are in use: {has}"
         yield error("IPC0610", dump.at, message, help=f"run {DUMP}")
 
 
 def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
     """IPC0611: a dump is of the cluster whose blocks are resized."""
     held = [node for node in plan.cluster.nodes if node.name in plan.held]
-    there = [
-        node for node in held if node.name in dump.nodes_by_name or node.name in dump.cilium_nodes_by_name
-    ]
+    listed = dump.nodes_by_name.keys() | dump.cilium_nodes_by_name.keys()
+    there = [node for node in held if node.name in listed]
     if held and not there:
-        message = (
-            f"the dump has none of the {count(len(held), 'node')} of the lock: "
-            f"{names(node.name for node in held)}"
-        )
+        message = f"the dump has none of the {several([node.name for node in held], 'node', 'of the lock')}"
         yield error("IPC0611", dump.at, message, help="use a dump of this cluster")
     known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
     if len(others) > max(FEW, len(known) // 2):
         first = others[0]
-        message = (
-            f"{len(others):,} of {count(len(known), 'node')} have another uid than in the inventory: "
-            f"{names(node.name for node in others)}"
-        )
+        uids = f"have another uid than in the inventory: {names(node.name for node in others)}"
+        message = f"{len(others):,} of {count(len(known), 'node')} {uids}"
         also = [Related(first.at, f"{first.name} is {first.uid} here")]
         fix = "use a dump of this cluster; if it was built anew, export its inventory first"
         yield error("IPC0611", dump.nodes_by_name[first.name].at, message, also=also, help=fix)
@@ -105,14 +98,11 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         seen, block = strange[0]
         held = plan.held[seen.name][0]
         text = str(block).removesuffix(f"/{BITS[block.family]}")
-        yield error(
-            "IPC0612",
-            seen.at,
-            f"CiliumNode {seen.name} has {text}, which the lock does not have for it; "
-            f"{count(len(strange), 'node')}: {names(node.name for node, _ in strange)}",
-            also=[Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")],
-            help="use a dump of this cluster; if it is: bring the inventory up to date with it, and compile",
-        )
+        those = several([node.name for node, _ in strange], "node")
+        message = f"CiliumNode {seen.name} has {text}, which the lock does not have for it; {those}"
+        also = [Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")]
+        fix = "use a dump of this cluster; if it is: bring the inventory up to date with it, and compile"
+        yield error("IPC0612", seen.at, message, also=also, help=fix)
 
 
 def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
@@ -140,12 +130,11 @@ def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
         first = max(mine, key=lambda row: (row.percent, row.node))
         help_ = "raise maxBlocks, or use larger blocks"
         if first.prefix:
-            help_ = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}], then ipamc lock {plan.cluster.name} --renumber {first.node}"
+            size = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}]"
+            help_ = f"{size}, then ipamc lock {plan.cluster.name} --renumber {first.node}"
         at = pool.usage.at if pool.usage else pool.at / "metadata" / "name"
-        message = (
-            f'{count(len(mine), "node")} of pool "{name}" over {high} % of the IPv{family} addresses, and {why}: '
-            f"{names(f'{row.node} ({row.used:,} of {row.usable:,})' for row in mine)}"
-        )
+        what = f'of pool "{name}" over {high} % of the IPv{family} addresses, and {why}'
+        message = several([f"{row.node} ({row.used:,} of {row.usable:,})" for row in mine], "node", what)
         yield warning("IPC0614", at, message, help=help_)
 
 
