@@ -1,6 +1,5 @@
-"""A cluster, a plan or rendered files in, findings out.
-
-Rules change nothing and choose no block. Each rule is a function whose docstring is the first line of its file below `rules/`.
+"""Rules: a cluster, a plan or rendered files in, findings out.
+A rule's docstring is the title in `rules/`.
 """
 
 from __future__ import annotations
@@ -45,10 +44,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
-    """Yield the findings about a plan.
-
-    `today` is its lock, in which lines whose quarantine is over today count as released.
-    """
+    """Yield the findings about a plan; `today` is its lock with ended quarantines released."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)

@@ -51,10 +51,8 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def _which_case(plan: Plan, node: str) -> str:
-    """Return the beginning of a way out: what the evidence and the lock may be.
-
-    Of a node that was away, the lock has what it held before: once that is released, the node keeps what it
-    shows.
+    """Return the beginning of a way out: what the dump and the lock may be.
+    A node that came back holds what it had before, and keeps what it shows once that is released.
     """
     blocks = [line.block for line in plan.held.get(node, ())]
     returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
@@ -123,7 +121,7 @@ SEVERITY: Mapping[Ownership, Make] = {
 
 
 def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
-    """Return the worst of some; nothing but the order differs where there are none."""
+    """Return an error, unless all of these blocks are from before a move."""
     found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
 
@@ -133,7 +131,7 @@ def _law(plan: Plan) -> Law:
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:
-    """Return the row of the first line that a node holds."""
+    """Return the place of the first line that a node holds."""
     held = next(iter(plan.held.get(name, ())), None)
     if held is None or held not in plan.lock.written:
         return []

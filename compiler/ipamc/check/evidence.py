@@ -30,7 +30,7 @@ def cidr_texts(blocks: Iterable[Block]) -> str:
 
 
 def pod_cidrs_count(cluster: Cluster) -> bool:
-    """Tell whether something reads the podCIDRs of Nodes: agents, our own patches, or a BGP speaker."""
+    """Tell whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
     return (
         cluster.mode is Mode.KUBERNETES
         or cluster.patch_nodes == "podCIDRs"
@@ -71,9 +71,8 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
 
 
 def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
-    """Tell whether two objects show different blocks of a family, and none of them from where the node was moved.
-
-    One of the two shows what the node holds, or nothing.
+    """Tell whether two objects show different blocks of a family, though the node is not moving.
+    A moving node has one object with its new block or without one.
     """
     both = (node.pod_cidrs, other.blocks)
     one, two = ({block for block in blocks if block.family == family} for blocks in both)

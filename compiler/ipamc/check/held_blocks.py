@@ -50,7 +50,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
         return several(blocks, "node", number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
-        """Return how to move the nodes; "" where they move already, or Cilium's operator gives them their blocks."""
+        """Return how to move the nodes; "" where they move already, or the operator gives out blocks."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         nodes = sorted({line.node for line in self.lines})
@@ -65,18 +65,17 @@ class Faulty(Struct, frozen=True, kw_only=True):
         leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
         return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
-    def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), help: str) -> Diagnostic:  # noqa: A002 - the word that users see
+    def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), fix: str) -> Diagnostic:
         """Make a finding about blocks that may not stay where they are."""
         make = warning if self.replaced else error
         text = f"{self.lines[0].block} {message}; held by {self.held_by}"
-        return make(code, self.at, text, also=also, help=help)
+        return make(code, self.at, text, also=also, help=fix)
 
 
 def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
     """Return what is wrong with a line's block where this node has it; () for most.
-
-    `pool` is the one whose range contains the block, `line.pool` the name in the lock. An illegal block has
-    one fault. O(log n) in excluded and reserved CIDRs, and in those that lie in the block.
+    `pool` is the one around the block, `line.pool` the name in the lock. An illegal block has one fault.
+    O(log n).
     """
     block, family = line.block, line.block.family
     if fault := illegal(cluster, block, pool, line):
@@ -98,7 +97,7 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
 
 
 def illegal(cluster: Cluster, block: Block, pool: Pool | None, line: Line | None = None) -> Fault | None:
-    """Return why no node may have a block; None where one may. `pool` as in `classify`; `line`: the one that has it."""
+    """Return why no node may have a block, or None. `pool` as in `classify`; `line` has the block."""
     if block.family not in cluster.families:
         return Fault(other_family, family=block.family)
     if excluded := cluster.excluded_over(block):
@@ -137,7 +136,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
         release = " ".join(f"--release {line.node}" for line in group.lines[:8])
         way_out = f", or cancel the renumber: {lock} {release}{' …' if len(group.lines) > 8 else ''}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
-    yield group.illegal("IPC0410", message, help=_settle(cluster, group) or f"put the range back{way_out}")
+    yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or f"put the range back{way_out}")
 
 
 def _settle(cluster: Cluster, group: Faulty) -> str:
@@ -159,7 +158,7 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     renumber = f"ipamc lock {cluster.name} --renumber {cidr}"
     fix = _settle(cluster, group) or f"take {cidr} out of excludedCIDRs, or consent to a move: {renumber}"
     also = [Related(found.at, f"{cidr} is excluded here")]
-    yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, help=fix)
+    yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, fix=fix)
 
 
 def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -167,7 +166,7 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
     message = f"is {family}, which is not in ipFamilies"
-    yield group.illegal("IPC0412", message, also=also, help=f"put {family} back into ipFamilies")
+    yield group.illegal("IPC0412", message, also=also, fix=f"put {family} back into ipFamilies")
 
 
 def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:

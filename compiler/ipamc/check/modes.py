@@ -46,7 +46,8 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
         message = (
             f"Cilium {version} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read"
         )
-        fix = f'{lowest}; or take it for {last}: assume: "{last}" beside version, or --assume {last} for one run'
+        assume = f'assume: "{last}" beside version, or --assume {last} for one run'
+        fix = f"{lowest}; or take it for {last}: {assume}"
         yield error("IPC0501", at, message, help=fix)
 
 

@@ -108,7 +108,7 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
-    """IPC0524: in multi-pool mode a pool keeps its block size while it is rendered or has lines in the lock."""
+    """IPC0524: in multi-pool mode a rendered pool, or one with lines in the lock, keeps its block size."""
     message = f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable'
     fix = f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}"
     return error("IPC0524", pool.families[family].at / "blockSize", message, also=[also], help=fix)
@@ -247,7 +247,7 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0562: `podSelector` and `namespaceSelector` need Cilium 1.19, `allowFirstIP` and `allowLastIP` 1.20."""
+    """IPC0562: pools that select pods need Cilium 1.19, and `allowFirstIP` and `allowLastIP` 1.20."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     for name, at in _written(pool).items():
@@ -324,8 +324,7 @@ def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     """Yield pools that may select a pod of an earlier one, each with the first such.
-
-    Pools are compared only where they share a value of the label that most of them test, or do not test it.
+    Only pools are compared that share a value of the label that most of them test, or do not test it.
     """
     conditions = [
         {

@@ -184,10 +184,7 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _some(known: list[str], but: str = "") -> str:
-    """Return the first names but one of them, and how many others there are.
-
-    `known` are sorted: each finding would sort them again.
-    """
+    """Return the first of sorted names without one of them, and the number of the others."""
     first = [name for name in known[:9] if name != but]
     others = len(known) - bool(but)
     return ", ".join(first[:8]) + f" and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"

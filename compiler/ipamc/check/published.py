@@ -1,10 +1,8 @@
 """Rules about what an earlier compile rendered: pools, `spec.ipam.mode`, and the list of Cilium's operator.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbook.order`).
-
-The operator of cluster-pool mode reads its list when it starts, and may run with the old list for some time. It
-may have given blocks of that list to nodes that no input has.
+objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbook.order`). The operator of
+cluster-pool mode reads its list when it starts, and may run with the old list for some time.
 """
 
 from __future__ import annotations
@@ -30,10 +28,7 @@ from ipamc.read.rendered import Rendered
 def check_published(
     cluster: Cluster, wants: Sequence[Want], shared: frozenset[str], lock: Lock, published: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield what pools cannot be together, and changes that a published one does not survive.
-
-    `shared` are the pools that nodes share.
-    """
+    """Yield impossible combinations of pools, and changes to published pools; nodes share `shared`."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     yield from first_and_further(cluster, wants)
@@ -80,7 +75,7 @@ def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendere
 def _roles_changed(
     cluster: Cluster, shared: frozenset[str], lock: Lock, published: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield, for each pool that was shared and is not, or the other way round, one block that has its name."""
+    """Yield one block with the name of each pool that becomes shared, or no longer is."""
     held = {line.pool: line for line in reversed(lock.lines) if line.in_use}
     shown = dict(_shown_otherwise(cluster, shared))
     of_nodes = published.of_nodes
@@ -130,10 +125,8 @@ def pinning_changed(
 def check_mode_change(
     cluster: Cluster, lock: Lock, text: bytes | None, rendered: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield why the mode cannot change from the one that was rendered.
-
-    What was rendered last is what the cluster runs, so a lock with an edited header passes no better. Without
-    a rendered tree the header of the lock's `text` counts.
+    """Yield why the mode cannot change from the rendered one, or else from that of the lock's `text`.
+    The cluster runs what was rendered last, so an edit of the lock's header does not help.
     """
     word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(Mode):
@@ -307,9 +300,6 @@ def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str,
 
 
 def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
-    """Tell whether the old list is that of an earlier ipamc: the ranges of all pools, as they still are.
-
-    It says nothing of what the operator gave out.
-    """
+    """Tell whether the old list is that of an earlier ipamc: all ranges, whatever the operator gave out."""
     every = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
     return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)

@@ -27,9 +27,8 @@ DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -
 
 
 def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
-    """Yield the CIDRs that cannot leave their pool, and what a person has to do for other changes.
-
-    O(n log n) in CIDRs; lines and CiliumNodes count only where something is reserved or leaves.
+    """Yield CIDRs that cannot leave their pool, and the manual steps of other changes.
+    O(n log n) in CIDRs.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
@@ -60,10 +59,8 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
 
 
 def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
-    """Yield the shared pools that nodes have blocks of, though nothing of them was ever rendered here.
-
-    The first compile of a cluster that runs: its pools were made by hand. A lock with lines and without a
-    rendered tree says nothing about that.
+    """Yield shared pools in use that the first compile of a running cluster has not rendered.
+    A lock with lines and without a rendered tree says nothing about that.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:
@@ -87,9 +84,8 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
 
 
 def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield the nodes whose own pools change in a way that the running operator does not follow.
-
-    They moved by consent, with several blocks of a family at once. O(lines) with `pinning: node`.
+    """Yield nodes whose own pools change in a way that the running operator does not follow. O(lines).
+    They moved by consent, with several blocks of a family at once.
     """
     cluster = plan.cluster
     if not cluster.own_pools or shown(cluster.cilium, Capability.EDITED_RANGES):

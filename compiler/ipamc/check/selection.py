@@ -16,7 +16,7 @@ from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import listing, nearest, shown
 
 MOST_COMPARISONS = 20_000
-"""How many words are compared to find the ones that were meant: more would take longer than a tenth of a second."""
+"""The most words that are compared to find the ones that were meant: they take a tenth of a second."""
 
 
 class PlacedSelector(Struct, frozen=True):
@@ -31,9 +31,8 @@ class PlacedSelector(Struct, frozen=True):
 
 def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
     """Yield what is wrong with the selectors of pools that may give new blocks. O(nodes + pools).
-
-    An empty inventory says nothing about selectors. A pool that selects no node and stands in `overflow` of
-    another one serves where that one is full, so only a label that was probably misspelt is reported of it.
+    An empty inventory says nothing about selectors. A pool that only stands in for a full one (`overflow`)
+    selects no node on purpose: only its misspelt labels are reported.
     """
     if not wants:
         return

@@ -1,7 +1,6 @@
-"""What a person agreed to: read once from the words of a command line, and applied to the lock's lines.
+"""Consent: read from the words of a command line once, and applied to the lock's lines, where it is reviewed.
 
-Consent is given once, to `ipamc lock`, and shows in the lock's lines, where it is reviewed. One that matches
-nothing is a typo, and is refused.
+A consent that matches nothing is a typo, and is refused.
 """
 
 from __future__ import annotations
@@ -59,10 +58,8 @@ def _scope(text: str, *, pools: bool) -> Scope:
 
 
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Return the lock with nodes renamed, lines released and shards grown.
-
-    The number and order of lines stay. Without consent the lines are not looked at; else O(lines) for each
-    rename and release.
+    """Return the lock with nodes renamed, lines released and shards grown; lines keep their order.
+    O(lines) for each rename and release.
     """
     found: list[Diagnostic] = []
     lines = lock.lines
@@ -101,7 +98,7 @@ def _given_up(cluster: Cluster, node: str, lines: Sequence[Line]) -> str:
 
 
 def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
-    """Return `did you mean …? `, with what a consent that matches nothing was probably meant to name; or ""."""
+    """Return `did you mean …? ` for a consent that matches nothing; or ""."""
     held = {line.node for line in lines}
     pools = {f"pool/{line.pool}" for line in lines if line.pool}
     address = scope.text.partition("/")[0]
@@ -117,7 +114,7 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
 
 
 def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
-    """Return whether the node of a held line has left, and is itself named: it need not be quarantined first."""
+    """Return whether the node of a held line has left and is named: it need not be quarantined first."""
     return line.node not in present and scope.cidr in {None, line.block}
 
 

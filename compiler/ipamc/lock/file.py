@@ -1,9 +1,7 @@
 """The lock's text: JSON Lines in canonical form, one record a line.
 
-It has nothing that lets two branches conflict without a reason.
-
-The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused
-with the line that differs: in a lock that was edited by hand or merged as text, two nodes may share a block.
+`dumps` and `load` are pure. Text that `dumps` would not have written is refused with the line that differs:
+in a lock that was edited by hand or merged as text, two nodes may share a block.
 """
 
 from __future__ import annotations
@@ -55,8 +53,7 @@ MOST_SHARDS = 1 << 20
 
 def dumps(lock: Lock) -> str:
     """Return the canonical text of a lock: a header, then a line per block by address. O(n log n).
-
-    A lock whose lines are still those of its file has the text of that file: nothing is encoded then.
+    A lock with the lines of its file keeps the text of that file.
     """
     header = encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
@@ -87,10 +84,8 @@ _by_address = attrgetter("block")
 def load(
     text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lock of a cluster; return an empty one where there is none.
-
-    `rendered`: there is a rendered tree beside it, so a missing lock was lost (rule 8). Every finding names
-    its line. O(n log n).
+    """Read the lock of a cluster; return an empty one where there is none. O(n log n).
+    A missing lock beside a `rendered` tree was lost (rule 8).
     """
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
@@ -108,18 +103,14 @@ def load(
 
 
 def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
-    """Read a lock without its cluster, as strictly as `load`. O(n log n).
-
-    The lock is None where its header is not readable.
-    """
+    """Read a lock without its cluster, as strictly as `load`; None without a readable header. O(n log n)."""
     head, found = _header(_first_row(text), path, empty=not text.strip())
     return (None, found) if head is None else _body(head, text, path, Mode(head.mode))
 
 
 def skim(text: bytes, cluster: str) -> list[Record] | None:
-    """Decode a cluster's lock, and check only the header and the shape of records.
-
-    This takes a twentieth of the time of `load`. Returns None where something is wrong: `load` finds what.
+    """Decode a cluster's lock; check its header and the shape of records alone; None for an unsound one.
+    This takes a twentieth of the time of `load`.
     """
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
@@ -166,8 +157,7 @@ def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[
 
 
 def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
-    """Return the lines of a lock to which no rule has anything to say; None where one may have.
-
+    """Return the lines of a lock without a finding; None where there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
     header = encode_header(head.cluster, Mode(head.mode), head.shards)
@@ -193,7 +183,7 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
     if not found:
-        # Lines of a mode with several blocks a node are no mistake; `check_mode_change` refuses the other mode.
+        # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
         found += islice(overlapping_lines(lines, path, rows), MOST)
         found += islice(two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
@@ -209,9 +199,7 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
 
 def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
-
-    In the file the block may have another node or another state than `line` has. Of a block that is not in
-    the file, return `otherwise`, or the file as a whole.
+    A block that is not in the file is at `otherwise`, or at the file as a whole.
     """
     index = bisect.bisect_left(lock.written, line.block, key=_by_address)
     if index < len(lock.written) and lock.written[index].block == line.block:

@@ -1,8 +1,7 @@
 """Look-ups in a lock's text that do not read all of it: the lines over a block, and the lines of a node.
 
-The locks of a fleet have millions of lines, and a question is about a few of them. Lines stand in order of
-address: a block is found by bisection over the bytes, a node by a search for its name, and only the rows that
-answer are decoded. Every row that is read must be sound; the others are taken to be as a compile wrote them.
+The locks of a fleet have millions of lines. A block is found by bisection over the bytes, a node by a search
+for its name, and only the rows of the answer are decoded and checked.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FEW = 1 << 19
 """Bytes of a lock with some 5,000 lines."""
 
 
-class WrittenLine(Struct, frozen=True, kw_only=True):
+class NumberedLine(Struct, frozen=True, kw_only=True):
     """A line of a lock, and its row in the file."""
 
     line: Line
@@ -38,11 +37,9 @@ class _NotCanonicalError(ValueError):
     """A row that was read is not as a compile writes it."""
 
 
-def over(text: bytes, path: str, block: Block) -> list[WrittenLine]:
+def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
     """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
-
-    Where a row that is read is not as a compile writes it, the whole lock is read. Raises Refused with what
-    is wrong there.
+    A row that is not canonical makes it read the whole lock. Raises Refused with what is wrong there.
     """
     try:
         _check(text)
@@ -51,7 +48,7 @@ def over(text: bytes, path: str, block: Block) -> list[WrittenLine]:
         return [found for found in _all(text, path) if found.line.block.overlaps(block)]
 
 
-def of(text: bytes, path: str, node: str) -> list[WrittenLine]:
+def of(text: bytes, path: str, node: str) -> list[NumberedLine]:
     """Return the lines of a node, by address. One search through the text. Raises Refused as `over` does."""
     try:
         _check(text)
@@ -61,10 +58,7 @@ def of(text: bytes, path: str, node: str) -> list[WrittenLine]:
 
 
 def similar(texts: Iterable[bytes], name: str) -> str:
-    """Return what in locks was probably meant by a name that is in none: a node, or `pool/NAME`; "" for nothing.
-
-    Of large locks nothing is said: a comparison with 100,000 names takes seconds.
-    """
+    """Return the name in small locks that is nearest to an unknown one: a node, `pool/NAME`, or ""."""
     nodes: set[str] = set()
     pools: set[str] = set()
     for text in texts:
@@ -79,19 +73,19 @@ def _check(text: bytes) -> None:
         raise _NotCanonicalError
 
 
-def _all(text: bytes, path: str) -> list[WrittenLine]:
+def _all(text: bytes, path: str) -> list[NumberedLine]:
     lock, found = parse(text, path)
     if found or lock is None:
         raise Refused(tuple(found))
     return rows(lock)
 
 
-def rows(lock: Lock) -> list[WrittenLine]:
+def rows(lock: Lock) -> list[NumberedLine]:
     """Return every line of a lock, as it was read, with its row."""
-    return [WrittenLine(line=line, number=number) for number, line in enumerate(lock.lines, 2)]
+    return [NumberedLine(line=line, number=number) for number, line in enumerate(lock.lines, 2)]
 
 
-def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
+def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
     start = text.find(b"\n") + 1
     at = _first_from(text, start, block)
     at = text.rfind(b"\n", start, max(at - 1, start)) + 1 or start  # the line before may reach into the block
@@ -106,7 +100,7 @@ def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
-            yield WrittenLine(line=line, number=number)
+            yield NumberedLine(line=line, number=number)
         at, last = end + 1, line
 
 
@@ -123,14 +117,14 @@ def _first_from(text: bytes, low: int, block: Block) -> int:
     return low
 
 
-def _of(text: bytes, node: str) -> Iterator[WrittenLine]:
+def _of(text: bytes, node: str) -> Iterator[NumberedLine]:
     name = f'"node":"{node}"'.encode()  # a node's name has no character that JSON escapes
     at = text.find(name)
     number, counted = 1, 0
     while at >= 0:
         start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
         number, counted = number + text.count(b"\n", counted, start), start
-        yield WrittenLine(line=_row(text[start:end]), number=number)
+        yield NumberedLine(line=_row(text[start:end]), number=number)
         at = text.find(name, end)
 
 

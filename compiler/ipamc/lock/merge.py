@@ -45,10 +45,9 @@ class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence
 
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
-    """Merge two locks. `base` may be absent or empty, as git gives it.
-
-    `trunks`, the weightiest first, decide between newcomers; absent or unreadable ones do not count.
-    If ours and theirs change places, so do the two parts of a conflict, and nothing else. O(n log n).
+    """Merge two locks; `base` may be absent or empty, as git gives it. O(n log n).
+    `trunks`, the weightiest first, decide between newcomers; absent or unreadable ones do not count. To swap
+    ours and theirs swaps the two parts of a conflict, and nothing else.
     """
     try:
         before = _read(base, "base", TOLERABLE) if base else None
@@ -86,8 +85,8 @@ def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
     if texts[0] == texts[-1]:
         return Merged(text=texts[0], dropped=dropped)
     conflicts = (
-        f"node {node} is renumbered to two places: {', '.join(map(str, here))} and {', '.join(map(str, there))}"
-        for (node, _, _), (here, there) in sorted(apart.items())
+        f"node {node} is renumbered to two places: {' and '.join(', '.join(map(str, its)) for its in both)}"
+        for (node, _, _), both in sorted(apart.items())
     )
     text = _with_markers(header, *(lines for lines, _ in resolved))
     return Merged(text=text, dropped=dropped, conflicts=tuple(conflicts))
@@ -235,9 +234,8 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
 
     def at(self, block: Block) -> list[tuple[Line, int]]:
         """Return the lines of a block on which ours and theirs differ, each with its side.
-
         Of two lines of one node, changed beats unchanged unless both are in use; if neither is, the later day
-        counts, and what moved has moved.
+        counts.
         """
         one, two = self.ours.get(block), self.theirs.get(block)
         both = [(line, side) for side, line in enumerate((one, two)) if line]
@@ -273,7 +271,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
                 yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
     def in_doubt(self, blocks: Iterable[Block]) -> Lines:
-        """Return the new lines in quarantine where no trunk is known: each may be of a block that was published."""
+        """Return new lines in quarantine where no trunk is known: their blocks may have been published."""
         return {
             block: line
             for block in (() if any(self.trunks) else blocks)
@@ -290,7 +288,6 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
 
     def rest(self, blocks: Iterable[Block], failed: Container[tuple[Key, int]]) -> list[Line]:
         """Return what may lie where nothing else does, the weightiest first. No line of the base is missing.
-
         Changed beats unchanged, quarantined beats released, of two days the later. Where each side that moved
         a node away `failed` to give it any new block, the node did not move.
         """

@@ -18,7 +18,7 @@ from ipamc.model.wording import shown
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
-"""What no name of a node or pool has. Names are shown in commands to copy, and a branch's lock may be a stranger's."""
+"""What no name has: names are shown in commands to copy, and a branch's lock may be a stranger's."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,9 +70,8 @@ def encode_records(records: Iterable[Record]) -> bytes:
 
 
 def decode_records(text: bytes) -> list[Record]:
-    """Read many records, each with its newline, at once. Raises ValueError (msgspec's errors are some).
-
-    Two records in a row may be read, too: who must know compares with `encode_records`.
+    """Read many records at once, each with its newline. Raises ValueError (msgspec's errors are some).
+    It takes two records in a row, too: `encode_records` of the result shows that.
     """
     return _RECORDS.decode(b"[" + text[:-1].replace(b"\n", b",") + b"]")
 

@@ -1,10 +1,9 @@
 """The difference of two locks: each line that changed is in one transition, which says why it changed.
 
-A line is a block with its node. Plans, their refusals, the counts of a compile, the versions of a report and the
-runway read these transitions; the merge of two locks with their base (`lock/merge.py`) decides, and does not.
-
-Nothing in a lock says which verb wrote it. So a transition is what a verb makes of the line, whoever made it; what no
-verb makes is in `REFUSED`. A node that took over all lines of one that is gone was renamed, as `lock --rename` does it.
+A line is a block with its node. Nothing in a lock says which verb wrote it, so a transition is what a verb
+makes of the line; what no verb makes is in `REFUSED`. A node that took over all lines of one that is gone was
+renamed, as `lock --rename` does it. The merge of two locks (`lock/merge.py`) decides, and does not read
+transitions.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     after: Line | None
     reason: Reason
     other: Line | None = None
-    """The first line of another that has the addresses of a line that ended, or had those of one that began."""
+    """The first line of another with the addresses of an ended line, or before with those of a new one."""
 
     @property
     def line(self) -> Line:
@@ -113,7 +112,7 @@ class Transition(Struct, frozen=True, kw_only=True):
         return self.reason in {Reason.PENDING, Reason.RENAMED} and self.line.state is State.PENDING
 
     def loses(self, present: Collection[str]) -> bool:
-        """Tell whether a node that is still there held the block, and does not; neither by its use nor by the operator."""
+        """Tell whether a present node held the block and lost it, not by its use nor by the operator."""
         was = self.before
         return self.reason in _LOST and was is not None and was.state is State.HELD and was.node in present
 
@@ -148,14 +147,13 @@ class Known(Struct, frozen=True, kw_only=True):
     days: Days = Days()
     operator_pools: Collection[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
-    followed: Callable[[Line, Sequence[Line]], bool] = lambda line, over: False  # noqa: ARG005 - as an operator that gives nothing
+    followed: Callable[[Line, Sequence[Line]], bool] = lambda _line, _over: False
     """Whether the operator took a block from its node, or gave its addresses to these lines."""
 
 
 def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> tuple[Transition, ...]:
-    """Return what became of each line that differs, by block. Both are by family and address.
-
-    Lines that are the same in both may be left out of both. O(n log n).
+    """Return what became of each line that differs, by block. O(n log n).
+    Both come by family and address; lines that are the same in both may be left out.
     """
     gone, come = differing(before, after)
     if not gone and not come:
@@ -176,9 +174,7 @@ def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> 
 
 def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[str]:
     """Return the nodes whose blocks change, or are to: compile, lock and plan call these renumbered.
-
-    A node that left is not renumbered, and neither is one that gave blocks back by its use. Where Cilium's operator
-    decides, only a renumber by consent counts.
+    A node that left, or gave blocks back by its use, is not renumbered.
     """
     return {
         each.line.node
@@ -300,22 +296,20 @@ class _Comparison:
         return was.in_use and alike and not self._is_there(was.node) and self._is_heir(was, [now])
 
     def _is_heir(self, was: Line, over: Iterable[Line]) -> bool:
-        """Tell whether a node can have left its addresses to these lines: all it had to one node that had none."""
+        """Tell whether a node can have left all its addresses to one node that had none."""
         heirs = {line.node for line in over}
         return len(heirs) == 1 and not heirs & self.had and was.node not in self.waiting
 
     def _at_once(self) -> Reason:
-        """Return what becomes of a line whose node left, and whose addresses are given out on the same day."""
+        """Return what becomes of a line whose node left, and whose addresses are given out the same day."""
         days = self.known.days
         if not "" < days.today <= max(days.over, days.shortened):
             return Reason.TAKEN
         return Reason.LEFT if days.today <= days.over else Reason.ENDED_EARLY
 
     def _may_be_since(self, was: Line | None, now: Line) -> bool:
-        """Tell whether a compile can have put a line into quarantine on its day.
-
-        That is no day to come, and no earlier one than it had. A block that the base has in use may have been left
-        on another branch before; a quarantine that was over before the base was committed is none.
+        """Tell whether a compile can have put a line into quarantine on its day, never a future one.
+        A block that the base has in use may have been left on another branch before.
         """
         days = self.known.days
         if days.today and now.since > days.today:

@@ -1,7 +1,4 @@
-"""How full the pools are: addresses and blocks of every range, counted from the lock without walking a range.
-
-Every address of a range is counted once: as held, else quarantined, else released, else reserved, else free.
-"""
+"""How full the pools are: addresses and blocks of every range, without walking through a range."""
 
 from __future__ import annotations
 
@@ -17,10 +14,7 @@ from ipamc.model.lock import Line, Lock, State
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What the addresses of a range, or of a pool in one family, are used for.
-
-    The five parts add up to `total`.
-    """
+    """The use of the addresses of a range, or of a pool in one family: each counts once, in this order."""
 
     total: int
     held: int
@@ -63,10 +57,7 @@ class PoolUse(Struct, frozen=True, kw_only=True):
 
 
 def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
-    """Count every pool, by name, IPv4 before IPv6. O(n log n).
-
-    Ranges are disjoint, and lines are: `check` and `load` refuse others.
-    """
+    """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint. O(n log n)."""
     # The blocks of CiliumNodes that have no node are taken, and in no line.
     without_line = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)

@@ -1,7 +1,7 @@
 """Which pools serve which node, in a total order, and which pools may take the place of each.
 
-Selectors are evaluated once for each projection of a node's labels onto the keys that selectors name. An offer is
-made once for each pool and class of nodes. Nodes with the same candidates share one `Offers`.
+Selectors are evaluated once for each projection of a node's labels onto the keys that selectors name. An
+offer is made once for each pool and class of nodes. Nodes with the same candidates share one `Offers`.
 """
 
 from __future__ import annotations
@@ -65,10 +65,9 @@ MOST_BLOCKS = 1_000_000
 
 def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
-
-    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without a
-    candidate has a want without offers: it may still hold a block, or get one back. Raises Refused where there
-    would be more than MOST_CANDIDATES or MOST_TESTS, or more blocks than allowed.
+    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without
+    offers may still hold a block, or get one back. Raises Refused beyond MOST_CANDIDATES, MOST_TESTS, or the
+    most blocks.
     """
     pools = sorted(cluster.pools, key=rank)
     chooser = Chooser(pools)
@@ -123,11 +122,10 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
 
 
 def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
-    """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode.
-
-    All pools are shared, but with `pinning: node` only those that are a further candidate of some node and
-    the first candidate of none: a node's first candidate is rendered as a CiliumPodIPPool of its own. A pool
-    that serves no node any more stays shared where it was `published` so. O(nodes).
+    """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode. O(nodes).
+    With `pinning: node` these are further candidates of some node and first candidates of none: the first
+    candidate is rendered as a pool of the node's own. A pool that serves no node stays shared where it was
+    `published` so.
     """
     if cluster.shared_pools:
         return frozenset(pool.name for pool in cluster.pools)
@@ -269,7 +267,7 @@ class Chooser:
         return offers
 
     def with_pins(self, node: Node, pools: Iterable[Pool]) -> Offers:
-        """Put the pools that pin a node, by rank, before its other candidates, whatever their selectors say."""
+        """Put the pools that pin a node before its other candidates, by rank, selected or not."""
         offers = self.choose(node)
         known = {offered.pool.name: offered for offered in offers}
         pinned = [known.get(pool.name) or self._not_selected(pool, node) for pool in pools]
@@ -314,10 +312,7 @@ class Chooser:
         return offers
 
     def _offers_of(self, number: int, classes: Classes) -> Sequence[Offer]:
-        """Return the offers of all pools of one selector, each with its stand-ins: its twins, then its `overflow`.
-
-        A rack never spills into another by accident.
-        """
+        """Return the offers of all pools of one selector, with their stand-ins: twins, then `overflow`."""
         key = number, *classes.values()
         offers = self._of_twins.get(key)
         if offers is None:
@@ -331,7 +326,7 @@ class Chooser:
         return offers
 
     def _offer(self, pool: Pool, classes: Classes) -> Offer:
-        """Return a pool with the block sizes for a class of nodes: its own, or those of the first class that selects them."""
+        """Return a pool with the block sizes for a class of nodes: its own, or those of the class."""
         key = pool.name, classes[self._sizes_of[pool.name]] if pool.block_sizes else None
         offer = self._plain.get(key)
         if offer is None:
@@ -339,7 +334,7 @@ class Chooser:
         return offer
 
     def _overflow(self, full: Pool, classes: Classes, but: Iterable[str] = ()) -> tuple[Offer, ...]:
-        """Return the pools that a pool's `overflow` names, as written, whether or not they select the node."""
+        """Return the pools of a pool's `overflow`, as written, whether or not they select the node."""
         return tuple(
             self._offer(self._enabled[name], classes)
             for name in full.overflow

@@ -1,7 +1,6 @@
 """Place what nodes still need: pins first, then newcomers in name order over the whole cluster.
 
-`assign` decided which pools serve a node, and which may take the place of a full one; here the offers are
-taken in that order.
+`assign` decided the order of the offers, and which pools may take the place of a full one.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 def allocate(
     cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str
 ) -> tuple[Plan, list[Diagnostic]]:
-    """Place what nodes still need; report which of them got nothing, and why. Costs what `place` does."""
+    """Place what nodes still need; report the nodes that got nothing, and why. Costs what `place` does."""
     made = place(cluster, wants, reconciled, today)
     return made.plan, [
         *pin_conflicts(cluster, made.plan.lock, made.conflicts),
@@ -60,13 +59,10 @@ def allocate(
 
 
 def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
-    """Place what nodes still need.
-
-    Pinned newcomers come first, then the nodes that are renumbered (at the pin where there is one; their new
-    lines are pending), then all newcomers: each in name order, whatever the order of the demands. `today`
-    (ISO 8601, UTC) decides which quarantine is over. Lines are re-used whole: they leave the lock where a new
-    block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the number of block
-    sizes; the width of ranges does not count.
+    """Place what nodes still need: pinned newcomers, renumbered nodes, then newcomers, each in name order.
+    New lines of renumbered nodes are pending. `today` (ISO 8601, UTC) decides which quarantine is over. A
+    re-used line leaves the lock as a whole. O(n log n) in lines and newcomers, times the number of block
+    sizes.
     """
     order = _Order()
     pinned = place_pins(cluster, reconciled, order.sorted(reconciled.demands))
@@ -88,7 +84,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     new = _as_many(new, reconciled) if renumbers else new
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
-    # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
+    # A node that shows its new block already, or is not there yet, moves without a second compile.
     one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
     arrived = list(complete_placed(reconciled.renumbered, every_new, today, one_block=one_block))
     if arrived:
@@ -203,9 +199,8 @@ class PinConflict(Struct, frozen=True, kw_only=True):
 
 def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
     """Place the pins of nodes in the families that they need. O(pins log (pins + lines)).
-
-    Nodes are taken in the order of `demands`, pins as written. A pin that its node holds, or that the node's
-    pending line has, is not placed again. Pins share no address: `check` refuses those that do (IPC0217).
+    Nodes come in the order of `demands`, pins as written; they share no address (IPC0217). A pin that its
+    node holds, or that the node's pending line has, is not placed again.
     """
     lines = reconciled.lock.lines
     pinned_nodes = {node for pool in cluster.pools for node in pool.pins}
@@ -245,7 +240,7 @@ class _PinPlacer:
         self.conflicts: list[PinConflict] = []
 
     def place(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
-        """Place a node's pins of one pool, as many of a family as it misses; return what is missing then."""
+        """Place as many of a node's pins of a pool as it misses; return what is missing then."""
         still = dict(missing)
         for block, pin in _pins_of(node, offer).items():
             if not still.get(block.family):

@@ -1,4 +1,4 @@
-"""Findings about nodes that got no block: the full pools, the pools that were passed over, and the ways out."""
+"""Findings about nodes that got no block: full pools, pools that were passed over, and the ways out."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
 
 
 def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]]:
-    """Group nodes by equal reasons. Nodes that look alike share the pools that were passed over: these are compared once."""
+    """Group nodes by equal reasons; the passed-over pools that nodes share are compared once."""
     passed: dict[int, tuple[Passed, ...]] = {}
     shared: dict[tuple[Any, ...], list[Node]] = defaultdict(list)
     for reasons, node in pairs:
@@ -158,7 +158,7 @@ class _FullPool(Struct, frozen=True, kw_only=True):
 
 
 class _FullPools:
-    """Looks at each full pool once. `before` has the lines that stay whatever newcomers get; None: they are not known."""
+    """The full pools, each looked at once. `before` has the lines without newcomers, where they are known."""
 
     def __init__(
         self,
@@ -321,10 +321,8 @@ def free_blocks(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: i
 def smaller_blocks(
     cluster: Cluster, pool: Pool, full: tuple[int, int], before: Lock, after: Sequence[Line], lack: int
 ) -> Smaller | None:
-    """Return the largest smaller block that makes room for all newcomers, or None.
-
-    `full` is the family and the prefix length of the blocks that `lack` more of are wanted; `before` has the lines
-    that stay, `after` those of newcomers too. Nodes that have a block keep it.
+    """Return the largest smaller block that makes room for all newcomers, or None; others keep theirs.
+    `full` is the family and prefix length of the `lack` blocks; `after` has new lines, `before` has not.
     """
     family, prefix = full
     if prefix != pool.families[family].block_size or cluster.shared_pools:

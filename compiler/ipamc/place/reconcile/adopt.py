@@ -18,9 +18,8 @@ from ipamc.place.reconcile.transitions import as_state
 
 
 def give_way(run: Run, evidence: Evidence) -> Run:
-    """Release lines over blocks that Cilium's operator gave to other nodes, in pools where it decides.
-
-    A line whose own node shows its block too stays: that is a conflict. O(shown blocks log lines).
+    """Release lines over blocks that Cilium's operator gave to other nodes. O(shown blocks log lines).
+    A line whose own node shows its block, too, stays: that is a conflict.
     """
     if not run.operator_pools or not run.cluster.cilium_nodes:
         return run
@@ -41,10 +40,9 @@ def give_way(run: Run, evidence: Evidence) -> Run:
 
 
 def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
-    """Return the lock's lines with their states of today, and what forbids that nodes adopt blocks. O(lines).
-
-    An adopted block takes the place of `released` lines, of the node's own quarantined lines, and of its
-    pending line of this block; over any other line it is a conflict.
+    """Return the lock's lines with their states of today, and why nodes cannot adopt blocks. O(lines).
+    An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
+    block; over any other line it is a conflict.
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
@@ -97,10 +95,8 @@ def _gives_way(old: Line, new: Line) -> bool:
 def conflicts(
     run: Run, nodes: list[NodeState], lines: list[Line], evidence: Evidence
 ) -> Iterator[Diagnostic]:
-    """Yield blocks that two nodes show, and lines over which a CiliumNode without a node has a block.
-
-    `nodes` are those that may show other blocks than the lock has for them: where none of them shows any, and
-    there is no CiliumNode without a node, nothing is looked at. O(n log n) else.
+    """Yield blocks that two nodes show, and lines under blocks of CiliumNodes without a node. O(n log n).
+    `nodes` are those that may show other blocks than the lock has for them.
     """
     strangers = list(evidence.without_node())
     if not strangers and not any(node.shown for node in nodes):

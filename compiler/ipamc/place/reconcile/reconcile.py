@@ -1,7 +1,7 @@
 """The lock against the inventory, node by node: what each node holds today, and what it still needs.
 
-The rules are those of the lock: a held line of a node in the inventory is kept; a line never vanishes except
-by re-use; the lines of a node that left are quarantined, and are the first that it gets back when it returns.
+A held line of a node in the inventory is kept. A line vanishes only by re-use. The lines of a node that left
+are quarantined, and are the first that it gets back when it returns.
 """
 
 from __future__ import annotations
@@ -67,11 +67,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     shared: frozenset[str] = frozenset(),
     rendered: Rendered | None = None,
 ) -> tuple[Reconciled, list[Diagnostic]]:
-    """Bring every line of the lock to its state of today, and list what is still to be placed.
-
-    `today` is an ISO 8601 day in UTC. With `locked`, a lock that is out of date is refused with the reasons
-    by name (rule 7). `shared`: pools of which Cilium's operator gives out blocks, in multi-pool mode.
-    `rendered`: what an earlier compile rendered. O(n log n).
+    """Bring every line of the lock to its state of today, and list what is still to be placed. O(n log n).
+    `today` is an ISO 8601 day in UTC. `locked` refuses a lock that is out of date (rule 7). Cilium's operator
+    gives out the blocks of `shared` pools. `rendered` is the output of an earlier compile.
     """
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     before, found = apply_consent(cluster, lock, consent)
@@ -140,11 +138,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
 
 
 def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
-    """Return the uid that each Node was rendered with, by name: a Node with another one has joined again since.
-
-    Empty but in kubernetes mode with podCIDRs, where a renumber is pending or wanted: only there a re-created
-    Node tells that its pods are gone. Empty, too, where more than half of the Nodes, and more than a few, have
-    another uid: that is the inventory of another cluster.
+    """Return the uid that each Node was rendered with: a Node with another one has joined again since.
+    Empty but in kubernetes mode with podCIDRs and with a renumber, where a re-created Node has no pods any
+    more; and empty where most Nodes have another uid: that is the inventory of another cluster.
     """
     if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
         return {}
@@ -156,7 +152,7 @@ def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rend
 
 
 def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
-    """Return the nodes that show blocks, and none of those that they held. O(lines), where nodes show others."""
+    """Return the nodes that show blocks, and none of those that they held. O(lines)."""
     changed = {node.name: node for node in nodes if node.shown and node.stale}
     had: dict[str, set[Block]] = defaultdict(set)
     for line in before.lines if changed else ():
@@ -170,10 +166,9 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
 
 
 def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterator[Unknown]:
-    """Yield the nodes that run, have no line in the lock, and whose block of some family nothing shows.
-
-    Without consent none of them gets a block that its pods do not use. A node that no pool serves is as it was, unless
-    addresses in use are in one.
+    """Yield running nodes without a line in the lock, whose block of some family nothing shows.
+    They get a block that their pods do not use only by consent. A node that no pool serves stays as it was,
+    unless addresses in use are in a pool.
     """
     consent = run.consent
     for node in () if "all" in consent.no_pods else nodes:
@@ -195,7 +190,6 @@ def _by_node(
     wants: Iterable[Want], evidence: Evidence, run: Run
 ) -> tuple[dict[str, tuple[Line, ...]], list[tuple[Line, Fault, Want]], list[NodeState]]:
     """Return the held lines of idle nodes, their faults, and the states of the other nodes. O(lines).
-
     Nodes of the inventory come in its order, the others behind them.
     """
     by_node = _own_lines(run)
@@ -312,8 +306,7 @@ InPool = tuple[Line, Pool | None]
 
 
 def is_settled(want: Want, lines: Sequence[InPool], run: Run) -> bool:
-    """Tell whether a node has one line, and `faults_if_idle` finds it idle and without a fault; False: ask that.
-
+    """Tell whether a node has one line, to which nothing can happen; False: ask `faults_if_idle`.
     Nearly all nodes of a one-block mode come no further: 100,000 of them take a third of the time.
     """
     line, pool = lines[0]
@@ -334,10 +327,8 @@ def is_settled(want: Want, lines: Sequence[InPool], run: Run) -> bool:
 def faults_if_idle(
     want: Want, shown: tuple[ShownBlock, ...], lines: Sequence[InPool], run: Run
 ) -> list[tuple[Line, Fault]] | None:
-    """Return what is wrong with the blocks of a node to which nothing can happen; None where something can.
-
-    Such a node has held lines and no pending one, shows no other blocks, left none of another family, and
-    needs nothing: most nodes, in most compiles.
+    """Return the faults of an idle node's blocks; None where a line may change, as in few nodes of a compile.
+    An idle node shows no other blocks, needs nothing, and has no pending line.
     """
     faults: list[tuple[Line, Fault]] = []
     held: list[Line] = []

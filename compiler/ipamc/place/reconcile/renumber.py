@@ -1,7 +1,4 @@
-"""Consent to another block: a renumbered node gets a pending block, and moves to it once drained (rule 3).
-
-A node that `ipamc resize` decided about gets more addresses, or gives blocks back.
-"""
+"""Renumbering: a node gets a pending block by consent, and moves to it once drained (rule 3). Resizing."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ from ipamc.place.reconcile.transitions import changed, complete, has_arrived, ne
 
 
 def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
-    """Ask for the pending blocks that consent is about.
-
-    A block goes with all others of its key; a key that has a pending line is left as it is.
-    """
+    """Ask for pending blocks by consent, all of a key together; a key with a pending line stays."""
     if not node.pending and not run.consent.renumber:
         return node
     found = list(torn_apart(node, run))
@@ -74,10 +68,7 @@ def _pins(want: Want, family: int, pool: str) -> set[Block]:
 def complete_placed(
     nodes: Mapping[str, NodeState], new: Iterable[Line], today: str, *, one_block: bool
 ) -> Iterator[NodeState]:
-    """Yield those of the renumbered nodes that have arrived already, with their renumber completed.
-
-    `new` are the lines that were placed.
-    """
+    """Yield the renumbered nodes that have arrived already, with the `new` lines that were placed."""
     placed: dict[str, list[Line]] = defaultdict(list)
     for line in new if nodes else ():
         placed[line.node].append(line)
@@ -141,10 +132,7 @@ def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
 
 
 def resize(node: NodeState, run: Run) -> NodeState:
-    """Quarantine the blocks that a node gives back, and change how many addresses of others it has.
-
-    A block that is given back was the node's own: the line is as after a renumber, and never returns.
-    """
+    """Quarantine for good the blocks that a node gives back, and change the number of addresses of others."""
     decided = run.consent.resize.get(node.name)
     if decided is None:
         return node

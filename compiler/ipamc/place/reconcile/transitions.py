@@ -1,7 +1,4 @@
-"""What becomes of the lines of one node.
-
-Each step takes the state of a node and returns the next one; none looks at another node.
-"""
+"""Steps from one state of a node's lines to the next. No step looks at another node."""
 
 from __future__ import annotations
 
@@ -39,9 +36,8 @@ def state_of(
     name: str, want: Want | None, shown: tuple[ShownBlock, ...], written: Iterable[Line], run: Run
 ) -> NodeState:
     """Return the state of a node as the lock has it, each line in the pool whose range contains its block.
-
-    To rename or to split a pool renumbers no node. Where the pool is gone, its name stays as a record; only a
-    held block outside every pool (`unpooled: hold`) loses it.
+    So a pool can be renamed or split. Where the pool is gone, its name stays as a record, but for a held
+    block outside every pool (`unpooled: hold`).
     """
     written = tuple(written)
     lines = tuple([_in_its_pool(line, run) for line in written])
@@ -53,10 +49,7 @@ def state_of(
 
 
 def _is_recreated(node: Node, run: Run) -> bool:
-    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet.
-
-    A Node without podCIDRs alone tells nothing: it may have been exported before the first apply.
-    """
+    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet."""
     if not node.live or node.pod_cidrs or not node.uid:
         return False
     rendered = run.rendered_uids.get(node.name, "")
@@ -105,11 +98,9 @@ def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -
 
 def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
-
-    In a one-block mode that is the line that the node shows, else the one that was quarantined last; of one
-    day, the lowest; none where the node shows another block that the operator gave it while it was away. Pools
-    that no longer select the node, or are disabled, still count. A line that was pending when its node left is
-    pending again, beside what comes back.
+    In a one-block mode that is the line that the node shows, else the one that was quarantined last, else the
+    lowest; none where the operator gave the node another block meanwhile. Pools that are disabled or no
+    longer select the node still count. A line that was pending when its node left is pending again.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
@@ -136,15 +127,12 @@ def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
 
 
 def has_arrived(node: NodeState, *, one_block: bool) -> bool:
-    """Tell whether a node has moved to its pending blocks: it shows them all, or no pod is on its held ones.
-
-    The latter is so of a planned node, and of a re-created one.
-    """
+    """Tell whether a node shows all its pending blocks, or is planned or re-created and so has no pods."""
     pending = node.pending
     if not pending or node.empty:
         return bool(pending)
     shown = Shown(node.shown)
-    # Beside another block of the family, pods may use that one: Cilium gives them addresses of the first alone.
+    # Pods may use another block of the family beside it: Cilium gives them addresses of the first alone.
     families = {line.block.family for line in pending}
     alone = not one_block or sum(each.block.family in families for each in node.shown) <= len(pending)
     return alone and all(shown.fits(line.block) for line in pending)
@@ -163,10 +151,8 @@ def complete(
 
 
 def settle(node: NodeState, run: Run) -> NodeState:
-    """Make a node's pending lines held by consent.
-
-    Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
-    If there are no others, all are settled, and `follow` refuses that.
+    """Make a node's pending lines held by consent; those of shared pools wait until the operator gave them.
+    Without other lines all are settled, and `follow` refuses that.
     """
     shown = Shown(node.shown)
     theirs = run.operator_pools if run.follows(node.shown) else frozenset()
@@ -186,10 +172,9 @@ def adopt(node: NodeState, run: Run) -> NodeState:
 
 def follow(node: NodeState, run: Run) -> NodeState:
     """Hold what a node shows where Cilium's operator decides, and release what it no longer shows there.
-
-    In multi-pool mode that is all blocks of shared pools, as soon as the node shows one. In cluster-pool
-    mode it is the block of a family that was in an `unlisted` pool. Nothing is quarantined: the operator gives
-    out again what it took back.
+    In multi-pool mode that is all blocks of shared pools, as soon as the node shows one; in cluster-pool mode
+    the block of a family that was in an `unlisted` pool. The operator re-uses what it took back, so nothing
+    is quarantined.
     """
     if not node.shown or not run.operator_pools:
         return node
@@ -272,10 +257,8 @@ def ask(node: NodeState, want: Want, run: Run) -> NodeState:
 def needs(
     want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run, *, follows: bool
 ) -> tuple[Demand, ...]:
-    """Return what a node needs beside its held lines.
-
-    The keys that are `replaced` get pending lines, and nothing else. Of shared pools a node that `follows`
-    needs nothing (`Run.decides`): the operator gives it what its agent asks for.
+    """Return what a node needs beside its held lines, but for `replaced` keys, which get pending lines.
+    The operator gives a node that `follows` what its agent asks for of shared pools.
     """
     families = run.cluster.families
     if run.one_block:
@@ -302,9 +285,7 @@ def needs(
 
 def needed(pool: Pool, node: str, family: int, held: int) -> int:
     """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more.
-
-    A node that holds some of a pool with `usage` may have given others back: it is owed `minBlocks`. A disabled
-    pool owes pins alone.
+    A node that holds some of a pool with `usage` is owed `minBlocks`. A disabled pool owes pins alone.
     """
     pins = sum(pin.block.family == family for pin in pool.pins.get(node, ()))
     if pool.disabled or pool.unlisted:

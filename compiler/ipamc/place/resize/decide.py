@@ -1,8 +1,7 @@
 """What each node gets, and what it gives back, by the use of its blocks.
 
-The same use leads to the same blocks: what is decided is enough for `high`, and is not taken back by `low`, so
-that a second look at the same dump changes nothing. Only blocks of which no address is in use are taken, the
-highest first.
+A decision is enough for `high`, and `low` does not undo it: a second look at the same dump changes nothing.
+Only blocks without an address in use are taken, the highest first.
 """
 
 from __future__ import annotations
@@ -68,10 +67,7 @@ class Sized(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
-    """Return what was decided about every node that holds blocks, by node, pool and family.
-
-    `plan` is that of an ordinary compile. O(n log n).
-    """
+    """Return the decisions about every node that holds blocks, by node, pool and family. O(n log n)."""
     use, cluster = Use(dump), plan.cluster
     pending = {line.key(one_block=False) for line in plan.lock.lines if line.state is State.PENDING}
     everywhere = outermost(block for node in dump.cilium_nodes for block, _ in node.allocated)
@@ -244,7 +240,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         return growth, "" if number == wanted else f"maxBlocks is {usage.most}"
 
     def _shrunk(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
-        """Take blocks of which nothing is used, as long as the node is under `low`, and not over `high` then."""
+        """Take unused blocks, as long as the node is under `low`, and stays at or under `high`."""
         pins = {pin.block for pin in pool.pins.get(row.node, ()) if pin.block.family == row.family}
         least = max(usage.least, len(pins))
         idle = [
@@ -277,9 +273,8 @@ def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
 
 
 class Use:
-    """Addresses in use. An address that any object of the dump says is used counts, whichever node it names.
-
-    CiliumNodes tell it (`status.ipam.used` in crd mode, and the agent's own addresses in every mode),
+    """Addresses in use, by any object of the dump, whichever node it names.
+    CiliumNodes tell them (`status.ipam.used` in crd mode, the agent's own addresses in every mode),
     CiliumEndpoints, and Pods that are not on the host's network and have not ended.
     """
 

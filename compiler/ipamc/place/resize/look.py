@@ -33,8 +33,7 @@ class Looked(Struct, frozen=True, kw_only=True):
 
 
 def look(plan: Plan, dump: Dump, today: str) -> tuple[Looked, Sequence[Diagnostic]]:
-    """Decide about the nodes of a plan, which an ordinary compile made; return the warnings, too.
-
+    """Decide about the nodes of an ordinary compile's plan; return the warnings, too.
     `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
     """
     log = Log()
