@@ -63,13 +63,8 @@ def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendere
                 now, was = str(allows).lower(), str(not allows).lower()
                 message = f'{name} of pool "{pool.name}" would change to {now}, but it is immutable'
                 also = [Related(at, "published here")]
-                yield error(
-                    "IPC0566",
-                    place,
-                    message,
-                    also=also,
-                    help=f"set {name}: {was} again, and write a new pool",
-                )
+                fix = f"set {name}: {was} again, and write a new pool"
+                yield error("IPC0566", place, message, also=also, help=fix)
 
 
 def _roles_changed(

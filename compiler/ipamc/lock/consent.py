@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
-import msgspec
 from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
@@ -69,7 +68,7 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
         if not refused:
             renamed = (line.node == old and line.state is not State.RELEASED for line in lines)
             both = zip(lines, renamed, strict=True)
-            lines = tuple(msgspec.structs.replace(line, node=new) if it else line for line, it in both)
+            lines = tuple(replace(line, node=new) if it else line for line, it in both)
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]

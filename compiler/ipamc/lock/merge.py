@@ -15,7 +15,6 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -138,7 +137,7 @@ def _three_way(
     for block, name in names.items():
         for lines in (before, one, two):
             if block in lines and lines[block].pool != name:
-                lines[block] = msgspec.structs.replace(lines[block], pool=name)
+                lines[block] = replace(lines[block], pool=name)
     return ThreeWay(base=before, ours=one, theirs=two, trunks=tuple(rest), one_block=header.mode.one_block)
 
 
@@ -250,7 +249,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
             if not (one.in_use or two.in_use):
                 last = max(one, two, key=lambda line: (line.since, line.was_pending))
                 moved = bool(last.since) and (one.moved or two.moved)
-                return [(msgspec.structs.replace(last, moved=moved), int(two.moved))]
+                return [(replace(last, moved=moved), int(two.moved))]
         return both
 
     def ranked(self, block: Block) -> Iterator[RankedLine]:
@@ -298,7 +297,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
             movers = [(self.key(line), side) for line, side in lines if line.moved]
             stayed = not (before and before.moved) and all(mover in failed for mover in movers)
             for line, _ in lines:
-                found.append((line != before, msgspec.structs.replace(line, moved=line.moved and not stayed)))
+                found.append((line != before, replace(line, moved=line.moved and not stayed)))
             if before and not lines:
                 released = Line(block=block, pool=before.pool, node=before.node, state=State.RELEASED)
                 found.append((False, released if before.in_use else before))

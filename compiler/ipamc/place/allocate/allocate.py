@@ -9,7 +9,6 @@ import bisect
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -80,7 +79,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     placed.place([demand for demand in pinned.demands if demand.growth], State.HELD)
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
-    new = [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    new = [*(replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
     new = _as_many(new, reconciled) if renumbers else new
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
@@ -122,7 +121,7 @@ def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
         for line in reconciled.held.get(name, ()):
             had.setdefault(line.key(one_block=False), []).append(line.addresses)
     return [
-        msgspec.structs.replace(line, addresses=part(line.block, max(of)))
+        replace(line, addresses=part(line.block, max(of)))
         if line.state is State.PENDING and all(of := had.get(line.key(one_block=False), [0]))
         else line
         for line in new
@@ -217,7 +216,7 @@ def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Deman
             if offer.pool.disabled or offer.pool.unlisted:
                 missing = placer.without_pending(node, offer, missing)
             if missing:
-                rest.append(msgspec.structs.replace(demand, families=tuple(missing), count=missing))
+                rest.append(replace(demand, families=tuple(missing), count=missing))
         else:
             missing = dict.fromkeys(demand.families, 1)
             for each in demand.want.offers:

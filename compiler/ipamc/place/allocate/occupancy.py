@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
 from ipamc.model.cidr import BITS, Block
@@ -190,9 +190,7 @@ def released(lock: Lock, last: str, today: str = "") -> Lock:
     if not any(is_over(line, last, today) for line in lock.lines if line.since):
         return lock
     lines = (
-        msgspec.structs.replace(line, state=State.RELEASED, since="", moved=False)
-        if is_over(line, last, today)
-        else line
+        replace(line, state=State.RELEASED, since="", moved=False) if is_over(line, last, today) else line
         for line in lock.lines
     )
-    return msgspec.structs.replace(lock, lines=tuple(lines))
+    return replace(lock, lines=tuple(lines))

@@ -16,7 +16,7 @@ from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
 
 
-class Run(Struct, frozen=True, kw_only=True, dict=True):
+class Context(Struct, frozen=True, kw_only=True, dict=True):
     """What all nodes of a compile have in common."""
 
     cluster: Cluster

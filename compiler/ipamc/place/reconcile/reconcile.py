@@ -33,7 +33,7 @@ from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, S
 from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
-from ipamc.place.reconcile.context import Run
+from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
 from ipamc.place.reconcile.transitions import (
     adopt,
@@ -74,7 +74,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     before, found = apply_consent(cluster, lock, consent)
     operator_pools = shared | unlisted_pools(cluster)
-    run = Run(
+    context = Context(
         cluster=cluster,
         lock=before,
         consent=consent,
@@ -85,16 +85,16 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         rendered_uids=uids,
     )
     evidence = Evidence(cluster, before.lines)
-    run = give_way(run, evidence)
-    lock = run.lock
-    idle, faults, nodes = _by_node(wants, evidence, run)
+    context = give_way(context, evidence)
+    lock = context.lock
+    idle, faults, nodes = _by_node(wants, evidence, context)
     leavers = {node.name: node.in_use for node in nodes if node.want is None and node.in_use}
-    nodes = [_advance(node, run) for node in nodes]
+    nodes = [_advance(node, context) for node in nodes]
     with_lines = [node for node in nodes if node.lines]  # all but newcomers
-    lines, refused = lay_out(run, with_lines)
+    lines, refused = lay_out(context, with_lines)
     stale = (
         *(Stale(reason, node.name) for node in nodes for reason in node.stale),
-        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(run.overtaken)),
+        *(Stale(StaleReason.FOLLOWED, name) for name in sorted(context.overtaken)),
     )
 
     found += leaver_findings(cluster, lock, leavers, consent)
@@ -102,15 +102,15 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += no_held_line(lock, nodes, consent)
     found += [finding for node in with_lines for finding in node.found]
     found += refused
-    found += conflicts(run, nodes, lines, evidence)
+    found += conflicts(context, nodes, lines, evidence)
     found += node_and_cilium_node_differ(cluster, lines)
-    unknown = list(_unknown(nodes, evidence, run))
+    unknown = list(_unknown(nodes, evidence, context))
     found += block_unknown(cluster, unknown)
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = sum(map(evidence.has_cilium_node, idle))
         found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
-    for group in _faulty(faults, with_lines, run):
+    for group in _faulty(faults, with_lines, context):
         found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
@@ -165,12 +165,12 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
     ]
 
 
-def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterator[Unknown]:
+def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -> Iterator[Unknown]:
     """Yield running nodes without a line in the lock, whose block of some family nothing shows.
     They get a block that their pods do not use only by consent. A node that no pool serves stays as it was,
     unless addresses in use are in a pool.
     """
-    consent = run.consent
+    consent = context.consent
     for node in () if "all" in consent.no_pods else nodes:
         if node.want is None or not (node.want.node.running or evidence.has_cilium_node(node.name)):
             continue  # nearly all nodes of an inventory in its short form
@@ -187,12 +187,12 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, run: Run) -> Iterat
 
 
 def _by_node(
-    wants: Iterable[Want], evidence: Evidence, run: Run
+    wants: Iterable[Want], evidence: Evidence, context: Context
 ) -> tuple[dict[str, tuple[Line, ...]], list[tuple[Line, Fault, Want]], list[NodeState]]:
     """Return the held lines of idle nodes, their faults, and the states of the other nodes. O(lines).
     Nodes of the inventory come in its order, the others behind them.
     """
-    by_node = _own_lines(run)
+    by_node = _own_lines(context)
     idle: dict[str, tuple[Line, ...]] = {}
     faults: list[tuple[Line, Fault, Want]] = []
     nodes: list[NodeState] = []
@@ -200,52 +200,56 @@ def _by_node(
         node = want.node
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
-            shown = evidence.with_told(node) if run.consent.adopt_pods and run.consent.adopts(name) else shown
-            nodes.append(newcomer(want, run) if not shown else state_of(name, want, shown, (), run))
-        elif not shown and is_settled(want, own, run):
+            shown = (
+                evidence.with_told(node)
+                if context.consent.adopt_pods and context.consent.adopts(name)
+                else shown
+            )
+            nodes.append(newcomer(want, context) if not shown else state_of(name, want, shown, (), context))
+        elif not shown and is_settled(want, own, context):
             idle[name] = (own[0][0],)
-        elif (found := faults_if_idle(want, shown, own, run)) is None:
-            nodes.append(state_of(name, want, shown, (line for line, _ in own), run))
+        elif (found := faults_if_idle(want, shown, own, context)) is None:
+            nodes.append(state_of(name, want, shown, (line for line, _ in own), context))
         else:
             idle[name] = tuple([line for line, _ in own if line.state is State.HELD])
             faults += [(line, fault, want) for line, fault in found]
     for name, own in by_node.items():
-        nodes.append(state_of(name, None, (), (line for line, _ in own), run))
+        nodes.append(state_of(name, None, (), (line for line, _ in own), context))
     return idle, faults, nodes
 
 
-def _own_lines(run: Run) -> dict[str, tuple[InPool, ...]]:
+def _own_lines(context: Context) -> dict[str, tuple[InPool, ...]]:
     """Return the lines of each node, by address. Nearly all nodes of a one-block mode have one line."""
-    lines = run.lock.lines
+    lines = context.lock.lines
     by_node: dict[str, tuple[InPool, ...]] = {}
     several: dict[str, list[InPool]] = {}
-    for pair in zip(zip(lines, run.ranges.pools_of([line.block for line in lines]), strict=True)):
+    for pair in zip(zip(lines, context.ranges.pools_of([line.block for line in lines]), strict=True)):
         name = pair[0][0].node
         if by_node.setdefault(name, pair) is not pair:
             several.setdefault(name, list(by_node[name])).append(pair[0])
     return by_node | {name: tuple(own) for name, own in several.items()} if several else by_node
 
 
-def _advance(node: NodeState, run: Run) -> NodeState:
+def _advance(node: NodeState, context: Context) -> NodeState:
     """Apply the steps to a node, in the order of the rules."""
     want = node.want
     if want is None:
-        return leave(node, run)
+        return leave(node, context)
     if not node.lines and not node.shown:
         return node
     if node.lines:
-        node = come_back(node, want, run)
-        if node.pending and has_arrived(node, one_block=run.one_block):
-            node = complete(node, run.today, one_block=run.one_block)
-        elif node.pending and node.name in run.consent.settle:
-            node = settle(node, run)
-    node = adopt(without_move(node, run), run)
-    node = resize(without_move(follow(node, run), run), run)
-    return grow(ask(renumber(node, want, run), want, run), want, run)
+        node = come_back(node, want, context)
+        if node.pending and has_arrived(node, one_block=context.one_block):
+            node = complete(node, context.today, one_block=context.one_block)
+        elif node.pending and node.name in context.consent.settle:
+            node = settle(node, context)
+    node = adopt(without_move(node, context), context)
+    node = resize(without_move(follow(node, context), context), context)
+    return grow(ask(renumber(node, want, context), want, context), want, context)
 
 
 def _faulty(
-    idle: Iterable[tuple[Line, Fault, Want]], nodes: Iterable[NodeState], run: Run
+    idle: Iterable[tuple[Line, Fault, Want]], nodes: Iterable[NodeState], context: Context
 ) -> Iterator[Faulty]:
     """Group the faults of blocks in use: as they are in the lock, or now if they return or are adopted."""
     groups: dict[tuple[Fault, bool, bool], list[tuple[Line, Want]]] = defaultdict(list)
@@ -255,20 +259,20 @@ def _faulty(
         if node.want is None:
             continue
         new = {line.block: line for line in node.in_use}
-        keys = replaced_keys(node, one_block=run.one_block)
+        keys = replaced_keys(node, one_block=context.one_block)
         for line in node.written:
             if line.in_use and (now := new.pop(line.block, None)):
-                for fault in run.faults(node.want, line):
+                for fault in context.faults(node.want, line):
                     may_move = line.state is State.HELD and fault.rule not in ILLEGAL - UNTIL_MOVED
-                    replaced = may_move and now.key(one_block=run.one_block) in keys
+                    replaced = may_move and now.key(one_block=context.one_block) in keys
                     groups[fault, False, replaced].append((line, node.want))
         for line in new.values():
-            for fault in run.faults(node.want, line):
+            for fault in context.faults(node.want, line):
                 groups[fault, True, False].append((line, node.want))
     for (fault, is_new, replaced), pairs in groups.items():
         pairs.sort(key=lambda pair: pair[0].block)
         line, want = pairs[0]
-        at = want.node.at if is_new else line_at(run.lock, line)
+        at = want.node.at if is_new else line_at(context.lock, line)
         yield Faulty(fault=fault, lines=[line for line, _ in pairs], at=at, replaced=replaced)
 
 
@@ -305,14 +309,14 @@ InPool = tuple[Line, Pool | None]
 """A line, and the pool whose range contains its block."""
 
 
-def is_settled(want: Want, lines: Sequence[InPool], run: Run) -> bool:
+def is_settled(want: Want, lines: Sequence[InPool], context: Context) -> bool:
     """Tell whether a node has one line, to which nothing can happen; False: ask `faults_if_idle`.
     Nearly all nodes of a one-block mode come no further: 100,000 of them take a third of the time.
     """
     line, pool = lines[0]
     offers, block = want.offers, line.block
     return (
-        block.family == run.plain_family
+        block.family == context.plain_family
         and len(lines) == 1
         and line.state is State.HELD
         and pool is not None
@@ -325,7 +329,7 @@ def is_settled(want: Want, lines: Sequence[InPool], run: Run) -> bool:
 
 
 def faults_if_idle(
-    want: Want, shown: tuple[ShownBlock, ...], lines: Sequence[InPool], run: Run
+    want: Want, shown: tuple[ShownBlock, ...], lines: Sequence[InPool], context: Context
 ) -> list[tuple[Line, Fault]] | None:
     """Return the faults of an idle node's blocks; None where a line may change, as in few nodes of a compile.
     An idle node shows no other blocks, needs nothing, and has no pending line.
@@ -340,16 +344,16 @@ def faults_if_idle(
             if pool is None:
                 return None
             held.append(line)
-            if found := classify(run.cluster, want, line, pool):
+            if found := classify(context.cluster, want, line, pool):
                 faults += [(line, fault) for fault in found]
-    if not held or needs(want, held, (), run, follows=run.decides(want, shown, held)):
+    if not held or needs(want, held, (), context, follows=context.decides(want, shown, held)):
         return None
     if len(held) < len(lines):
         families = {line.block.family for line in held}
         if any(line.block.family not in families and line.state is State.QUARANTINED for line, _ in lines):
             return None
-    consent = run.consent
+    consent = context.consent
     asked = consent.renumber and any(scope.matches(line) for scope in consent.renumber for line in held)
-    if asked or want.node.name in consent.resize or (shown and not run.agrees(shown, held)):
+    if asked or want.node.name in consent.resize or (shown and not context.agrees(shown, held)):
         return None
     return faults

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block, part
@@ -171,7 +172,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
                 sum(map(self.use.count, blocks)),
                 usable_addresses(self.cluster.cilium, blocks, pool),
             )
-            row = msgspec.structs.replace(row, blocks=blocks, used=used, usable=usable)
+            row = replace(row, blocks=blocks, used=used, usable=usable)
         return _with(row, Verdict.REPORTED, "Cilium's operator gives out its blocks")
 
     def _advised(self, row: Sized, pool: Pool) -> Sized:
@@ -183,7 +184,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         sizes = ((prefix, self._of(pool, row.family, prefix)) for prefix in larger)
         enough = next((prefix for prefix, size in sizes if row.used * 100 <= high * size), 0)
         why = f"a node has one block in {self.cluster.mode} mode"
-        return msgspec.structs.replace(_with(row, Verdict.STUCK, why), prefix=enough)
+        return replace(_with(row, Verdict.STUCK, why), prefix=enough)
 
     def _of(self, pool: Pool, family: int, prefix: int) -> int:
         """Return how many addresses a new block of the pool has."""
@@ -211,7 +212,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         elif asked > room:
             why = f"a CiliumNode has at most {ENTRIES:,} addresses"
         verdict = Verdict.GROWS if addresses or growth else Verdict.STUCK
-        return msgspec.structs.replace(_with(row, verdict, why), addresses=addresses, growth=growth)
+        return replace(_with(row, verdict, why), addresses=addresses, growth=growth)
 
     def _further(
         self, row: Sized, pool: Pool, usage: Usage, missing: int, room: int
@@ -265,11 +266,11 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
                 usable = rest
         if not gone:
             return row
-        return msgspec.structs.replace(row, verdict=Verdict.GIVES_BACK, reclaimed=tuple(sorted(gone)))
+        return replace(row, verdict=Verdict.GIVES_BACK, reclaimed=tuple(sorted(gone)))
 
 
 def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
-    return msgspec.structs.replace(row, verdict=verdict, why=why)
+    return replace(row, verdict=verdict, why=why)
 
 
 class Use:
