@@ -178,11 +178,7 @@ def something_there(
             f"; and in the same run move who is there: ipamc lock {plan.cluster.name} --renumber {held}"
         )
     message = f"{said(test)}: {' and '.join(what)} there"
-    also = [
-        *lines_shown(plan, [found.shown for found in wrong]),
-        *ranges[:SHOWN],
-        *because(test),
-    ]
+    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:SHOWN], *because(test)]
     return make("IPC1005", at, message, also=also, help=f"{way_out}; {OR_THE_TEST}")
 
 

@@ -53,11 +53,7 @@ def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
 
     return [
         Result(
-            test=test,
-            status=Status.ELSEWHERE,
-            subjects=0,
-            noun="clusters",
-            idle=(rules.no_cluster(test),),
+            test=test, status=Status.ELSEWHERE, subjects=0, noun="clusters", idle=(rules.no_cluster(test),)
         )
         for test in shared
         if test.space not in {"", cluster.address_space}

@@ -16,7 +16,7 @@ from ipamc.lock.file_rules import ONLINE
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, Range
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.overlap_index import OverlapIndex
@@ -72,7 +72,13 @@ def _roles_changed(
 ) -> Iterator[Diagnostic]:
     """Yield one block with the name of each pool that becomes shared, or no longer is."""
     held = {line.pool: line for line in reversed(lock.lines) if line.in_use}
-    shown = dict(_shown_otherwise(cluster, shared))
+    # By pool: the last block that a CiliumNode shows under the name that the pool does not have now.
+    shown: dict[str, tuple[CiliumNode, Block, str]] = {}
+    for seen in cluster.cilium_nodes:
+        for block, name in seen.allocated:
+            pool_name = name.removesuffix(f".{seen.name}")
+            if (pool_name in shared) == (pool_name != name):
+                shown[pool_name] = seen, block, name
     of_nodes = published.of_nodes
     for pool in cluster.pools:
         before, line = published.pools.get(pool.name), held.get(pool.name)
@@ -86,18 +92,6 @@ def _roles_changed(
             seen, block, name = shown[pool.name]
             also = Related(seen.at, f'it shows the block in pool "{name}"')
             yield pinning_changed(cluster, pool, block, seen.name, also, published)
-
-
-def _shown_otherwise(
-    cluster: Cluster, shared: frozenset[str]
-) -> Iterator[tuple[str, tuple[CiliumNode, Block, str]]]:
-    """Yield (pool, (CiliumNode, block, name)) of blocks under the name that the pool does not have now."""
-    known = {pool.name for pool in cluster.pools}
-    for seen in cluster.cilium_nodes:
-        for block, name in seen.allocated:
-            pool = name.removesuffix(f".{seen.name}")
-            if pool in known and (pool in shared) == (pool != name):
-                yield pool, (seen, block, name)
 
 
 def pinning_changed(
@@ -190,9 +184,10 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
         return
     if not cluster.cilium_nodes:
         yield from known_in_part(plan, before)
-    if not _has_every_pool(cluster, before):
-        taken = list(_taken_over(cluster, before))
-        yield from taken_from_the_operator(cluster, before, taken)
+    ranges = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
+    old_list = [block for blocks in before.lists.values() for block in blocks]
+    if sorted(old_list) != sorted(ranges):  # else it is of an earlier ipamc, and says nothing of given blocks
+        yield from taken_from_the_operator(cluster, before)
         yield from still_given_out(plan, before)
 
 
@@ -239,9 +234,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
             yield from (piece for piece in subtract(whole, over) if block.contains(piece))
 
 
-def taken_from_the_operator(
-    cluster: Cluster, before: Assumed, taken: list[tuple[Block, str, Range]]
-) -> Iterator[Diagnostic]:
+def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0518: what the operator gave out goes to another pool only with the nodes that have it."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
@@ -249,6 +242,12 @@ def taken_from_the_operator(
         for shown in seen.blocks if seen.name not in known else ():
             strange.setdefault(shown, []).append(seen.name)
     index = OverlapIndex(strange, lambda shown: shown)
+    taken = (
+        (shared(cidr.block, other), pool.name, cidr)
+        for pool in cluster.pools
+        for cidr in (pool.ranges if not pool.unlisted else ())
+        for other in blocks_over(before.lists.get(cidr.block.family, ()), cidr.block)
+    )
     for block, pool, cidr in taken:
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
@@ -284,17 +283,3 @@ def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
         apply = "compile and apply the change of pools without these nodes"
         fix = f"{apply}, restart cilium-operator, then add them"
         yield error("IPC0519", place, message, also=also, help=fix)
-
-
-def _taken_over(cluster: Cluster, before: Assumed) -> Iterator[tuple[Block, str, Range]]:
-    """Yield what pools that are not `unlisted` have of the old list."""
-    for pool in cluster.pools:
-        for cidr in pool.ranges if not pool.unlisted else ():
-            for other in blocks_over(before.lists.get(cidr.block.family, ()), cidr.block):
-                yield shared(cidr.block, other), pool.name, cidr
-
-
-def _has_every_pool(cluster: Cluster, before: Assumed) -> bool:
-    """Tell whether the old list is that of an earlier ipamc: all ranges, whatever the operator gave out."""
-    every = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
-    return sorted(block for blocks in before.lists.values() for block in blocks) == sorted(every)

@@ -48,7 +48,11 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     for same in by_selector.values():
         for key in same[0].selector.keys:
             by_key.setdefault(key, []).append(same)
-    missing = _on_no_node(by_key, cluster.nodes)
+    missing = set(by_key)
+    for node in cluster.nodes:
+        if not missing:
+            break  # the first few nodes have all keys as a rule
+        missing.difference_update(node.labels)
     known = {key for node in cluster.nodes for key in node.labels} if missing else set()
     found: dict[object, Testers | None] = {}
     for key in sorted(missing):
@@ -109,7 +113,11 @@ def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
 def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Diagnostic]:
     """IPC0311: a pool that may give new blocks selects a node."""
     selectors = {id(pool.selector): pool.selector for pool in pools}
-    wanted = {number: _wanted(selector) for number, selector in selectors.items()}
+    # By selector and key: the values of which a node must have one.
+    wanted = {
+        number: {key: it.members for key, it in selector.outcomes().items() if it.listed and not it.absent}
+        for number, selector in selectors.items()
+    }
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}
     for node in nodes if present else ():
         for key, value in node.labels.items():
@@ -140,29 +148,10 @@ def _selectors(pool: Pool) -> Iterator[PlacedSelector]:
         yield PlacedSelector(pool, size_class.selector, size_class.at / "nodeSelector")
 
 
-def _on_no_node(keys: Collection[str], nodes: Sequence[Node]) -> set[str]:
-    """Return the keys that no node has; the first few nodes have all of them as a rule."""
-    missing = set(keys)
-    for node in nodes:
-        if not missing:
-            break
-        missing.difference_update(node.labels)
-    return missing
-
-
 def _near_key(key: str, known: Collection[str]) -> str:
     """Return the key that was probably meant: the nearest, or the only one that differs by its prefix."""
     same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
     return nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
-
-
-def _wanted(selector: Selector) -> dict[str, frozenset[str]]:
-    """Return the values of which a node must have one, by key."""
-    return {
-        key: outcomes.members
-        for key, outcomes in selector.outcomes().items()
-        if outcomes.listed and not outcomes.absent
-    }
 
 
 def _meant(

@@ -72,7 +72,9 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        held = [line for line in chosen if line.state is State.HELD and not _left(line, scope, present)]
+        # The block of a node that has left and is named need not be quarantined first.
+        named = [line for line in chosen if line.node not in present and scope.cidr in {None, line.block}]
+        held = [line for line in chosen if line.state is State.HELD and line not in named]
         refused = list(release_refused(lock, lines, chosen, held, scope, present))
         found += refused
         if not refused:
@@ -83,17 +85,8 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
                 else line
                 for line in lines
             )
-    shards = lock.shards
-    if consent.reshard:
-        shards = max(shards, first_shards(len(cluster.nodes), cluster.shard_size))
-    return replace(lock, lines=lines, shards=shards), found
-
-
-def _given_up(cluster: Cluster, node: str, lines: Sequence[Line]) -> str:
-    """Return how the blocks of a node that is gone come free."""
-    if any(line.in_use for line in lines):
-        return f"else leave them to their quarantine: ipamc lock {cluster.name} --leave {node}"
-    return f"else leave {node} to its quarantine, or release it: ipamc lock {cluster.name} --release {node}"
+    wanted = first_shards(len(cluster.nodes), cluster.shard_size) if consent.reshard else 0
+    return replace(lock, lines=lines, shards=max(lock.shards, wanted)), found
 
 
 def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
@@ -110,11 +103,6 @@ def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
     return f"did you mean {meant}? " if meant else ""
-
-
-def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
-    """Return whether the node of a held line has left and is named: it need not be quarantined first."""
-    return line.node not in present and scope.cidr in {None, line.block}
 
 
 def rename_refused(
@@ -138,8 +126,12 @@ def rename_refused(
             message = f"{old} cannot be renamed to {new}: {new} holds {line.block}"
             also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
             never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
-            again = f"ipamc lock {cluster.name} --rename {old}={new}"
-            fix = f"{never}, then {again}; {_given_up(cluster, old, theirs)}"
+            command, leave = f"ipamc lock {cluster.name}", "else leave them to their quarantine"
+            give_up = f"{leave}: {command} --leave {old}"
+            if not any(line.in_use for line in theirs):
+                leave = f"else leave {old} to its quarantine, or release it"
+                give_up = f"{leave}: {command} --release {old}"
+            fix = f"{never}, then {command} --rename {old}={new}; {give_up}"
             yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
             break
 

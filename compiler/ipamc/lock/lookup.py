@@ -6,8 +6,9 @@ for its name, and only the rows of the answer are decoded and checked.
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -15,7 +16,7 @@ from ipamc.lock.file import named, parse
 from ipamc.lock.record import decode, encode
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
-from ipamc.model.lock import Line, Lock
+from ipamc.model.lock import Line
 from ipamc.model.wording import nearest
 
 _MARKER = b"\n<<<<<<< "
@@ -41,20 +42,26 @@ def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
     """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
     A row that is not canonical makes it read the whole lock. Raises Refused with what is wrong there.
     """
-    try:
-        _check(text)
-        return list(_over(text, block))
-    except ValueError:
-        return [found for found in _all(text, path) if found.line.block.overlaps(block)]
+    return _found(text, path, _over(text, block), lambda line: line.block.overlaps(block))
 
 
 def of(text: bytes, path: str, node: str) -> list[NumberedLine]:
     """Return the lines of a node, by address. One search through the text. Raises Refused as `over` does."""
-    try:
-        _check(text)
-        return list(_of(text, node))
-    except ValueError:
-        return [found for found in _all(text, path) if found.line.node == node]
+    return _found(text, path, _of(text, node), lambda line: line.node == node)
+
+
+def _found(
+    text: bytes, path: str, quick: Iterator[NumberedLine], wanted: Callable[[Line], bool]
+) -> list[NumberedLine]:
+    """Return the result of a quick look-up; of text that is not canonical, the wanted ones of all lines."""
+    if text.endswith(b"\n") and _MARKER not in text and named(text):
+        with contextlib.suppress(ValueError):
+            return list(quick)
+    lock, found = parse(text, path)
+    if found or lock is None:
+        raise Refused(tuple(found))
+    every = (NumberedLine(line=line, number=number) for number, line in enumerate(lock.lines, 2))
+    return [each for each in every if wanted(each.line)]
 
 
 def similar(texts: Iterable[bytes], name: str) -> str:
@@ -66,23 +73,6 @@ def similar(texts: Iterable[bytes], name: str) -> str:
             nodes.update(found.decode() for found in _NODES(text))
             pools.update(found.decode() for found in _POOLS(text))
     return f"pool/{name}" if name in pools else nearest(name, nodes)
-
-
-def _check(text: bytes) -> None:
-    if not text.endswith(b"\n") or _MARKER in text or not named(text):
-        raise _NotCanonicalError
-
-
-def _all(text: bytes, path: str) -> list[NumberedLine]:
-    lock, found = parse(text, path)
-    if found or lock is None:
-        raise Refused(tuple(found))
-    return rows(lock)
-
-
-def rows(lock: Lock) -> list[NumberedLine]:
-    """Return every line of a lock, as it was read, with its row."""
-    return [NumberedLine(line=line, number=number) for number, line in enumerate(lock.lines, 2)]
 
 
 def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:

@@ -58,6 +58,7 @@ class Reason(enum.StrEnum):
 
 REFUSED = (Reason.VANISHED, Reason.TAKEN, Reason.ENDED_EARLY, Reason.DAY_CHANGED)
 """What no verb does to a line; the first two are never agreed to."""
+_SAME = {Reason.RENAMED, Reason.REPOOLED, Reason.RESIZED}
 _LOST = {Reason.MOVED, Reason.TAKEN, Reason.VANISHED, Reason.DAY_CHANGED}
 _GAINED = {Reason.ADDED, Reason.RETURNED, Reason.RENAMED, Reason.SETTLED}
 
@@ -100,11 +101,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     @property
     def leaves(self) -> bool:
         """Tell whether a line was held, and is no other's by a new name."""
-        return bool(self.before and self.before.state is State.HELD) and self.reason not in {
-            Reason.RENAMED,
-            Reason.REPOOLED,
-            Reason.RESIZED,
-        }
+        return bool(self.before and self.before.state is State.HELD) and self.reason not in _SAME
 
     @property
     def begins(self) -> bool:
@@ -176,11 +173,8 @@ def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[s
     """Return the nodes whose blocks change, or are to: compile, lock and plan call these renumbered.
     A node that left, or gave blocks back by its use, is not renumbered.
     """
-    return {
-        each.line.node
-        for each in changes
-        if each.loses(present) or (each.begins and each.line.node in present)
-    }
+    both = ((each, each.line.node) for each in changes)
+    return {node for each, node in both if each.loses(present) or (each.begins and node in present)}
 
 
 def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[Line]]:
@@ -188,10 +182,9 @@ def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line]
     was, now = set(map(id, before)), set(map(id, after))
     gone = {line.block: line for line in before if id(line) not in now}
     come = {line.block: line for line in after if id(line) not in was}
-    same = {block for block, line in gone.items() if come.get(block) == line}
-    return [line for block, line in gone.items() if block not in same], [
-        line for block, line in come.items() if block not in same
-    ]
+    for block in [block for block, line in gone.items() if come.get(block) == line]:
+        del gone[block], come[block]
+    return list(gone.values()), list(come.values())
 
 
 class _Comparison:
@@ -255,7 +248,10 @@ class _Comparison:
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
         waits = was.since > self.known.days.over and now.since != was.since
-        undone = waits and now.state is not State.RELEASED and _is_undone(was, now)
+        # The node gets back a block that it moved away from, or is to move to one that it held.
+        pending = now.was_pending or now.state is State.PENDING
+        undone = (was.is_former and not now.is_former) or (pending and not was.was_pending)
+        undone = undone and waits and now.state is not State.RELEASED
         if undone and not self.known.followed(was, [now]):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
@@ -293,12 +289,8 @@ class _Comparison:
     def _is_renamed(self, was: Line, now: Line) -> bool:
         """Tell whether a line that was in use is the same with the name of a node that replaced its own."""
         alike = now.state is was.state or now.state is State.QUARANTINED
-        return was.in_use and alike and not self._is_there(was.node) and self._is_heir(was, [now])
-
-    def _is_heir(self, was: Line, over: Iterable[Line]) -> bool:
-        """Tell whether a node can have left all its addresses to one node that had none."""
-        heirs = {line.node for line in over}
-        return len(heirs) == 1 and not heirs & self.had and was.node not in self.waiting
+        is_heir = now.node not in self.had and was.node not in self.waiting
+        return was.in_use and alike and is_heir and not self._is_there(was.node)
 
     def _at_once(self) -> Reason:
         """Return what becomes of a line whose node left, and whose addresses are given out the same day."""
@@ -323,12 +315,6 @@ class _Comparison:
             return now.since > was.since or (same and moved)
         over = max(days.over, days.shortened)
         return "" < days.today <= over or now.since > over or now.since >= days.base
-
-
-def _is_undone(was: Line, now: Line) -> bool:
-    """Tell whether a node gets back a block that it moved away from, or is to move to one that it held."""
-    pending = now.was_pending or now.state is State.PENDING
-    return (was.is_former and not now.is_former) or (pending and not was.was_pending)
 
 
 def _is_kept(was: Line, over: Iterable[Line]) -> bool:

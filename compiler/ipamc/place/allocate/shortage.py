@@ -59,10 +59,8 @@ def no_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it."""
-    groups = grouped(short for short in shorts if not short.room)
-    full = _FullPools(cluster, after, groups, before)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
+    these = (short for short in shorts if not short.room)
+    for shortage, nodes, pool in _full_pools(cluster, these, after, before):
         message = f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
         yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
@@ -72,10 +70,8 @@ def half_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node still needs, or none."""
-    groups = grouped(short for short in shorts if short.room)
-    full = _FullPools(cluster, after, groups, before)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
+    these = (short for short in shorts if short.room)
+    for shortage, nodes, pool in _full_pools(cluster, these, after, before):
         rooms = f"room in {ip(shortage.room)} but not in {ip(dict(shortage.full))}"
         message = f"pool {shortage.pool} has {rooms} for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
@@ -84,10 +80,7 @@ def half_room(
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
-    groups = grouped(shorts)
-    full = _FullPools(cluster, after, groups)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
+    for shortage, nodes, pool in _full_pools(cluster, shorts, after):
         message = f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.words(shortage)}"
         also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
@@ -157,59 +150,49 @@ class _FullPool(Struct, frozen=True, kw_only=True):
         return self.contents + (f"; passed over: {_why(shortage.passed)}" if shortage.passed else "")
 
 
-class _FullPools:
-    """The full pools, each looked at once. `before` has the lines without newcomers, where they are known."""
+def _full_pools(
+    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+) -> Iterator[tuple[Shortage, list[Node], _FullPool]]:
+    """Yield each shortage with its nodes and its pool. `before` has the lines without newcomers, if known."""
+    groups, lack = grouped(shorts), Counter[tuple[str, Sizes]]()
+    for shortage, nodes in groups:
+        lack[shortage.pool, shortage.full] += len(nodes)
+    known = {key: _full_pool(cluster, *key, number, after, before) for key, number in lack.items()}
+    for shortage, nodes in groups:
+        yield shortage, nodes, known[shortage.pool, shortage.full]
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        after: Occupancy,
-        groups: Iterable[tuple[Shortage, list[Node]]],
-        before: Lock | None = None,
-    ) -> None:
-        self._cluster, self._after, self._before = cluster, after, before
-        self._lack: Counter[tuple[str, Sizes]] = Counter()
-        """How many nodes each full pool has no block for."""
-        for shortage, nodes in groups:
-            self._lack[shortage.pool, shortage.full] += len(nodes)
-        self._known: dict[tuple[str, Sizes], _FullPool] = {}
 
-    def of(self, shortage: Shortage) -> _FullPool:
-        """Return what the pool of a shortage has in the families that are full."""
-        key = shortage.pool, shortage.full
-        if key not in self._known:
-            pool = self._cluster.pools_by_name[shortage.pool]
-            self._known[key] = self._look(pool, shortage.full, self._lack[key])
-        return self._known[key]
-
-    def _look(self, pool: Pool, full: Sizes, lack: int) -> _FullPool:
-        cluster, after = self._cluster, self._after
-        blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
-        contents, ways = list[str](), list[str]()
-        release = ""
-        for family, prefix in full:
-            part = pool.families[family]
-            use = _use(part, after)
-            reuse = _next_reuse(part, prefix, after) if use.quarantined else None
-            contents.append(_contents(cluster, part, prefix, use, reuse))
-            if self._before:
-                number = blocks << (BITS[family] - prefix)
-                contents.append(f"{count(blocks, 'more is', 'more are')} needed ({number:,} addresses)")
-            ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
-            if reuse:
-                block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
-                release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-            before, size = self._before, (family, prefix)
-            if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
-                ways.append(words(pool, family, found))
-        if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
-            ways.append("name a pool with room in its overflow")
-        first = pool.families[full[0][0]]
-        return _FullPool(
-            at=first.ranges[0].at if first.ranges else first.at,
-            contents="; ".join(contents),
-            ways_out="; or ".join(filter(None, (*ways, release))),
-        )
+def _full_pool(
+    cluster: Cluster, name: str, full: Sizes, lack: int, after: Occupancy, before: Lock | None
+) -> _FullPool:
+    """Return what a pool has in the families that are full, where so many nodes lack a block."""
+    pool = cluster.pools_by_name[name]
+    blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
+    contents, ways = list[str](), list[str]()
+    release = ""
+    for family, prefix in full:
+        part = pool.families[family]
+        use = _use(part, after)
+        reuse = _next_reuse(part, prefix, after) if use.quarantined else None
+        contents.append(_contents(cluster, part, prefix, use, reuse))
+        if before:
+            number = blocks << (BITS[family] - prefix)
+            contents.append(f"{count(blocks, 'more is', 'more are')} needed ({number:,} addresses)")
+        ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
+        if reuse:
+            block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
+            release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
+        size = (family, prefix)
+        if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
+            ways.append(words(pool, family, found))
+    if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
+        ways.append("name a pool with room in its overflow")
+    first = pool.families[full[0][0]]
+    return _FullPool(
+        at=first.ranges[0].at if first.ranges else first.at,
+        contents="; ".join(contents),
+        ways_out="; or ".join(filter(None, (*ways, release))),
+    )
 
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:

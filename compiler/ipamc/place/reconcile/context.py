@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
-from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.ownership import Blocks, Law, Shown
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
@@ -45,6 +45,10 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def law(self) -> Law:
         """Return the law of ownership, with the lines of the lock as it was."""
         return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
+
+    def key(self, line: Line) -> Key:
+        """Return the key of the blocks that are renumbered together with a line."""
+        return line.key(one_block=self.one_block)
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""

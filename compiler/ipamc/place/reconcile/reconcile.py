@@ -54,6 +54,8 @@ from ipamc.read.rendered import Rendered
 
 FEW = 3
 """So many Nodes may have joined again, whatever the share."""
+InPool = tuple[Line, Pool | None]
+"""A line, and the pool whose range contains its block."""
 
 
 def reconcile(  # noqa: PLR0913 - all that decides about a line
@@ -192,7 +194,7 @@ def _by_node(
     """Return the held lines of idle nodes, their faults, and the states of the other nodes. O(lines).
     Nodes of the inventory come in its order, the others behind them.
     """
-    by_node = _own_lines(context)
+    by_node, consent = _own_lines(context), context.consent
     idle: dict[str, tuple[Line, ...]] = {}
     faults: list[tuple[Line, Fault, Want]] = []
     nodes: list[NodeState] = []
@@ -200,11 +202,8 @@ def _by_node(
         node = want.node
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
-            shown = (
-                evidence.with_told(node)
-                if context.consent.adopt_pods and context.consent.adopts(name)
-                else shown
-            )
+            if consent.adopt_pods and consent.adopts(name):
+                shown = evidence.with_told(node)
             nodes.append(newcomer(want, context) if not shown else state_of(name, want, shown, (), context))
         elif not shown and is_settled(want, own, context):
             idle[name] = (own[0][0],)
@@ -264,7 +263,7 @@ def _faulty(
             if line.in_use and (now := new.pop(line.block, None)):
                 for fault in context.faults(node.want, line):
                     may_move = line.state is State.HELD and fault.rule not in ILLEGAL - UNTIL_MOVED
-                    replaced = may_move and now.key(one_block=context.one_block) in keys
+                    replaced = may_move and context.key(now) in keys
                     groups[fault, False, replaced].append((line, node.want))
         for line in new.values():
             for fault in context.faults(node.want, line):
@@ -303,10 +302,6 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
             commit = f"ipamc compile {lock.cluster}, then commit {lock.path.rpartition('/')[0]}"
             fix = f"{commit}; where rendered/ is not in git: ipamc lock {lock.cluster}"
             yield error("IPC0413", Span(lock.path), message, help=fix)
-
-
-InPool = tuple[Line, Pool | None]
-"""A line, and the pool whose range contains its block."""
 
 
 def is_settled(want: Want, lines: Sequence[InPool], context: Context) -> bool:

@@ -22,10 +22,10 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
     if not node.pending and not context.consent.renumber:
         return node
     found = list(torn_apart(node, context))
-    pending = {line.key(one_block=context.one_block) for line in node.pending}
+    pending = {context.key(line) for line in node.pending}
     groups: dict[Key, list[Line]] = defaultdict(list)
     for line in node.held if context.consent.renumber else ():
-        groups[line.key(one_block=context.one_block)].append(line)
+        groups[context.key(line)].append(line)
     demands: list[Demand] = []
     families: list[int] = []
     for (_, family, pool), lines in sorted(groups.items()):
@@ -83,9 +83,9 @@ def complete_placed(
 
 def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
     """IPC0433: a pending line lies in the pool of the line that it is to replace."""
-    held = {line.key(one_block=context.one_block) for line in node.held}
+    held = {context.key(line) for line in node.held}
     for line in node.pending:
-        if line.key(one_block=context.one_block) not in held:
+        if context.key(line) not in held:
             moved = f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now"
             message = f"{moved}, and the block that it replaces is not"
             cancel = f"ipamc lock {context.lock.cluster} --release {line.block}"

@@ -73,15 +73,9 @@ def leave(node: NodeState, context: Context) -> NodeState:
 
 def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
     """Return a line in quarantine from today on; `moved`: the node never gets the block back."""
-    pending = line.state is State.PENDING
-    return replace(
-        line,
-        state=State.QUARANTINED,
-        since=today,
-        moved=moved,
-        was_pending=pending,
-        addresses=0 if moved else line.addresses,
-    )
+    was_pending, addresses = line.state is State.PENDING, 0 if moved else line.addresses
+    state = State.QUARANTINED
+    return replace(line, state=state, since=today, moved=moved, was_pending=was_pending, addresses=addresses)
 
 
 def as_state(state: State, line: Line) -> Line:
@@ -109,9 +103,8 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     missing = [line for line in left if line.block.family not in have]
-    there = [
-        line for line in missing if all(fault.rule not in ILLEGAL for fault in context.faults(want, line))
-    ]
+    faults = ((line, context.faults(want, line)) for line in missing)
+    there = [line for line, its in faults if all(fault.rule not in ILLEGAL for fault in its)]
     held = [line for line in there if not line.was_pending]
     if context.one_block:
         shown = {shown.block for shown in node.shown}
@@ -120,8 +113,8 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
         held = list({line.block.family: line for line in held}.values())  # the last one of each family
     if not held:
         return node
-    keys = {line.key(one_block=context.one_block) for line in held}
-    pending = [line for line in there if line.was_pending and line.key(one_block=context.one_block) in keys]
+    keys = {context.key(line) for line in held}
+    pending = [line for line in there if line.was_pending and context.key(line) in keys]
     back = {line.block: as_state(State.HELD, line) for line in held}
     back |= {line.block: as_state(State.PENDING, line) for line in pending}
     node = replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
@@ -207,8 +200,8 @@ def without_move(node: NodeState, context: Context) -> NodeState:
     """Release pending lines of a node that the operator left without a block to move from."""
     if not node.pending or not (StaleReason.FOLLOWED in node.stale or node.name in context.overtaken):
         return node
-    held = {line.key(one_block=context.one_block) for line in node.held}
-    gone = [line for line in node.pending if line.key(one_block=context.one_block) not in held]
+    held = {context.key(line) for line in node.held}
+    gone = [line for line in node.pending if context.key(line) not in held]
     return _released(node, gone) if gone else node
 
 

@@ -103,7 +103,7 @@ def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple
                 allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
-        ),
+        )
     )
 
 
