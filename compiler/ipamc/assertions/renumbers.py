@@ -5,9 +5,8 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
+from ipamc.assertions.assertion_rules import SHOWN, Wrong, because, cancel_of, line_place, said
 from ipamc.assertions.blocks import Judgement
-from ipamc.assertions.chain import SHOWN, because, line_place
-from ipamc.assertions.rules import Wrong, cancel_of, said
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.assertion import Agreed, Assertion, Renumber
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
@@ -44,8 +43,7 @@ def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, toda
 
 def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
     """Tell whether a line is of a renumber that is under way, or whose old block is still in quarantine.
-
-    Where a node has several blocks, `ipamc resize` leaves moved lines behind as well: there, they do not count.
+    Moved lines of nodes with several blocks do not count: `ipamc resize` leaves them behind as well.
     """
     if line.state is State.PENDING:
         return True
