@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipamc.check import check
-from ipamc.check.pins import check_pins
+from ipamc.check.pools import check_pins
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span

@@ -20,7 +20,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.lock import Consent, Line, Resize, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import Sized, resizes
-from ipamc.place.resize.rules import look
+from ipamc.place.resize.look import look
 from ipamc.read.dump.read import read_dump
 from ipamc.workspace.disk import assets
 from tests.support import depth, dumps

@@ -57,7 +57,7 @@ from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import resizes
-from ipamc.place.resize.rules import look
+from ipamc.place.resize.look import look
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.report import explanation

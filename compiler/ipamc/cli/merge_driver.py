@@ -31,7 +31,7 @@ def command(*, base: str, ours: str, theirs: str, path: str) -> int:
 
     Until the merge is done %A has both sides between conflict markers: whatever ends it before leaves them.
     """
-    from ipamc.lock.merge.merge import merge, unmerged
+    from ipamc.lock.merge import merge, unmerged
 
     texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]
     disk.put(ours, unmerged(texts[1], texts[2]))

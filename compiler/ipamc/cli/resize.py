@@ -16,7 +16,7 @@ from ipamc.cli.terminal import progress, show, show_record
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.model.diagnostics import Diagnostic
-    from ipamc.place.resize.rules import Looked
+    from ipamc.place.resize.look import Looked
 
 
 @click.command(
@@ -85,7 +85,7 @@ def _look(
     """Read the dump and the cluster, and decide; tell whether the manifests of the lock are still to be written. Raises Refused."""
     from ipamc.model.diagnostics import Refused
     from ipamc.pipeline import compile_cluster
-    from ipamc.place.resize.rules import look
+    from ipamc.place.resize.look import look
     from ipamc.read.locate import locate
     from ipamc.workspace import output
     from ipamc.workspace.dump import load_dump

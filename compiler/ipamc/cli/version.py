@@ -29,7 +29,7 @@ def command(*, output: str, as_json: bool) -> int:
     Two runs on one machine print the same: there is no time in it.
     """
     from ipamc import __version__
-    from ipamc.lock.rules import FORMAT
+    from ipamc.lock.file_rules import FORMAT
     from ipamc.model.cilium.versions import minors, text
     from ipamc.workspace.environment import libraries, runtime
 

@@ -104,8 +104,8 @@ class _Search:
 
     def _holders(self, folder: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
+        from ipamc.lock.file_rules import row_at
         from ipamc.lock.lookup import of, over
-        from ipamc.lock.rules import row_at
         from ipamc.report.holders import LockAnswer
         from ipamc.report.utilisation import about_started
 

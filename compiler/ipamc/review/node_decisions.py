@@ -13,10 +13,9 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
 from ipamc.model.range_index import RangeIndex
-from ipamc.place.allocate.allocate import Placement
+from ipamc.place.allocate.allocate import Placement, conflict_text
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day
-from ipamc.place.allocate.pins import conflict_text
 from ipamc.place.allocate.shortage import ip
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
 from ipamc.review.seeds import started_with

@@ -15,8 +15,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.model.pool_words import range_for, suggest_pool
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day, released
-from ipamc.place.allocate.shortage import Shortage
-from ipamc.place.allocate.smaller_blocks import free_blocks, smaller_blocks, words
+from ipamc.place.allocate.shortage import Shortage, free_blocks, smaller_blocks, words
 
 MOST_POOLS = 3
 """How many other pools are named."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
-from ipamc.lock.merge.merge import merge
+from ipamc.lock.merge import merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
 from ipamc.report.dropped_lines import dropped_lines

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ipamc.lock.rules import ONLINE
+from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan

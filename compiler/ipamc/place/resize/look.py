@@ -1,4 +1,4 @@
-"""Rules about a dump from which the use of blocks is read, against the lock."""
+"""Rules about the use of blocks in a dump, and the way to what `ipamc resize` decides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Mode
-from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Log, Related, count, error, names, several, warning
 from ipamc.model.dump import Dump
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
@@ -33,8 +33,7 @@ class Looked(Struct, frozen=True, kw_only=True):
 
 
 def look(plan: Plan, dump: Dump, today: str) -> tuple[Looked, Sequence[Diagnostic]]:
-    """Decide about the nodes of a plan, which an ordinary compile made; return the warnings, too.
-
+    """Decide about the nodes of an ordinary compile's plan; return the warnings, too.
     `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
     """
     log = Log()
@@ -55,38 +54,28 @@ def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
 def no_use(dump: Dump) -> Iterator[Diagnostic]:
     """IPC0610: a dump tells which addresses are in use."""
     if not sources(dump):
-        yield error(
-            "IPC0610",
-            dump.at,
-            "nothing in the dump tells which addresses are in use: it has no CiliumEndpoints and no Pods",
-            help=f"run {DUMP}",
-        )
+        has = "it has no CiliumEndpoints and no Pods"
+        message = f"nothing in the dump tells which addresses are in use: {has}"
+        yield error("IPC0610", dump.at, message, help=f"run {DUMP}")
 
 
 def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
     """IPC0611: a dump is of the cluster whose blocks are resized."""
     held = [node for node in plan.cluster.nodes if node.name in plan.held]
-    there = [
-        node for node in held if node.name in dump.nodes_by_name or node.name in dump.cilium_nodes_by_name
-    ]
+    listed = dump.nodes_by_name.keys() | dump.cilium_nodes_by_name.keys()
+    there = [node for node in held if node.name in listed]
     if held and not there:
-        yield error(
-            "IPC0611",
-            dump.at,
-            f"the dump has none of the {count(len(held), 'node')} of the lock: {names(node.name for node in held)}",
-            help="use a dump of this cluster",
-        )
+        message = f"the dump has none of the {several([node.name for node in held], 'node', 'of the lock')}"
+        yield error("IPC0611", dump.at, message, help="use a dump of this cluster")
     known = [node for node in there if node.uid and node.name in dump.nodes_by_name]
     others = [node for node in known if (uid := dump.nodes_by_name[node.name].uid) and uid != node.uid]
     if len(others) > max(FEW, len(known) // 2):
         first = others[0]
-        yield error(
-            "IPC0611",
-            dump.nodes_by_name[first.name].at,
-            f"{len(others):,} of {count(len(known), 'node')} have another uid than in the inventory: {names(node.name for node in others)}",
-            also=[Related(first.at, f"{first.name} is {first.uid} here")],
-            help="use a dump of this cluster; if it was built anew, export its inventory first",
-        )
+        uids = f"have another uid than in the inventory: {names(node.name for node in others)}"
+        message = f"{len(others):,} of {count(len(known), 'node')} {uids}"
+        also = [Related(first.at, f"{first.name} is {first.uid} here")]
+        fix = "use a dump of this cluster; if it was built anew, export its inventory first"
+        yield error("IPC0611", dump.nodes_by_name[first.name].at, message, also=also, help=fix)
 
 
 def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
@@ -108,14 +97,11 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         seen, block = strange[0]
         held = plan.held[seen.name][0]
         text = str(block).removesuffix(f"/{BITS[block.family]}")
-        yield error(
-            "IPC0612",
-            seen.at,
-            f"CiliumNode {seen.name} has {text}, which the lock does not have for it; "
-            f"{count(len(strange), 'node')}: {names(node.name for node, _ in strange)}",
-            also=[Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")],
-            help="use a dump of this cluster; if it is: bring the inventory up to date with it, and compile",
-        )
+        those = several([node.name for node, _ in strange], "node")
+        message = f"CiliumNode {seen.name} has {text}, which the lock does not have for it; {those}"
+        also = [Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")]
+        fix = "use a dump of this cluster; if it is: bring the inventory up to date with it, and compile"
+        yield error("IPC0612", seen.at, message, also=also, help=fix)
 
 
 def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
@@ -143,14 +129,12 @@ def stuck(plan: Plan, rows: Iterable[Sized]) -> Iterator[Diagnostic]:
         first = max(mine, key=lambda row: (row.percent, row.node))
         help_ = "raise maxBlocks, or use larger blocks"
         if first.prefix:
-            help_ = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}], then ipamc lock {plan.cluster.name} --renumber {first.node}"
-        yield warning(
-            "IPC0614",
-            pool.usage.at if pool.usage else pool.at / "metadata" / "name",
-            f'{count(len(mine), "node")} of pool "{name}" over {high} % of the IPv{family} addresses, and {why}: '
-            f"{names(f'{row.node} ({row.used:,} of {row.usable:,})' for row in mine)}",
-            help=help_,
-        )
+            size = f"blockSizes: [{{nodeSelector: …, ipv{family}: {first.prefix}}}]"
+            help_ = f"{size}, then ipamc lock {plan.cluster.name} --renumber {first.node}"
+        at = pool.usage.at if pool.usage else pool.at / "metadata" / "name"
+        what = f'of pool "{name}" over {high} % of the IPv{family} addresses, and {why}'
+        message = several([f"{row.node} ({row.used:,} of {row.usable:,})" for row in mine], "node", what)
+        yield warning("IPC0614", at, message, help=help_)
 
 
 def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
@@ -163,9 +147,5 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
         return  # it does not tell
     days = (datetime.date.fromisoformat(today) - made).days
     if days > DAYS:
-        yield error(
-            "IPC0613",
-            dump.at,
-            f"the dump is {days:,} days old: its latest time is {dump.newest}",
-            help=f"run {DUMP} again",
-        )
+        message = f"the dump is {days:,} days old: its latest time is {dump.newest}"
+        yield error("IPC0613", dump.at, message, help=f"run {DUMP} again")
