@@ -15,14 +15,7 @@ from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
 from ipamc.importing.draft import Draft, DraftPool
 from ipamc.importing.facts import Facts, facts_of
-from ipamc.importing.files import (
-    CILIUM_NODES,
-    CLUSTER,
-    NODES,
-    POOLS,
-    cluster_text,
-    pools_text,
-)
+from ipamc.importing.files import CILIUM_NODES, CLUSTER, NODES, POOLS, cluster_text, pools_text
 from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block

@@ -89,11 +89,7 @@ def _of_cilium_nodes(dump: Dump) -> dict[str, Blocks]:
 
 
 def _one_block(
-    dump: Dump,
-    facts: Facts,
-    shell: Draft,
-    ranges: Iterable[Block],
-    masks: Mapping[int, int],
+    dump: Dump, facts: Facts, shell: Draft, ranges: Iterable[Block], masks: Mapping[int, int]
 ) -> Draft:
     """Return the draft of a mode with one pool: its ranges, and those of blocks outside of them."""
     at, families, blocks = dump.at, shell.families, shell.blocks

@@ -83,9 +83,7 @@ def unused_family(at: At, pool: str, block: Block) -> Diagnostic:
 def too_small(at: At, pool: str, size: int, pieces: Sequence[Block]) -> Diagnostic:
     """IPC0849: the ranges of a pool have room for a block."""
     return note(
-        "IPC0849",
-        at,
-        f"{listing(map(str, pieces))} of pool {pool}: smaller than a /{size}, and not written",
+        "IPC0849", at, f"{listing(map(str, pieces))} of pool {pool}: smaller than a /{size}, and not written"
     )
 
 

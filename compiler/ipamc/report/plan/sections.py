@@ -151,12 +151,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
         title="added",
         head=("node", "block", "pool", "origin"),
         rows=tuple(
-            (
-                block.line.node,
-                str(block.line.block),
-                block.line.pool or NONE,
-                block.why,
-            )
+            (block.line.node, str(block.line.block), block.line.pool or NONE, block.why)
             for block in lines.added
         ),
         sign=Sign.ADDED,
@@ -212,10 +207,7 @@ def _configuration(difference: Difference) -> Iterator[Section]:
         sign=Sign.CHANGED,
     )
     yield Section(
-        title="pools",
-        head=("pool", "change", "what"),
-        rows=tuple(_pools(difference)),
-        sign=Sign.CHANGED,
+        title="pools", head=("pool", "change", "what"), rows=tuple(_pools(difference)), sign=Sign.CHANGED
     )
     unchanged = sum(not capacity.changed for capacity in difference.capacity)
     yield Section(

@@ -89,10 +89,7 @@ def _labels(cluster: Shown, pool: ShownPool) -> dict[str, str]:
 
 
 def _of_pools(
-    name: str,
-    about: str,
-    pools: Sequence[tuple[Shown, ShownPool]],
-    value: Callable[[ShownPool], float],
+    name: str, about: str, pools: Sequence[tuple[Shown, ShownPool]], value: Callable[[ShownPool], float]
 ) -> Iterator[str]:
     return _metric(name, about, [(_labels(cluster, pool), value(pool)) for cluster, pool in pools])
 
