@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ipamc.importing import rules
+from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
 from ipamc.importing.managed import Offering

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.importing import rules
+from ipamc.importing import import_rules as rules
 from ipamc.importing.cilium import OUTSIDE, of_node
 from ipamc.importing.draft import Blocks, Draft, DraftPool, usual_size
 from ipamc.importing.facts import Facts
