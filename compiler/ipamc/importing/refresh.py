@@ -176,7 +176,7 @@ def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, byte
 
 
 def is_inventory(path: str, data: bytes) -> bool:
-    """Tell whether a file is one NodeInventory in block style and nothing else; False where that is not sure."""
+    """Tell whether a file surely is one NodeInventory in block style and nothing else."""
     tops = _TOP.findall(_HEAD.sub(b"", data, count=1))
     return path.endswith((".yaml", ".yml")) and len(tops) == 1 and bool(_INVENTORY.fullmatch(tops[0]))
 

@@ -69,9 +69,9 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     """Return the cluster to be written for a dump of one that runs Calico.
 
     In multi-pool mode each node gets pools of its own (`pinning: node`): it keeps all its blocks, and
-    Cilium's operator can give none of them to another node. In crd mode there is no operator at all. In kubernetes and
-    cluster-pool mode a node has one block of each family, so a node with more is an error. Deterministic,
-    whatever the order of the dump.
+    Cilium's operator can give none of them to another node. In crd mode there is no operator at all. In
+    kubernetes and cluster-pool mode a node has one block of each family, so a node with more is an error.
+    Deterministic, whatever the order of the dump.
     """
     pools, found = read_pools(dump)
     if len(pools) > MOST_POOLS:
