@@ -59,7 +59,7 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mode(self) -> str:
-        """Return Cilium's IPAM mode, "" if unknown. The operator's flag does not count: agents do not have it."""
+        """Return Cilium's IPAM mode, "" if unknown; not the operator's flag, which agents do not have."""
         return self.config.get("ipam", "")
 
     @property

@@ -15,7 +15,6 @@ from msgspec import Struct
 from ipamc.model.cluster import Node
 from ipamc.model.dump import Dump
 
-
 _INSTALL = "install Cilium in cluster-pool or multi-pool mode"
 
 
