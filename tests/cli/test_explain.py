@@ -13,11 +13,12 @@ from ipamc.cli import main
 from ipamc.cli.schema import by_kind
 from ipamc.model.cluster import Mode
 from ipamc.read.kinds import KINDS
-from ipamc.report.concept import Concept
-from ipamc.report.concepts import CONCEPTS
-from ipamc.report.fields import fields_of
+from ipamc.report.concepts import Concept, concepts
+from ipamc.report.explain import fields_of
 from ipamc.workspace.disk import assets
 from tests.cli.test_options import EVERY
+
+CONCEPTS = concepts(assets("words"))
 
 
 def explained(capsys: pytest.CaptureFixture[str], word: str, code: int = 0) -> str:

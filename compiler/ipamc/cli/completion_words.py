@@ -172,17 +172,21 @@ def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - 
 
 def _explained(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
     """Codes, where one is begun."""
-    if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
-        from ipamc.workspace.disk import assets
+    from ipamc.workspace.disk import assets
 
+    if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
         return [name.removesuffix(".md") for name in assets("rules")]
     from ipamc.cli import VERBS
     from ipamc.cli.schema import by_kind
-    from ipamc.report.concepts import CONCEPTS
-    from ipamc.report.fields import fields_of
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import fields_of
 
     paths = fields_of(by_kind())
-    names = {each.name for each in CONCEPTS if " " not in each.name} | {"versions", "concepts", *VERBS}
+    names = {each.name for each in concepts(assets("words")) if " " not in each.name} | {
+        "versions",
+        "concepts",
+        *VERBS,
+    }
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 
 

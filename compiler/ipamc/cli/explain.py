@@ -32,9 +32,9 @@ def command(*, words: tuple[str, ...]) -> int:
     """
     word = " ".join(words)
     if word == "versions":
-        from ipamc.report.support_table import markdown
+        from ipamc.report.explain import versions_text
 
-        click.echo(markdown(), nl=False)
+        click.echo(versions_text(), nl=False)
     elif not word:
         from ipamc.catalogue import catalogue
         from ipamc.workspace.disk import assets
@@ -42,9 +42,10 @@ def command(*, words: tuple[str, ...]) -> int:
         for entry in catalogue(assets("rules")).values():
             click.echo(f"{entry.code}  {entry.title}")
     elif word == "concepts":
-        from ipamc.report.concepts import CONCEPTS
+        from ipamc.report.concepts import concepts
+        from ipamc.workspace.disk import assets
 
-        for concept in CONCEPTS:
+        for concept in concepts(assets("words")):
             first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
             name = f"{concept.name:<15} "
             click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
@@ -59,28 +60,30 @@ def _code(word: str) -> bool:
         return False
     from ipamc.catalogue import catalogue
     from ipamc.catalogue.examples import examples
-    from ipamc.report import rule
+    from ipamc.report.explain import rule_text
     from ipamc.workspace.disk import assets
 
     entry = catalogue(assets("rules")).get(f"IPC{word.upper().removeprefix('IPC').zfill(4)}")
     if entry is None:
         return False
-    click.echo(rule.text(entry, examples(assets("examples")).get(entry.code)), nl=False)
+    click.echo(rule_text(entry, examples(assets("examples")).get(entry.code)), nl=False)
     return True
 
 
 def _meaning(word: str) -> bool:
     """Print the concept, the verb and the fields of a name; tell whether there is something."""
     from ipamc.cli.schema import by_kind
-    from ipamc.report import concept, concepts, fields
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import field_text, fields_of, matching
+    from ipamc.workspace.disk import assets
 
-    shown = [concept.text(each) for each in concepts.CONCEPTS if each.is_named(word)]
-    every = fields.fields_of(by_kind())
-    found = fields.matching(word, every)
+    shown = [str(concept) for concept in concepts(assets("words")) if concept.is_named(word)]
+    every = fields_of(by_kind())
+    found = matching(word, every)
     exact = [field for field in found if field.path.lower() == word.lower()]
     found = exact or found
     if len(found) == 1 and not shown:
-        shown.append(fields.text(found[0]))
+        shown.append(field_text(found[0]))
     elif found:
         shown.append("Fields:\n" + "".join(f"  ipamc explain {field.path}\n" for field in found))
     elif children := [path for path in every if path.lower().rpartition(".")[0] == word.lower()]:
@@ -105,8 +108,8 @@ def _unknown(word: str) -> str:
     from ipamc.catalogue import catalogue
     from ipamc.cli.schema import by_kind
     from ipamc.model.wording import listing, near
-    from ipamc.report.concepts import CONCEPTS
-    from ipamc.report.fields import fields_of
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import fields_of
     from ipamc.workspace.disk import assets
 
     if _NUMBER(word) or word.upper().startswith("IPC"):
@@ -116,7 +119,9 @@ def _unknown(word: str) -> str:
         )
     paths = fields_of(by_kind())
     names = {path.rpartition(".")[2] for path in paths} | set(paths)
-    names |= {each for concept in CONCEPTS for each in (concept.name, *concept.also)} | set(_verbs())
+    names |= {each for concept in concepts(assets("words")) for each in (concept.name, *concept.also)} | set(
+        _verbs()
+    )
     meant = near(word, names, 3)
     return f"there is nothing about {word!r}: " + (
         f"did you mean {listing(meant)}?"

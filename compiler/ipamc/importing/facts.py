@@ -1,4 +1,4 @@
-"""What a dump tells of a cluster beside its blocks: versions, who owns the flags, ranges that are not for pods."""
+"""What a dump tells of a cluster beside its blocks: versions, owner of the flags, ranges not for pods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mode(self) -> str:
-        """Return Cilium's IPAM mode, "" if unknown: the operator's flag does not count, because agents do not have it."""
+        """Return Cilium's IPAM mode, "" if unknown; not the operator's flag, which agents do not have."""
         return self.config.get("ipam", "")
 
     @property
@@ -108,10 +108,10 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         cilium-config says which are on; the Nodes' podCIDRs, or else their addresses, which one is first.
         """
         on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
-        shown = {block.family for node in dump.nodes for block in node.pod_cidrs} | {
-            block.family for node in dump.cilium_nodes for block in node.blocks
-        }
-        on = on or shown or {4}
+        if not on:
+            blocks = [block for node in dump.nodes for block in node.pod_cidrs]
+            blocks += [block for node in dump.cilium_nodes for block in node.blocks]
+            on = {block.family for block in blocks} or {4}
         firsts = [node.pod_cidrs[0].family for node in dump.nodes if node.pod_cidrs]
         firsts += [node.internal_ips[0][0] for node in dump.nodes if node.internal_ips]
         first = next((family for family in firsts if family in on), min(on))
@@ -124,20 +124,18 @@ def facts_of(dump: Dump) -> Facts:
     deployment = dump.other("Deployment", OPERATOR)
     metadata: Mapping[str, Any] = (config.value.get("metadata") or {}) if config else {}
     programs = list(programs_of(dump))
-    running = [pod.words for pod in dump.pods if pod.app == "cilium-operator"]
-    operator = words_of(deployment) or (running[0] if running else None)
+    running = next((pod.words for pod in dump.pods if pod.app == OPERATOR), None)
     controller = _controller(dump)
+    kubelets = [version for node in dump.nodes if (version := _version(_KUBELET(node.kubelet)))]
     return Facts(
         config=texts_of(config.value.get("data")) if config else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
         cilium=min((each.version for each in programs if each.version), default=None),
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
-        kubernetes=min(
-            (found for node in dump.nodes if (found := _version(_KUBELET(node.kubelet)))), default=None
-        ),
+        kubernetes=min(kubelets, default=None),
         managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
-        operator=operator,
+        operator=words_of(deployment) or running,
         controller=controller,
         managed=offering_of(dump),
         excluded=tuple(_excluded(dump, controller)),
@@ -163,18 +161,15 @@ def programs_of(dump: Dump) -> Iterator[Program]:
         workload = dump.other(kind, app)
         if workload and app not in seen:
             image = next((str(each.get("image") or "") for each in _containers(workload)), "")
-            releases = [
-                release_of(texts_of(_at(workload, *keys, "metadata", "labels")))
-                for keys in ((), ("spec", "template"))
-            ]
+            labels = [_at(workload, *keys, "metadata", "labels") for keys in ((), ("spec", "template"))]
+            releases = [release_of(texts_of(each)) for each in labels]
             yield Program(workload, image, _minor(image, *releases))
 
 
 def _minor(image: str, *releases: str) -> Version | None:
     """Return the minor that the tag of an image names, or else a release: `1.18.5`, `cilium-1.18.5`."""
-    return _version(_MINOR(image)) or next(
-        (found for text in releases if (found := _version(_RELEASE(text)))), None
-    )
+    matches = (_MINOR(image), *map(_RELEASE, releases))
+    return next(filter(None, map(_version, matches)), None)
 
 
 def _version(match: re.Match[str] | None) -> Version | None:
@@ -183,11 +178,8 @@ def _version(match: re.Match[str] | None) -> Version | None:
 
 def texts_of(data: Any) -> dict[str, str]:
     """Return the texts among the entries of a mapping, whose shape nobody checked."""
-    return (
-        {key: value for key, value in data.items() if isinstance(value, str)}
-        if isinstance(data, dict)
-        else {}
-    )
+    items = data.items() if isinstance(data, dict) else ()
+    return {key: value for key, value in items if isinstance(value, str)}
 
 
 def _at(item: SeenObject | None, *keys: str) -> Any:
@@ -198,8 +190,12 @@ def _at(item: SeenObject | None, *keys: str) -> Any:
     return value
 
 
+def _list(item: SeenObject | None, *keys: str) -> list[Any]:
+    value = _at(item, *keys)
+    return value if isinstance(value, list) else []
+
+
 def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
-    """Return the containers of a workload."""
     found = _list(workload, "spec", "template", "spec", "containers")
     return [item for item in found if isinstance(item, dict)]
 
@@ -216,9 +212,9 @@ def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
 
 
 def _controller(dump: Dump) -> dict[str, str]:
-    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
+    """Return flags of kube-controller-manager: of its pods, else of kubeadm's configuration.
 
-    What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
+    A flag of that configuration may be gone from the manifest, so a pod wins, also without the flag.
     """
     found = dict(_kubeadm_arguments(dump))
     pods = [pod for pod in dump.pods if pod.app in {CONTROLLER, "kube-apiserver"}]
@@ -242,10 +238,9 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
         return
     if not isinstance(value, dict):
         return
-    networking = value.get("networking")
-    networking = networking if isinstance(networking, dict) else {}
+    networking = texts_of(value.get("networking"))
     for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
-        if isinstance(networking.get(key), str):
+        if key in networking:
             yield flag, networking[key]
     if networking.get("podSubnet"):
         yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
@@ -262,12 +257,9 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
 def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
     """Yield what is not for pods, the largest around others first, once each."""
     found: dict[Block, str] = {}
-    for text in controller.get("service-cluster-ip-range", "").split(","):
-        for block in readable_blocks([text.strip()]):
-            found[block] = "services"
-    for item in dump.of_kind("ServiceCIDR"):
-        for block in readable_blocks(_list(item, "spec", "cidrs")):
-            found[block] = "services"
+    services = [text.strip() for text in controller.get("service-cluster-ip-range", "").split(",")]
+    services += [text for item in dump.of_kind("ServiceCIDR") for text in _list(item, "spec", "cidrs")]
+    found |= dict.fromkeys(readable_blocks(services), "services")
     for item in dump.of_kind("CiliumLoadBalancerIPPool"):
         for block in _of_load_balancers(item):
             found.setdefault(block, f"load balancers ({item.name})")
@@ -277,11 +269,6 @@ def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]
                 found.setdefault(network, "nodes")
     for block in outermost(found):
         yield DraftRange(block=block, why=found[block])
-
-
-def _list(item: SeenObject | None, *keys: str) -> list[Any]:
-    value = _at(item, *keys)
-    return value if isinstance(value, list) else []
 
 
 def _of_load_balancers(item: SeenObject) -> Iterator[Block]:

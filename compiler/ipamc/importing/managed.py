@@ -1,8 +1,8 @@
 """Managed Kubernetes: which offering a dump is of, and what ipamc can do there.
 
-A label that only an offering sets, or its own build of the kubelet, tells it, on most nodes. `providerID` alone
-does not: machines of a cloud may be of a cluster whose control plane is one's own. But where it is of another
-cloud, the label was copied.
+A label that only an offering sets, or its own build of the kubelet, tells it, on most nodes. `providerID`
+alone does not: machines of a cloud may be of a self-managed cluster. Where it is of another cloud, the label
+was copied.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Node
 from ipamc.model.dump import Dump
+
+_INSTALL = "install Cilium in cluster-pool or multi-pool mode"
 
 
 class Offering(Struct, frozen=True, kw_only=True):
@@ -28,7 +30,7 @@ class Offering(Struct, frozen=True, kw_only=True):
     """What is in the version of its kubelets alone."""
     sets_pod_cidrs: bool = True
     """Its control plane sets the podCIDRs of Nodes."""
-    way: str = "install Cilium in cluster-pool or multi-pool mode where the offering lets you, else show and audit alone"
+    way: str = f"{_INSTALL} where the offering lets you, else show and audit alone"
     """What can be done with ipamc."""
 
 
@@ -48,14 +50,13 @@ OFFERINGS = (
         labels=("eks.amazonaws.com/", "alpha.eksctl.io/cluster-name"),
         kubelet="-eks-",
         sets_pod_cidrs=False,
-        way=f"instead of the AWS VPC CNI or ipam: eni install Cilium in cluster-pool or multi-pool mode, {_TUNNEL}",
+        way=f"instead of the AWS VPC CNI or ipam: eni {_INSTALL}, {_TUNNEL}",
     ),
     Offering(
         name="AKS",
         provider="azure://",
         labels=("kubernetes.azure.com/cluster", "kubernetes.azure.com/agentpool"),
-        way="with az aks create --network-plugin none install Cilium in cluster-pool or multi-pool mode; the Cilium of "
-        "Azure CNI is Microsoft's",
+        way=f"with az aks create --network-plugin none {_INSTALL}; the Cilium of Azure CNI is Microsoft's",
     ),
     Offering(name="DOKS", provider="digitalocean://", labels=("doks.digitalocean.com/",)),
     Offering(name="OKE", provider="oci", labels=("oke.oraclecloud.com/",)),

@@ -220,7 +220,7 @@ def read_text(path: str) -> str:
 
 
 def assets(kind: str) -> dict[str, str]:
-    """Return the texts of `examples`, `page`, `rules`, `schemas` or `templates` by file name, sorted.
+    """Return the texts of `examples`, `page`, `rules`, `schemas`, `templates` or `words` by file name, sorted.
 
     They are in the installed package, or at the top of a checkout.
     """

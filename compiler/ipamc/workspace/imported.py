@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ipamc.importing import rules
+from ipamc.importing import import_rules as rules
 from ipamc.importing.refresh import SLACK, Past
 from ipamc.model.diagnostics import Refused, Span
 from ipamc.workspace import disk, git
