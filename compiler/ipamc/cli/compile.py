@@ -8,13 +8,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import (
-    assume_option,
-    clusters_argument,
-    clusters_from_option,
-    clusters_of,
-    jobs_option,
-)
+from ipamc.cli.options import assume_option, clusters_argument, clusters_from_option, clusters_of, jobs_option
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
 
