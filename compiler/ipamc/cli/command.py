@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -38,23 +40,41 @@ class NoCluster(click.UsageError):
 
 
 class Verb(click.Command):
-    """A command whose help has examples, as (line, what it does), and the exit codes 0, 1 and 2."""
+    """A command whose docstring is its help page: text, then sections.
+
+    An entry of a section is a line and the further indented lines below it:
+
+        Options:
+            --check: Write nothing.
+        Examples:
+            ipamc compile lab  # the cluster in clusters/lab/
+        Exit codes:
+            1: refused
+
+    KeyError for the help of an option that the command does not have.
+    """
 
     def __init__(
         self,
-        *args: Any,
-        examples: tuple[tuple[str, str], ...],
+        *,
+        help: str = "",
+        examples: Sequence[tuple[str, str]] = (),
         done: str = "done",
-        refused: str,
+        refused: str = "",
         changed: str = "",
         former: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
-        self.examples = examples
-        self.done = done
-        self.refused = refused
-        self.changed = changed
+        text, sections = _sections(help)
+        super().__init__(help=text, **kwargs)
+        options = {name: param for param in self.params for name in param.opts}
+        for line in sections["Options"]:
+            name, _, said = line.partition(": ")
+            options[name].help = said
+        pairs = [line.split(" # ", 1) for line in sections["Examples"]]
+        self.examples = examples or [(command.rstrip(), said) for command, said in pairs]
+        self.exits = {DONE: done, REFUSED: refused, CHANGED: changed}
+        self.exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
         self.former = former or {}
         """Options by names that they had before: accepted, and not shown."""
 
@@ -90,7 +110,7 @@ class Verb(click.Command):
         """Write examples and exit codes."""
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
-        write_exits(formatter, self.done, self.refused, self.changed)
+        write_exits(formatter, *self.exits.values())
 
 
 class Lazy(click.Group):
@@ -143,6 +163,18 @@ class Lazy(click.Group):
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
         write_exits(formatter, *self.exits)
+
+
+def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
+    """Split a docstring into its text, and the entries of its sections."""
+    text, *parts = re.split(
+        r"^(Options|Examples|Exit codes):\n", inspect.cleandoc(docstring), flags=re.MULTILINE
+    )
+    found: dict[str, list[str]] = {"Options": [], "Examples": [], "Exit codes": []}
+    for title, part in zip(parts[::2], parts[1::2], strict=True):
+        entries = re.split(r"\n {4}(?! )", "\n" + part.rstrip())[1:]
+        found[title] = [re.sub(r"\n *", " ", entry.strip()) for entry in entries]
+    return text.rstrip(), found
 
 
 @contextlib.contextmanager

@@ -19,22 +19,11 @@ DRIVER = "ipamc"
 """The merge driver that `.gitattributes` names for locks; `ipamc init` configures it."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc compile", "all clusters below clusters/"),
-        ("ipamc compile lab", "the cluster in clusters/lab/"),
-        ("ipamc compile --locked", "render from the lock; fail if the lock is out of date"),
-        ("ipamc compile --check", "write nothing; fail if a file is not as a compile would write it"),
-    ),
-    refused="refused, out of date with --check or --locked, or an I/O or environment error; clusters that are not refused are written",
-)
+@click.command(cls=Verb)
 @clusters_argument
 @clusters_from_option
-@click.option(
-    "--locked", is_flag=True, help="Do not write the lock; refuse one that is out of date, with the reasons."
-)
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@click.option("--locked", is_flag=True)
+@click.option("--check", is_flag=True)
 @jobs_option
 @assume_option
 @format_option
@@ -52,6 +41,18 @@ def command(
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they
     hold; only new nodes get new blocks. Files that do not change are not written.
+
+    Options:
+        --locked: Do not write the lock; refuse one that is out of date, with the reasons.
+        --check: Write nothing; exit 1 if a file would change.
+    Examples:
+        ipamc compile  # all clusters below clusters/
+        ipamc compile lab  # the cluster in clusters/lab/
+        ipamc compile --locked  # render from the lock; fail if the lock is out of date
+        ipamc compile --check  # write nothing; fail if a file is not as a compile would write it
+    Exit codes:
+        1: refused, out of date with --check or --locked, or an I/O or environment error; clusters that are
+            not refused are written
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.report.findings import format_of
@@ -69,7 +70,7 @@ def command(
 
 
 def _merges_as_text() -> bool:
-    """Tell whether the repository names the merge driver for locks, and git does not know it."""
+    """Return whether the repository names the merge driver for locks, and git does not know it."""
     from ipamc.workspace import disk
     from ipamc.workspace.trouble import Trouble
 
@@ -80,5 +81,5 @@ def _merges_as_text() -> bool:
 
         top = git.root(".")
         return top is not None and not git.has_driver(top, DRIVER)
-    except (Trouble, OSError, UnicodeDecodeError):  # what is done is done
+    except (Trouble, OSError, UnicodeDecodeError):  # the compile is done already
         return False

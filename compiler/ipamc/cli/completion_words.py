@@ -137,20 +137,6 @@ def _revisions(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001
     return {*names_of_revisions("."), "HEAD"}
 
 
-def _formats(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.report.findings import NAMES
-
-    return [] if "=" in start else [f"{name}=" for name in NAMES]
-
-
-def _plans(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:
-    from ipamc.cli.plan_formats import FORMATS
-
-    if ctx.info_name != "plan":
-        return [CompletionItem(start, type="dir" if ctx.info_name == "schema" else "file")]
-    return [] if "=" in start else [f"{name}=" for name in FORMATS]
-
-
 def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
     from ipamc.review.gates import GATES
 
@@ -159,9 +145,9 @@ def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - a
 
 
 def _kinds(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.cli.schema import by_kind
+    from ipamc.workspace.disk import schemas
 
-    return by_kind()
+    return schemas()
 
 
 def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
@@ -170,19 +156,19 @@ def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - 
     return map(text, minors())
 
 
-def _explained(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    """Codes, where one is begun."""
-    if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
-        from ipamc.workspace.disk import assets
+def _explained(ctx: click.Context, start: str) -> Iterable[str]:
+    """Return codes, where one is begun; else words, verbs and fields."""
+    from ipamc.workspace.disk import assets, schemas
 
+    if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
         return [name.removesuffix(".md") for name in assets("rules")]
-    from ipamc.cli import VERBS
-    from ipamc.cli.schema import by_kind
     from ipamc.report.concepts import CONCEPTS
     from ipamc.report.fields import fields_of
 
-    paths = fields_of(by_kind())
-    names = {each.name for each in CONCEPTS if " " not in each.name} | {"versions", "concepts", *VERBS}
+    program = ctx.find_root().command
+    verbs = program.list_commands(ctx) if isinstance(program, click.Group) else []
+    paths = fields_of(schemas())
+    names = {each.name for each in CONCEPTS if " " not in each.name} | {"versions", "concepts", *verbs}
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 
 
@@ -191,8 +177,6 @@ _Find = Callable[[click.Context, str], Iterable[str | CompletionItem]]
 _BY_OPTION: Mapping[str, _Find] = {
     "--pool": _pools,
     "--node": _nodes,
-    "--report": _formats,
-    "--write": _plans,
     "--settle": _in_state(b"pending"),
     "--release": _in_state(b"pending", b"quarantined"),
 }

@@ -250,7 +250,6 @@ def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
             "what a job runs, at the top of the repository",
         ),
     ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
 )
 @install_options(image=False)
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
@@ -259,6 +258,9 @@ def requirements(*, install: Install, path: str) -> int:
 
     It is for pipelines that 'ipamc ci github' and 'ipamc ci gitlab' do not write; these write the same file
     beside theirs. Without an option it is for a release on pypi.org, whose hash --sha256 gives.
+
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     before = "" if path == "-" else disk.read_text(path)
     text = install.requirements(before, "requirements")

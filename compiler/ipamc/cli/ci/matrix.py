@@ -61,24 +61,7 @@ class Matrix(Verb):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    cls=Matrix,
-    examples=(
-        (
-            'ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"',
-            "write has_work, has_plan, and the matrix for fromJSON",
-        ),
-        (
-            "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
-            "write the child pipeline after a merge",
-        ),
-        (
-            "ipamc ci matrix --output names --base origin/main",
-            "one name on a line, for people and --clusters-from",
-        ),
-    ),
-    refused="a folder's name cannot be a cluster's, or an I/O or environment error",
-)
+@click.command(cls=Matrix)
 @output_option("github", "gitlab", "names", required=True)
 @click.option(
     "--base",
@@ -91,30 +74,12 @@ class Matrix(Verb):
     type=click.Choice(["compile", "apply", "repair", "refresh"]),
     default="compile",
     show_default=True,
-    help="What the jobs do; apply and repair have a job for each shard of a large cluster.",
 )
-@click.option(
-    "--refresh", is_flag=True, help="With --output gitlab --stage repair: jobs that refresh inventories, too."
-)
-@click.option(
-    "--audit", is_flag=True, help="With --output gitlab --stage repair: jobs that audit clusters, too."
-)
-@click.option(
-    "--oidc", is_flag=True, help="With --output gitlab: jobs have an id token, for 'ipamc ci token'."
-)
-@click.option(
-    "--unattended",
-    metavar="URL",
-    help="With --stage repair: for jobs that nobody approves. Only clusters are listed that are in HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of their own.",
-)
-@click.option(
-    "--large",
-    type=click.IntRange(min=0),
-    default=LARGE,
-    show_default=True,
-    metavar="N",
-    help="The most shards that one job applies.",
-)
+@click.option("--refresh", is_flag=True)
+@click.option("--audit", is_flag=True)
+@click.option("--oidc", is_flag=True)
+@click.option("--unattended", metavar="URL")
+@click.option("--large", type=click.IntRange(min=0), default=LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
@@ -131,6 +96,25 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
     that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
     200 for GitLab; where there are more clusters, several share a job.
+
+    Options:
+        --stage: What the jobs do; apply and repair have a job for each shard of a large cluster.
+        --refresh: With --output gitlab --stage repair: jobs that refresh inventories, too.
+        --audit: With --output gitlab --stage repair: jobs that audit clusters, too.
+        --oidc: With --output gitlab: jobs have an id token, for 'ipamc ci token'.
+        --unattended: With --stage repair: for jobs that nobody approves. Only clusters are listed that are in
+            HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of
+            their own.
+        --large: The most shards that one job applies.
+    Examples:
+        ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
+            # write has_work, has_plan, and the matrix for fromJSON
+        ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml
+            # write the child pipeline after a merge
+        ipamc ci matrix --output names --base origin/main
+            # one name on a line, for people and --clusters-from
+    Exit codes:
+        1: a folder's name cannot be a cluster's, or an I/O or environment error
     """
     if output == "gitlab" and stage == "refresh":
         raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
