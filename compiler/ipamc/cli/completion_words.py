@@ -1,8 +1,7 @@
-"""What a shell offers for the value of an argument or option: by what the value is called in the help, `NODE` or `REV`.
+"""Words that a shell offers for a value, by its name in the help, such as `NODE` or `REV`.
 
-It is quick, as a person waits with a finger on the key: nodes and pools come from locks, which are searched and not
-parsed; no inventory is read. It says nothing when something fails. A name of a branch or of a dump goes onto a command
-line that a shell reads: what has other characters than names have is not offered.
+A person waits for them: nodes and pools come from locks, which are searched and not parsed, and no inventory is
+read. Errors are silent. A shell reads the command line: words with unusual characters are not offered.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+_Find = Callable[[click.Context, str], Iterable[Any]]
+"""Returns words, or items of click, for what is typed."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
 _MOST_BYTES = 64 << 20
@@ -43,7 +44,7 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
     name = "text"
 
-    def __init__(self, find: Callable[[click.Context, str], Iterable[str | CompletionItem]]) -> None:
+    def __init__(self, find: _Find) -> None:
         self.find = find
 
     def shell_complete(
@@ -58,15 +59,8 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
         except Exception:  # noqa: BLE001 - a shell must not print a traceback into a line that is typed
             return []
         items = [each for each in found if isinstance(each, CompletionItem)]
-        words = {each for each in found if isinstance(each, str)}
-        return [
-            *(
-                CompletionItem(word)
-                for word in sorted(words)
-                if word.startswith(incomplete) and _HARMLESS(word)
-            ),
-            *items,
-        ]
+        words = sorted({each for each in found if isinstance(each, str) and each.startswith(incomplete)})
+        return [*map(CompletionItem, filter(_HARMLESS, words)), *items]
 
 
 def _folders(ctx: click.Context) -> list[str]:
@@ -95,20 +89,20 @@ def _locks(ctx: click.Context) -> Iterable[bytes]:
         yield text
 
 
-def _in_locks(ctx: click.Context, kind: bytes, start: str = "") -> set[str]:
-    pattern = re.compile(rb'"%s":"(%s[A-Za-z0-9.-]{0,252})"' % (kind, re.escape(start.encode())))
-    return {name.decode() for text in _locks(ctx) for name in pattern.findall(text)}
+def _in_locks(kind: bytes) -> _Find:
+    """Return what finds names of this kind, node or pool."""
+
+    def find(ctx: click.Context, start: str) -> Iterable[str]:
+        pattern = re.compile(rb'"%s":"(%s[A-Za-z0-9.-]{0,252})"' % (kind, re.escape(start.encode())))
+        return {name.decode() for text in _locks(ctx) for name in pattern.findall(text)}
+
+    return find
 
 
-def _nodes(ctx: click.Context, start: str) -> Iterable[str]:
-    return _in_locks(ctx, b"node", start)
+_nodes, _pools = _in_locks(b"node"), _in_locks(b"pool")
 
 
-def _pools(ctx: click.Context, start: str) -> Iterable[str]:
-    return _in_locks(ctx, b"pool", start)
-
-
-def _in_state(*states: bytes) -> Callable[[click.Context, str], Iterable[str]]:
+def _in_state(*states: bytes) -> _Find:
     keys = [b'"%s":' % state for state in states]
 
     def find(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
@@ -171,8 +165,6 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:
     names = {each.name for each in CONCEPTS if " " not in each.name} | {"versions", "concepts", *verbs}
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 
-
-_Find = Callable[[click.Context, str], Iterable[str | CompletionItem]]
 
 _BY_OPTION: Mapping[str, _Find] = {
     "--pool": _pools,

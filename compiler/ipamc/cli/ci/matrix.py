@@ -38,17 +38,11 @@ from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
-FOR_ALL = (
-    *(
-        f"{folder}{name}"
-        for folder in ("", f"{disk.CLUSTERS}/")
-        for name in (".gitattributes", ".gitmodules")
-    ),
-    *(f"{disk.CLUSTERS}/{name}" for name in NAMES),
-)
+_ATTRIBUTES = (".gitattributes", ".gitmodules")
+FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *NAMES)))
 """Files outside of the clusters' folders that decide what a compile of any cluster reads."""
 FORKS = 256
-"""The most common ancestors that are compared with HEAD: a branch can have any number, and each takes some 4 ms."""
+"""The most common ancestors that are compared with HEAD, each in some 4 ms: a branch can have any number."""
 
 
 class Matrix(Verb):
@@ -123,12 +117,8 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
-    planned = jobs(
-        {name: clusters[name] for name in repaired},
-        apply=apply and stage != "refresh",
-        large=large,
-        most=most,
-    )
+    chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
+    planned = jobs(chosen, apply=sharded, large=large, most=most)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
@@ -136,19 +126,15 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         text = github(planned, plan=plan)
     else:
         whole = jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        more = {name: whole for name in ("refresh", "audit") if asked[name]}
+        child = Child(
+            image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
+            source=variable("IPAMC_SOURCE"),
+            oidc=asked["oidc"],
+            unattended=bool(asked["unattended"]),
+        )
         values = gitlab(
-            planned,
-            stage=stage,
-            base=commit,
-            version=__version__,
-            plan=plan,
-            more={name: whole for name in ("refresh", "audit") if asked[name]},
-            child=Child(
-                image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
-                source=variable("IPAMC_SOURCE"),
-                oidc=asked["oidc"],
-                unattended=bool(asked["unattended"]),
-            ),
+            planned, stage=stage, base=commit, version=__version__, plan=plan, more=more, child=child
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
@@ -162,9 +148,9 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:
-    """Return the clusters that HEAD has as they were applied last, and completely: nothing of them waits.
+    """Return the clusters that are in HEAD as they were applied last, and completely; print the others.
 
-    The others are named on stderr. Raises Trouble where the refs of the repository cannot be read.
+    Raises Trouble where the refs of the repository cannot be read.
     """
     from ipamc.workspace.forge import Nowhere, last_applied
 
@@ -177,11 +163,9 @@ def settled(names: Sequence[str], url: str) -> list[str]:
     for commit in {commits.get(name, "") for name in names}:
         last = git.commit(".", commit)
         behind[commit] = touched(git.changed(".", last), f"{disk.CLUSTERS}/", names) if last else names
-    found = []
+    found = [name for name in names if name not in behind[commits.get(name, "")]]
     for name in names:
-        if name not in behind[commits.get(name, "")]:
-            found.append(name)
-        else:
+        if name not in found:
             say(f"{name}: not repaired unattended, because it is not in git as it was applied last")
     return found
 
@@ -201,13 +185,13 @@ def there() -> dict[str, str]:
 
 
 def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
-    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
+    """Return the commit of `base`, or "", and the clusters that changed since HEAD branched off it.
 
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and files beside the clusters that
-    hold for all concern all of them. Who applies need not mind these: they change nothing that is rendered.
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all clusters.
+    An apply need not mind FOR_ALL: they change nothing that is rendered.
 
-    With a base, Trouble is raised, too, where what is here is not what HEAD has: jobs read the one, and the other
+    With a base, Trouble is raised, too, where the work tree differs from HEAD: jobs read the one, and the other
     is merged.
     """
     commit, paths = _since(base, strict=strict)
@@ -229,13 +213,19 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
 
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
-    """Return the commit that `base` names, or "", and the files that changed since; None for all."""
+    """Return the commit of `base`, or "", and the files that changed since; None for all."""
+    from ipamc.workspace.forge import Nowhere, last_success
+
     require_top()
     if not base:
         return "", None
     why = "git knows no such revision here"
     if base == LAST_SUCCESS:
-        revision, why = _last_success()
+        try:
+            revision = last_success()
+            why = f"git does not have its commit {revision[:12]} here"
+        except (Nowhere, Trouble) as problem:
+            revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
         # Not where HEAD branched off: after a push by force, what was applied may be on no branch.
         paths = git.changed(".", commit) if commit else None
@@ -244,9 +234,9 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         # All of them: who merges both ways, and dates the commits, chooses which one git takes.
         forks = git.merge_bases(".", commit, "HEAD") if commit else []
         if len(forks) > FORKS:
-            raise Trouble(
-                f"HEAD and {base} have {len(forks):,} best common ancestors, more than {FORKS}, after merges both ways: git merge {base}, which leaves one"
-            )
+            most = f"{len(forks):,} best common ancestors, more than {FORKS}"
+            one = f"git merge {base}, which leaves one"
+            raise Trouble(f"HEAD and {base} have {most}, after merges both ways: {one}")
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"
@@ -258,14 +248,3 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     if paths is None:
         say(f"all clusters are listed, because {base} cannot be compared: {why}")
     return commit or "", paths
-
-
-def _last_success() -> tuple[str, str]:
-    """Return the commit of the last successful pipeline, and why git may not know it; or "", and why not."""
-    from ipamc.workspace.forge import Nowhere, last_success
-
-    try:
-        found = last_success()
-    except (Nowhere, Trouble) as problem:
-        return "", str(problem)
-    return found, f"git does not have its commit {found[:12]} here"
