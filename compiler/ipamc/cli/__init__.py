@@ -2,8 +2,8 @@
 
 Only this room prints. Its only other I/O is that `terminal` asks what the terminal can show.
 
-Each verb is an entry in VERBS and a function that returns the exit code: `command` in a module of its name, or
-one of its name in a module of ELSEWHERE. A verb is imported when it is called.
+Each verb is an entry in VERBS and a function that returns the exit code: `command` in a module of its name,
+or one of its name in a module of ELSEWHERE. A verb is imported when it is called.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return REFUSED
     except SystemExit:
         raise
-    except BaseException as exception:  # noqa: BLE001 - the last handler: every failure has its line and exit code
+    except BaseException as exception:  # noqa: BLE001 - every failure has its line and exit code
         from ipamc.cli.findings import problem_of, tell_bugs
         from ipamc.cli.terminal import say
 

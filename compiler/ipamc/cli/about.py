@@ -1,4 +1,6 @@
-"""What ipamc has for other programs and for reports: its versions, its JSON Schemas, its completion scripts."""
+"""What ipamc has for other programs and for reports: its versions, its JSON Schemas, its completion
+scripts.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ VERSION = 1
 @output_option("text", "json")
 @click.option("--json", "as_json", is_flag=True)
 def version(*, output: str, as_json: bool) -> int:
-    """Show the versions of ipamc, of Python and of the libraries, the minors of Cilium, and the lock's format.
+    """Show the versions of ipamc, of Python and of the libraries, the minors of Cilium, and the lock's
+    format.
 
     Two runs on one machine print the same: there is no time in it.
 

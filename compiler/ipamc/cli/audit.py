@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 @click.option("--applied", type=Revision(), metavar="REV")
 @format_option
 def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style: str) -> int:
-    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes nothing.
+    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes
+    nothing.
 
     FILE is a dump: what `kubectl get
     nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o

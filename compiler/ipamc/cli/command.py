@@ -106,7 +106,7 @@ class Verb(click.Command):
                 raise NoCluster(str(problem), problem.word, ctx) from None
             raise
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write examples and exit codes."""
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
@@ -141,11 +141,11 @@ class Lazy(click.Group):
             raise NoSuchVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click
         """Return the names of the commands."""
         return list(self.lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click
         """Return a command; None where there is none of this name."""
         if cmd_name not in self.lines:
             return None
@@ -153,12 +153,12 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(f"ipamc.cli.{module}"), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write examples and exit codes."""
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)

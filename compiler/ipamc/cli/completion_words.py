@@ -1,7 +1,7 @@
 """Words that a shell offers for a value, by its name in the help, such as `NODE` or `REV`.
 
-A person waits for them: nodes and pools come from locks, which are searched and not parsed, and no inventory is
-read. Errors are silent. A shell reads the command line: words with unusual characters are not offered.
+A person waits for them: nodes and pools come from locks, which are searched and not parsed, and no inventory
+is read. Errors are silent. A shell reads the command line: words with unusual characters are not offered.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _to_renumber(ctx: click.Context, start: str) -> Iterable[str]:
     return {*_nodes(ctx, start), "pool/"}
 
 
-def _clusters(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:  # noqa: ARG001 - as the others
+def _clusters(ctx: click.Context, start: str) -> Iterable[Any]:  # noqa: ARG001 - as the others
     from ipamc.workspace.clusters import known_names
 
     found = [name for name in known_names() if name.startswith(start) and _HARMLESS(name)]

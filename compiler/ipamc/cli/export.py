@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
+from ipamc.cli.options import assume_option, at_option, checked, clusters_argument, source_of, write_option
 from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
@@ -37,7 +37,7 @@ def _pairs(given: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _columns(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
+def _columns(given: tuple[str, ...]) -> dict[str, str]:
     found = _pairs(given)
     for name in found:
         if name in _OURS or not name.replace("_", "").replace(".", "").isalnum() or not name.isascii():
@@ -46,7 +46,7 @@ def _columns(ctx: click.Context, param: click.Parameter, given: tuple[str, ...])
     return found
 
 
-def _statuses(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001 - click's signature
+def _statuses(given: tuple[str, ...]) -> dict[str, str]:
     from ipamc.review.netbox import STATUSES
 
     found = _pairs(given)
@@ -61,8 +61,8 @@ def _statuses(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]
 @click.argument("target", type=click.Choice(("netbox",)))
 @clusters_argument
 @click.option("--existing", metavar="FILE")
-@click.option("--set", "columns", multiple=True, metavar="COLUMN=VALUE", callback=_columns)
-@click.option("--status", "statuses", multiple=True, metavar="KIND=STATUS", callback=_statuses)
+@click.option("--set", "columns", multiple=True, metavar="COLUMN=VALUE", callback=checked(_columns))
+@click.option("--status", "statuses", multiple=True, metavar="KIND=STATUS", callback=checked(_statuses))
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 @at_option
 @assume_option
@@ -84,8 +84,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     Ranges of pools are containers, blocks of nodes active, pending, pinned and reserved ones reserved, and
     quarantined ones deprecated. CLUSTER is a folder, or a name below clusters/; without one, all of them.
 
-    Run it with --existing once NetBox has some of the prefixes: NetBox itself updates a prefix by its id only. What
-    ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there stays as it is.
+    Run it with --existing once NetBox has some of the prefixes: NetBox itself updates a prefix by its id
+    only. What ipamc made in NetBox begins with 'ipamc CLUSTER/' in its description; everything else there
+    stays as it is.
 
     Options:
         --existing: What NetBox has: its list of prefixes, exported as All Data (CSV). Only differences are

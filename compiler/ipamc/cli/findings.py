@@ -159,7 +159,8 @@ def format_option(function: Function) -> Function:
     said = "Format of the findings on stderr."
     style = click.Choice(NAMES)
     option = click.option("--format", "style", type=style, default=NAMES[0], show_default=True, help=said)
-    return option(files_option("--report", "report", NAMES, help)(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
+    files = files_option("--report", "report", NAMES, help)
+    return option(files(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
 
 
 def files_option(
@@ -167,7 +168,7 @@ def files_option(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return what adds an option FORMAT=FILE, repeatable, as (format, path)."""
 
-    def read(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> tuple[tuple[str, str], ...]:  # noqa: ARG001 - click's signature
+    def read(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         pairs = []
         for text in given:
             form, equals, path = text.partition("=")
@@ -178,11 +179,17 @@ def files_option(
             raise click.BadParameter("two reports name the same file")
         return tuple(pairs)
 
-    def offer(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:  # noqa: ARG001 - click's signature
+    def offer(_: click.Context, __: click.Parameter, start: str) -> list[str]:
         return [f"{form}=" for form in sorted(formats) if f"{form}=".startswith(start) and "=" not in start]
 
     return click.option(
-        option, name, multiple=True, metavar="FORMAT=FILE", callback=read, shell_complete=offer, help=help
+        option,
+        name,
+        multiple=True,
+        metavar="FORMAT=FILE",
+        callback=lambda _, __, given: read(given),
+        shell_complete=offer,
+        help=help,
     )
 
 
@@ -207,8 +214,8 @@ def print_findings(
 ) -> None:
     """Print findings to stderr, and for people how many there are; keep them for the reports.
 
-    `checked` are all tests that were made: some formats list those that passed, too. Beside a document nothing
-    else is printed. Only in the format `github` may a line be a command of a CI system.
+    `checked` are all tests that were made: some formats list those that passed, too. Beside a document
+    nothing else is printed. Only in the format `github` may a line be a command of a CI system.
     """
     from ipamc.report.findings import format_of
 

@@ -1,4 +1,6 @@
-"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to date."""
+"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to
+date.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,9 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> int:
     """Bring a running cluster into git, with the blocks that its nodes have.
 
-    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip or
-    several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it with
+    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip
+    or several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it
+    with
 
     \b
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
@@ -76,14 +79,15 @@ def command(  # noqa: PLR0913 - an argument for each option
         ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs
 
     each with `.crd.projectcalico.org` behind it, before the first node moves to Cilium: nodes keep their
-    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps its data in etcd, `calicoctl datastore migrate export` shows the same.
+    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps
+    its data in etcd, `calicoctl datastore migrate export` shows the same.
 
     Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
     itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
     the dump does not tell is said, and what a person must decide.
 
-    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other NodeInventory of
-    the folder that has a node which exists: a node stays in its file. Planned nodes stay.
+    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other
+    NodeInventory of the folder that has a node which exists: a node stays in its file. Planned nodes stay.
 
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.

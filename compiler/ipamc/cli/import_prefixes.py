@@ -1,4 +1,6 @@
-"""`ipamc import --prefixes`: the pools that a NetBox or a spreadsheet plans, for a new or an existing cluster."""
+"""`ipamc import --prefixes`: the pools that a NetBox or a spreadsheet plans, for a new or an existing
+cluster.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,8 @@ if TYPE_CHECKING:
 def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: str) -> int:
     """Write the pools of a plan that a cluster does not have; return the exit code.
 
-    Existing pools stay as they are. `sizes` are block sizes by family. Raises Refused, and writes nothing, for
-    errors of the table and for pools that a compile would refuse.
+    Existing pools stay as they are. `sizes` are block sizes by family. Raises Refused, and writes nothing,
+    for errors of the table and for pools that a compile would refuse.
     """
     from ipamc.cli.init import new_folder, prepare
     from ipamc.importing.prefixes import COLUMNS, read_plan

@@ -46,8 +46,8 @@ spec:
 
 NODES = """\
 # yaml-language-server: $schema=../{schemas}/nodeinventory.schema.json
-# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which writes all \
-of it. See ipamc import --help.
+# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which \
+writes all of it. See ipamc import --help.
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []
@@ -76,8 +76,8 @@ _FAMILIES = {
 }
 _LOCKED = re.compile(rb'\{"lock":[^\n]*"mode":"(kubernetes|cluster-pool|multi-pool|crd)"')
 
-# A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on every
-# system: same input, same bytes.
+# A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on
+# every system: same input, same bytes.
 ATTRIBUTES = {
     "ipam.lock": ("text", "eol=lf", "merge=ipamc"),
     "**/rendered/**": ("text", "eol=lf", "linguist-generated", "merge=ipamc-rendered"),

@@ -46,7 +46,9 @@ def refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
 
 
 def tell(end: BaseException, head: str, phase: str, arguments: Sequence[str]) -> None:
-    """Print the line: `interrupted while reading nodes.yaml: nothing was written; run again: ipamc compile lab`."""
+    """Print the line: `interrupted while reading nodes.yaml: nothing was written; run again: ipamc compile
+    lab`.
+    """
     said, then = getattr(end, "__notes__", ("", ""))
     line = f"{head} while {phase}" if phase else head
     if said:

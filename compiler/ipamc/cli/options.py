@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
@@ -85,7 +84,14 @@ trunk_option = click.option(
 )
 
 FORMER = {"--output": "--write"}
-"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show it."""
+"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show
+it.
+"""
+
+
+def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback of an option that hands its value alone to a function."""
+    return lambda _, __, value: read(value)
 
 
 def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
@@ -131,6 +137,8 @@ def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -
         from ipamc.workspace.source import Disk
 
         return Disk(tuple(find(clusters)), assume=assume)
+    from msgspec.structs import replace
+
     from ipamc.cli.terminal import say
     from ipamc.workspace.history import look_back
 

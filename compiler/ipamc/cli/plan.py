@@ -16,6 +16,7 @@ from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import (
     Revision,
     assume_option,
+    checked,
     clusters_argument,
     clusters_from_option,
     clusters_of,
@@ -67,7 +68,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """A quarantine may have ended early."""
 
 
-def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
+def _gates(value: tuple[str, ...]) -> frozenset[str]:
     found = [word for text in value for word in text.split(",")]
     if unknown := [word for word in found if word not in GATES]:
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(GATES)}")
@@ -85,7 +86,7 @@ _FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}
 @output_option(*FORMATS)
 @files_option("--write", "files", FORMATS, _WRITE)
 @click.option("--detailed-exitcode", is_flag=True)
-@click.option("--fail-on", multiple=True, callback=_gates, metavar="WORD,…", help=_FAIL_ON)
+@click.option("--fail-on", multiple=True, callback=checked(_gates), metavar="WORD,…", help=_FAIL_ON)
 @click.option("--allow-deleted", is_flag=True)
 @click.option("--allow-released", is_flag=True)
 @jobs_option
@@ -236,7 +237,9 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 
 def run(task: PlanRun) -> ClusterReport:
-    """Compile one cluster, and compare it with its base. `failed` makes a result of exceptions but Refused."""
+    """Compile one cluster, and compare it with its base. `failed` makes a result of exceptions but
+    Refused.
+    """
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
     try:
@@ -301,7 +304,9 @@ def _run(task: PlanRun) -> ClusterReport:
 
 
 def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
-    """Return why a branch that is behind seems to lose lines and published CIDRs; else how CIDRs come back."""
+    """Return why a branch that is behind seems to lose lines and published CIDRs; else how CIDRs come
+    back.
+    """
     from ipamc.review.diff.plan_report import published_lost
     from ipamc.workspace.plan_base import behind
 

@@ -8,7 +8,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, writable
-from ipamc.cli.options import assume_option, at_option, clusters_argument, source_of, write_option
+from ipamc.cli.options import assume_option, at_option, checked, clusters_argument, source_of, write_option
 from ipamc.cli.terminal import progress, say, show
 from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
@@ -27,7 +27,7 @@ _MOST_BYTES = 100 << 20
 @write_option(
     "The page. It is replaced as a whole. - is stdout.",
     required=True,
-    callback=lambda _, __, path: path if path == "-" else writable(path),
+    callback=checked(lambda path: path if path == "-" else writable(path)),
 )
 @click.option("--history", "most", type=click.IntRange(0, 1000), default=60, show_default=True, metavar="N")
 @at_option
@@ -38,9 +38,9 @@ def command(
 ) -> int:
     """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
 
-    The page needs no network and no server: it works from a file, as an artifact of a pipeline, and printed. It
-    shows the inventory, the pools and the lock as they are; nothing is compiled. Whoever has the page has all
-    names and labels of nodes.
+    The page needs no network and no server: it works from a file, as an artifact of a pipeline, and printed.
+    It shows the inventory, the pools and the lock as they are; nothing is compiled. Whoever has the page has
+    all names and labels of nodes.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
 

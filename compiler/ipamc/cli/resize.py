@@ -38,9 +38,9 @@ def command(
     """Give nodes more blocks, and take unused ones back, by a dump of what runs.
 
     CLUSTER is a folder, or a name below clusters/. FILE is what kubectl get prints as JSON or YAML, a zip of
-    cilium-sysdump, or - for stdin. Use is what CiliumNodes, CiliumEndpoints and Pods show together. What pools
-    say in `usage` decides. Blocks that nodes give back are quarantined. Writes the lock and the manifests as
-    compile does; without anything to do it writes nothing.
+    cilium-sysdump, or - for stdin. Use is what CiliumNodes, CiliumEndpoints and Pods show together. What
+    pools say in `usage` decides. Blocks that nodes give back are quarantined. Writes the lock and the
+    manifests as compile does; without anything to do it writes nothing.
 
     Options:
         --check: Write nothing; exit 1 if something would change.

@@ -25,7 +25,6 @@ from ipamc.model.wording import typed
 from ipamc.workspace import output
 from ipamc.workspace.cluster_lock import Held, alone
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
 from ipamc.workspace.unfinished import Left, begin, left
@@ -126,11 +125,13 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     if limited:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
-    others = task.neighbours
-    if task.alone and compilation.plan.cluster.address_space:
-        others = neighbours([task.folder], lambda _: nullcontext()).get(task.folder)
-    if others:
-        refuse_overlaps(inputs, compilation, others)
+    if task.neighbours or (task.alone and compilation.plan.cluster.address_space):
+        from ipamc.workspace.neighbours import neighbours, refuse_overlaps
+
+        folder = task.folder
+        others = task.neighbours or neighbours([folder], lambda _: nullcontext()).get(folder)
+        if others:
+            refuse_overlaps(inputs, compilation, others)
     lock_text = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
     if held:
@@ -160,13 +161,17 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, each with the other clusters of its address space, in the order of the tasks."""
+    """Do `run` for every task, each with the other clusters of its address space, in the order of the
+    tasks.
+    """
     outcomes: dict[int, Outcome] = {}
     with accounted(lambda: _account(tasks, outcomes)):
         folders = [task.folder for task in tasks]
         if len(tasks) == 1:
             tasks = [replace(tasks[0], alone=True)]
         else:
+            from ipamc.workspace.neighbours import neighbours
+
             beside = neighbours(folders, progress)
             tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
         with progress(compiling(folders)):

@@ -71,19 +71,20 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
-    A line a pool and family: how much of it is used, what is free, and for how many more nodes like its own it
-    has room: blocks of its blockSize that are free, by blocksPerNode; in dual-stack of both families. 'comes
-    free' is the next day on which a quarantine ends, and of how many blocks. A bar is red where there is no room
-    for a node, and yellow where less than 10 % of the addresses are free, of which IPC0215 warns, too.
+    A line a pool and family: how much of it is used, what is free, and for how many more nodes like its own
+    it has room: blocks of its blockSize that are free, by blocksPerNode; in dual-stack of both families.
+    'comes free' is the next day on which a quarantine ends, and of how many blocks. A bar is red where there
+    is no room for a node, and yellow where less than 10 % of the addresses are free, of which IPC0215 warns,
+    too.
 
     Numbers are those of the whole pool, whichever of its blocks --node and --state choose. Different filters
     combine: what all of them choose is shown.
 
-    Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes that
-    nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
+    Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes
+    that nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
 
-    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in use.
-    What is wrong with an inventory, ipamc compile --check tells.
+    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in
+    use. What is wrong with an inventory, ipamc compile --check tells.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
     pool of which Cilium's operator gives out blocks, where no CiliumNode shows that the node has it now.
@@ -178,7 +179,9 @@ def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock]
 
 
 def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
-    """Return the function from a cluster to its aggregates, by pool or by a label of nodes; None: it has none."""
+    """Return the function from a cluster to its aggregates, by pool or by a label of nodes; None: it has
+    none.
+    """
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
     from ipamc.review.seeds import started_with

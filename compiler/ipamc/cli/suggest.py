@@ -69,9 +69,10 @@ def pool(  # noqa: PLR0913 - an argument for each option
     """Suggest free space for a pool, the best first, with the YAML lines to paste. Writes nothing.
 
     Nothing of it is in a pool, reserved, excluded, in a line of a lock, published, or in the /24 of a node's
-    address (IPv6: /64), in any cluster of CLUSTER's addressSpace. It is as near as can be to what the pool or the cluster has, so that
-    routes and firewall rules stay few: it joins a range to a larger prefix, else it shares a small prefix with
-    one, and it leaves large free blocks whole. Service CIDRs are known only where excludedCIDRs names them.
+    address (IPv6: /64), in any cluster of CLUSTER's addressSpace. It is as near as can be to what the pool or
+    the cluster has, so that routes and firewall rules stay few: it joins a range to a larger prefix, else it
+    shares a small prefix with one, and it leaves large free blocks whole. Service CIDRs are known only where
+    excludedCIDRs names them.
 
     Options:
         --size: The prefix length.

@@ -1,7 +1,7 @@
 """What depends on the terminal: colour and progress.
 
-The line that shows what a long run is doing now is on stderr alone, and never stays. It is drawn by a thread that
-looks at `Progress` some times a second: the work itself waits for nothing.
+The line that shows what a long run is doing now is on stderr alone, and never stays. It is drawn by a thread
+that looks at `Progress` some times a second: the work itself waits for nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ PATIENCE = 1.0
 TICK = 0.1
 """Seconds between two updates."""
 ROOM = 3
-"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be removed."""
+"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be
+removed.
+"""
 _ERASE = "\r\x1b[K"
 """To the first column, and clear to the end of the line: also an echo of what was typed."""
 
@@ -78,7 +80,9 @@ def say(text: str) -> None:
 
 
 def show(text: str, *, err: bool = False) -> None:
-    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI system."""
+    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI
+    system.
+    """
     _LINE.erase()
     click.echo(harmless(text), nl=False, err=err, color=True)
 

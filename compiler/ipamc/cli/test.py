@@ -64,9 +64,9 @@ def command(
 ) -> int:
     """Make the tests of clusters, documents of kind Tests, on what a compile would give now. Writes nothing.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Then a test in clusters/tests.yaml
-    that is about no node of any cluster fails, too. A compile makes the same tests, and is refused by one that
-    fails.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Then a test in
+    clusters/tests.yaml that is about no node of any cluster fails, too. A compile makes the same tests, and
+    is refused by one that fails.
 
     Examples:
         ipamc test  # the tests of all clusters below clusters/, and those in clusters/tests.yaml
@@ -148,7 +148,8 @@ def failed(task: Task, exception: BaseException) -> Outcome:
 
 
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
-    """Fail each test beside the clusters that is about nothing in any of them, in the first that has a reason.
+    """Fail each test beside the clusters that is about nothing in any of them, in the first that has a
+    reason.
 
     Where some cluster could not be tested nothing fails: a test may be about that one.
     """

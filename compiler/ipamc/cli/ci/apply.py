@@ -77,9 +77,9 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
     the tree are named; --prune deletes those that nothing uses.
 
-    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
-    kustomize, else with kubectl; runs $KUBECTL or kubectl. Each of their runs may take 10 minutes. Programs
-    are not looked for in relative folders of the PATH.
+    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does
+    not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with kubectl; runs $KUBECTL or kubectl.
+    Each of their runs may take 10 minutes. Programs are not looked for in relative folders of the PATH.
 
     Options:
         --wait: How long to watch for errors of the operator.
@@ -161,13 +161,13 @@ def is_old(name: str, trunk: str) -> bool:
 def applied(*, folder: str, url: str, trunk: str) -> int:
     """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
 
-    FOLDER has what the jobs of this pipeline wrote by 'ipamc ci apply --receipt FOLDER'. A cluster counts when
-    these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc audit'
-    compares the cluster with this commit, too; without the ref it compares with git alone.
+    FOLDER has what the jobs of this pipeline wrote by 'ipamc ci apply --receipt FOLDER'. A cluster counts
+    when these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc
+    audit' compares the cluster with this commit, too; without the ref it compares with git alone.
 
     A token must be allowed to push: GITHUB_TOKEN with the permission contents: write, or IPAMC_TOKEN with the
-    scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job tokens
-    push. Where none may, nothing is moved, and a line says so.
+    scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job
+    tokens push. Where none may, nothing is moved, and a line says so.
 
     Options:
         --remote: The repository that has the refs: a URL of https without a user, or the absolute path of a

@@ -27,10 +27,11 @@ def token(*, audience: str) -> int:
     It is a step of kubectl, not of people: what it prints is a secret, until it ends after some minutes. The
     kubeconfig needs no secret then, only this user:
 
-        exec: {apiVersion: client.authentication.k8s.io/v1, command: ipamc, args: [ci, token], interactiveMode: Never}
+        exec: {apiVersion: client.authentication.k8s.io/v1, command: ipamc, args: [ci, token],
+        interactiveMode: Never}
 
-    GitHub needs the permission id-token: write, and is asked for a new token each time. GitLab gives the token
-    for the whole job as IPAMC_ID_TOKEN. The pipelines of 'ipamc ci github|gitlab --oidc' have both.
+    GitHub needs the permission id-token: write, and is asked for a new token each time. GitLab gives the
+    token for the whole job as IPAMC_ID_TOKEN. The pipelines of 'ipamc ci github|gitlab --oidc' have both.
 
     Options:
         --audience: For whom the token is: one of the audiences that the cluster accepts. GitLab's is in the
@@ -103,8 +104,9 @@ def consent() -> int:
     """Print the options of 'ipamc plan' to which the labels of a merge group's pull request agree.
 
     A merge group of GitHub has no labels of its own: those of the pull request that it was made for are asked
-    for. Pull requests before it in the queue are part of the base, so each is judged by its own labels. GitHub
-    needs GITHUB_TOKEN with the permission pull-requests: read. GitLab gives a merge train's job its labels.
+    for. Pull requests before it in the queue are part of the base, so each is judged by its own labels.
+    GitHub needs GITHUB_TOKEN with the permission pull-requests: read. GitLab gives a merge train's job its
+    labels.
 
     Examples:
         allow=$(ipamc ci consent)  # in a job of a merge group of GitHub

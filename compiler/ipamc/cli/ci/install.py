@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import write_option
+from ipamc.cli.options import checked, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.trouble import Trouble
@@ -27,8 +27,8 @@ from ipamc.workspace.web import plain_url
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
 NO_HASH = """\
-# MISSING: the hash of ipamc itself, so the jobs fail. Give it with --sha256, as the release tells it, or choose \
-another way: --wheel, --git or --image.
+# MISSING: the hash of ipamc itself, so the jobs fail. Give it with --sha256, as the release tells it, \
+or choose another way: --wheel, --git or --image.
 """
 SOURCE = """\
 # After these, ipamc itself, from its commit, which pip checks by no hash:
@@ -78,13 +78,13 @@ class Install(Struct, frozen=True, kw_only=True):
         return f"{head}{own}{index}{files['requirements.txt']}{more}"
 
 
-def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
+def _hashes(value: tuple[str, ...]) -> tuple[str, ...]:
     if odd := next((text for text in value if not re.fullmatch("[0-9a-f]{64}", text)), None):
         raise click.BadParameter(f"{odd!r} is not a SHA-256: 64 hexadecimal digits in lower case")
     return value
 
 
-def _index(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _index(value: str | None) -> str:
     found = plain_url(value, ("https", "http")) if value else None
     if value and (found is None or found.query):
         raise click.BadParameter(f"{value!r} is not the URL of an index, such as https://example.org/simple")
@@ -95,7 +95,7 @@ def _index(ctx: click.Context, param: click.Parameter, value: str | None) -> str
     return value or ""
 
 
-def _commit(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _commit(value: str | None) -> str:
     if not value:
         return ""
     parts = _COMMIT(value)
@@ -109,7 +109,7 @@ def _commit(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return f"git+{parts[1]}@{parts[2]}"
 
 
-def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _digest(value: str | None) -> str:
     if value and not _IMAGE(value):
         instead = "give NAME@sha256:DIGEST, as 'docker push' and 'docker buildx imagetools inspect' print it"
         raise click.BadParameter(f"{value!r} has no digest, and a tag can be moved: {instead}")
@@ -119,19 +119,19 @@ def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> st
 _wheel_option = click.option(
     "--wheel",
     metavar="PATH|URL",
-    help="Install this wheel of ipamc: a file below the top of the repository, which you commit and whose hash "
-    "is taken from it, or a URL of your artifact store, with --sha256.",
+    help="Install this wheel of ipamc: a file below the top of the repository, which you commit and whose "
+    "hash is taken from it, or a URL of your artifact store, with --sha256.",
 )
 _git_option = click.option(
     "--git",
     "source",
-    callback=_commit,
+    callback=checked(_commit),
     metavar="URL@COMMIT",
     help="Build ipamc from this commit of its repository. Jobs need git and must reach it.",
 )
 _index_option = click.option(
     "--index",
-    callback=_index,
+    callback=checked(_index),
     metavar="URL",
     help="Take packages from this index, which also has or mirrors what ipamc needs.  "
     "[default: that of pip, pypi.org]",
@@ -140,16 +140,17 @@ _sha256_option = click.option(
     "--sha256",
     "hashes",
     multiple=True,
-    callback=_hashes,
+    callback=checked(_hashes),
     metavar="HASH",
-    help="The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no other file, "
-    "and fail without it. Repeatable.",
+    help="The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no other "
+    "file, and fail without it. Repeatable.",
 )
 _image_option = click.option(
     "--image",
-    callback=_digest,
+    callback=checked(_digest),
     metavar="NAME@DIGEST",
-    help="Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): they install nothing.",
+    help="Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
+    "they install nothing.",
 )
 
 
@@ -204,8 +205,8 @@ def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         path = PurePath(url.path)
     if path.name != _WHEEL:
         raise click.UsageError(
-            f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: write it "
-            "with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' in its repository"
+            f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: "
+            "write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' in its repository"
         )
     if remote:
         return f"ipamc @ {wheel}", hashes

@@ -116,7 +116,8 @@ def gitlab(
     more: Mapping[str, Sequence[Job]] | None = None,
     child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by another stage.
+    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by another
+    stage.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """

@@ -8,19 +8,9 @@ from typing import Any
 import click
 
 from ipamc import __version__
+from ipamc.cli.ci import jobs
 from ipamc.cli.ci.install import put
-from ipamc.cli.ci.jobs import (
-    GITHUB_JOBS,
-    GITLAB_JOBS,
-    IMAGE,
-    LARGE,
-    Child,
-    github,
-    gitlab,
-    is_name,
-    jobs,
-    touched,
-)
+from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.ci.pipelines import rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
@@ -57,12 +47,7 @@ class Matrix(Verb):
 
 @click.command(cls=Matrix)
 @output_option("github", "gitlab", "names", required=True)
-@click.option(
-    "--base",
-    default="",
-    metavar="REV",
-    help=f"List clusters that changed since HEAD branched off this revision, or, with '{LAST_SUCCESS}', that differ from the commit of the last successful pipeline. Without it, or with an empty one, all clusters are listed.",
-)
+@click.option("--base", default="", metavar="REV")
 @click.option(
     "--stage",
     type=click.Choice(["compile", "apply", "repair", "refresh"]),
@@ -73,7 +58,7 @@ class Matrix(Verb):
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
 @click.option("--unattended", metavar="URL")
-@click.option("--large", type=click.IntRange(min=0), default=LARGE, show_default=True, metavar="N")
+@click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
@@ -92,6 +77,9 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     200 for GitLab; where there are more clusters, several share a job.
 
     Options:
+        --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success', that
+            differ from the commit of the last successful pipeline. Without it, or with an empty one, all
+            clusters are listed.
         --stage: What the jobs do; apply and repair have a job for each shard of a large cluster.
         --refresh: With --output gitlab --stage repair: jobs that refresh inventories, too.
         --audit: With --output gitlab --stage repair: jobs that audit clusters, too.
@@ -116,24 +104,24 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
-    most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
+    most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
-    planned = jobs(chosen, apply=sharded, large=large, most=most)
+    planned = jobs.jobs(chosen, apply=sharded, large=large, most=most)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
-        text = github(planned, plan=plan)
+        text = jobs.github(planned, plan=plan)
     else:
-        whole = jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        whole = jobs.jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
-        child = Child(
-            image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
+        child = jobs.Child(
+            image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs are as this job of the parent
             source=variable("IPAMC_SOURCE"),
             oidc=asked["oidc"],
             unattended=bool(asked["unattended"]),
         )
-        values = gitlab(
+        values = jobs.gitlab(
             planned, stage=stage, base=commit, version=__version__, plan=plan, more=more, child=child
         )
         text = rendered("gitlab-child", values)
@@ -188,11 +176,11 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit of `base`, or "", and the clusters that changed since HEAD branched off it.
 
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all clusters.
-    An apply need not mind FOR_ALL: they change nothing that is rendered.
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all
+    clusters. An apply need not mind FOR_ALL: they change nothing that is rendered.
 
-    With a base, Trouble is raised, too, where the work tree differs from HEAD: jobs read the one, and the other
-    is merged.
+    With a base, Trouble is raised, too, where the work tree differs from HEAD: jobs read the one, and the
+    other is merged.
     """
     commit, paths = _since(base, strict=strict)
     in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
@@ -243,7 +231,8 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     if paths is None and strict:
         raise Trouble(
             f"{base} cannot be compared with HEAD: {why}; "
-            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), or give another --base"
+            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), "
+            "or give another --base"
         )
     if paths is None:
         say(f"all clusters are listed, because {base} cannot be compared: {why}")

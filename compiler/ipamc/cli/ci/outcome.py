@@ -138,8 +138,8 @@ def name_left_over(
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if `prune`; return whether that worked.
 
-    `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one of
-    them is wanted, they may be another cluster's, and nothing is deleted.
+    `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one
+    of them is wanted, they may be another cluster's, and nothing is deleted.
     """
     name = kube.context
     live: dict[str, Object] = dict(after.live)

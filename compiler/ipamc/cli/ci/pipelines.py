@@ -1,4 +1,5 @@
-"""`ipamc ci gitlab|github|argocd|flux|rbac`: files from templates/ci for CI, a GitOps controller or a cluster.
+"""`ipamc ci gitlab|github|argocd|flux|rbac`: files from templates/ci for CI, a GitOps controller or a
+cluster.
 
 Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all
 clusters, while a matrix is made for one change and exists only in its pipeline.
@@ -226,12 +227,13 @@ def rbac(
     subject: dict[str, str] | None,
     path: str | None,
 ) -> int:
-    """Print the smallest ClusterRoles and Roles for the jobs of a pipeline in one cluster, and their bindings.
+    """Print the smallest ClusterRoles and Roles for the jobs of a pipeline in one cluster, and their
+    bindings.
 
     They follow from what is rendered for this cluster. The job plan needs no access to a cluster. The job
-    apply may read what 'ipamc ci apply' compares, and write the kinds that are rendered; only with --prune may
-    it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc ci dump' reads: of the
-    ConfigMaps and Deployments those alone that ipamc needs, by name.
+    apply may read what 'ipamc ci apply' compares, and write the kinds that are rendered; only with --prune
+    may it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc ci dump' reads:
+    of the ConfigMaps and Deployments those alone that ipamc needs, by name.
 
     Options:
         --job: Only the roles of this job. Repeatable.  [default: all]

@@ -89,8 +89,9 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     replaces its text, and closes it when there are none. Only an issue that the owner of the token wrote is
     replaced or closed. Who watches the repository is told by the forge.
 
-    GitHub needs GITHUB_TOKEN with the permission issues: write. GitLab needs IPAMC_TOKEN with the scope api and
-    the role Reporter. Without a token the job fails where there are problems, and the forge tells of that.
+    GitHub needs GITHUB_TOKEN with the permission issues: write. GitLab needs IPAMC_TOKEN with the scope api
+    and the role Reporter. Without a token the job fails where there are problems, and the forge tells of
+    that.
 
     Options:
         --remote: The repository whose refs say what was applied last: a URL of https without a user, or the
@@ -241,7 +242,9 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
 
 
 def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, ClusterReport | None]:
-    """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing changed."""
+    """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing
+    changed.
+    """
     from ipamc.cli import main
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
