@@ -32,8 +32,6 @@ def version(*, output: str, as_json: bool) -> int:
         ipamc version  # ipamc, Python and the libraries, and the minors of Cilium that it knows
         ipamc version --json  # the same, for programs
         ipamc --version  # ipamc alone
-    Exit codes:
-        1: an I/O or environment error
     """
     from ipamc import __version__
     from ipamc.lock.rules import FORMAT
@@ -64,8 +62,6 @@ def schema(*, kind: str | None, path: str | None) -> int:
         ipamc schema  # the kinds that have a schema
         ipamc schema IPPool  # one schema, to stdout
         ipamc schema --write clusters/.schemas  # all of them, where the files of 'ipamc init' expect them
-    Exit codes:
-        1: an I/O or environment error
     """
     schemas = every = disk.schemas()
     if kind is not None:
@@ -98,8 +94,6 @@ def completion(*, shell: str) -> int:
         eval "$(ipamc completion bash)"  # in ~/.bashrc
         eval "$(ipamc completion zsh)"  # in ~/.zshrc
         ipamc completion fish > ~/.config/fish/completions/ipamc.fish  # once
-    Exit codes:
-        1: an I/O or environment error
     """
     from click.shell_completion import get_completion_class
 

@@ -60,7 +60,7 @@ class Verb(click.Command):
         help: str = "",
         examples: Sequence[tuple[str, str]] = (),
         done: str = "done",
-        refused: str = "",
+        refused: str = "an I/O or environment error",
         changed: str = "",
         former: Mapping[str, str] | None = None,
         **kwargs: Any,

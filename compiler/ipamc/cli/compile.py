@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import assume_option, clusters_argument, clusters_from_option, clusters_of, jobs_option
+from ipamc.cli.options import (
+    Minor,
+    assume_option,
+    clusters_argument,
+    clusters_from_option,
+    clusters_of,
+    jobs_option,
+)
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
-
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
 
 DRIVER = "ipamc"
 """The merge driver that `.gitattributes` names for locks; `ipamc init` configures it."""
@@ -34,7 +36,7 @@ def command(
     locked: bool,
     check: bool,
     jobs: int | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Compile clusters: write the lock, then the manifests below rendered/.

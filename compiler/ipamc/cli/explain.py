@@ -26,8 +26,6 @@ def command(*, words: tuple[str, ...]) -> int:
         ipamc explain IPPool.spec.nodeSelector  # a field of a document
         ipamc explain  # every code and its rule
         ipamc explain versions  # what each Cilium minor does, and how that is known
-    Exit codes:
-        1: an I/O or environment error
     """
     from ipamc.catalogue import catalogue
     from ipamc.workspace.disk import assets

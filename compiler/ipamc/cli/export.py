@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,7 +15,6 @@ from ipamc.workspace import disk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipamc.model.cluster import Version
     from ipamc.review.netbox import Changes
     from ipamc.review.prefixes import Prefix
     from ipamc.workspace.source import Source
@@ -67,17 +66,15 @@ def _statuses(given: tuple[str, ...]) -> dict[str, str]:
 @at_option
 @assume_option
 @format_option
-def command(  # noqa: PLR0913 - an argument for each option
+def command(
     *,
     target: str,  # noqa: ARG001 - one target so far
-    clusters: tuple[str, ...],
     existing: str | None,
     columns: dict[str, str],
     statuses: dict[str, str],
     path: str,
-    at: str | None,
-    assume: Version | None,
     style: str,
+    **where: Any,
 ) -> int:
     """Write the prefixes of clusters as CSV for NetBox's bulk import.
 
@@ -108,7 +105,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.dump import load_table
 
     problems = Problems()
-    source = source_of(clusters, at, assume)
+    source = source_of(**where)
     changes: Changes | None = None
     with problems.of(""):
         there = None

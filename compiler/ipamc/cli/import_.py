@@ -14,17 +14,20 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
-from ipamc.cli.interrupted import NOTHING, Account, accounted, refreshed_so_far
+from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
-from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.diagnostics import Diagnostic, Log, Refused, count
 from ipamc.model.progress import phase
+from ipamc.workspace import disk
 from ipamc.workspace.clusters import find
+from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ipamc.importing.bring_in import Options
+    from ipamc.importing.prefixes import Plan
     from ipamc.model.cidr import Block
     from ipamc.model.dump import Dump
 
@@ -137,24 +140,6 @@ def command(  # noqa: PLR0913 - an argument for each option
         return REFUSED
 
 
-def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
-    """Import a plan. An option about dumps would have no effect, so it is refused."""
-    from click.core import ParameterSource
-
-    from ipamc.cli.import_prefixes import import_prefixes
-
-    context = click.get_current_context()
-    if any(
-        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
-        for name in context.params.keys() - _OF_PREFIXES
-    ):
-        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
-    by_family = {6 if size > 32 else 4: size for size in sizes}
-    if len(by_family) < len(sizes):
-        raise click.UsageError("--block-size is given twice for one family")
-    return import_prefixes(cluster, prefixes, by_family, style)
-
-
 def _options(
     labels: tuple[str, ...], mode: str | None, minor: str | None, managed_by: str | None, operator: str
 ) -> Options:
@@ -245,7 +230,7 @@ def _refresh(
 ) -> int:
     """Write the inventory of a cluster again."""
     from ipamc.importing.refresh import changes, inventories, never_seen, refresh
-    from ipamc.model.diagnostics import count, names
+    from ipamc.model.diagnostics import names
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.imported import past_of, update
@@ -266,7 +251,7 @@ def _refresh(
             raise Refused(locate(refused.diagnostics, sources)) from None
         print_findings([*warnings, *locate(never_seen(there, folder, dump), sources)], style)
         found = changes(there, dump, labels)
-    with accounted(lambda: refreshed_so_far(folder, texts)):
+    with accounted(lambda: _refreshed_so_far(folder, texts)):
         changed = update(folder, texts)
     _say_files(folder, texts, changed)
     said = (
@@ -282,3 +267,125 @@ def _refresh(
 def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> None:
     for path in sorted(f"{folder}/{file}" for file in files):
         say(f"{path}: {'written' if path in written else 'unchanged'}")
+
+
+def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
+    """Write the pools of a plan that a cluster does not have.
+
+    Existing pools stay as they are. Raises Refused, and writes nothing, for errors of the table and for pools
+    that a compile would refuse.
+    """
+    from click.core import ParameterSource
+
+    from ipamc.cli.init import new_folder, prepare
+    from ipamc.importing.prefixes import COLUMNS, read_plan
+    from ipamc.workspace.clusters import name_of
+    from ipamc.workspace.dump import load_table
+    from ipamc.workspace.links import refuse_links
+
+    # An option about dumps would have no effect, so it is refused.
+    context = click.get_current_context()
+    if any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
+        for name in context.params.keys() - _OF_PREFIXES
+    ):
+        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
+    by_family = {6 if size > 32 else 4: size for size in sizes}
+    if len(by_family) < len(sizes):
+        raise click.UsageError("--block-size is given twice for one family")
+    folder, name = new_folder(cluster, "write")
+    is_there = disk.is_folder(folder) and bool(disk.source_paths(folder))
+    if is_there:
+        (folder,) = find([cluster])
+        name = name_of(folder)
+    findings: Sequence[Diagnostic] = ()
+    with accounted(lambda: NOTHING):
+        with progress("reading the prefixes"):
+            plan = read_plan(load_table(file, COLUMNS), name, by_family)
+        if is_there:
+            files, findings = _additions(folder, plan)
+        else:
+            files = _first_files(folder, name, plan)
+    print_findings((*plan.findings, *findings), style)
+    with accounted(lambda: _refreshed_so_far(folder, files)):
+        refuse_links(folder)
+        for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
+            if not disk.create(path, text):
+                raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
+            say(f"{path}: written")
+    if not is_there:
+        prepare(folder)
+        say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
+    elif files:
+        then = "then write a nodeSelector where a pool is not for every node"
+        say(f"next: see what changes: ipamc plan {cluster}; {then}")
+    else:
+        say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
+    return DONE
+
+
+def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
+    """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
+    from ipamc.check import check
+    from ipamc.cli.init import first_files
+    from ipamc.importing.files import POOLS, pools_text
+    from ipamc.read.locate import locate
+    from ipamc.read.read import read
+
+    families = sorted({family for pool in plan.pools for family in pool.draft.ranges})
+    files = first_files(name, ", ".join(f"IPv{family}" for family in families))
+    files[POOLS] = pools_text(pool.draft for pool in plan.pools)
+    sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
+    try:
+        there, _ = read(name, folder, sources, disk.assets("schemas"))
+        Log().add(check(there))
+    except Refused as refused:
+        _say_quoted(sources)
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    return files
+
+
+def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagnostic]]:
+    """Return the files to add to a cluster, and the differences between its pools and the plan.
+
+    Raises Refused where a compile would refuse the cluster with these pools.
+    """
+    from ipamc.importing.files import POOLS, pools_text
+    from ipamc.importing.prefixes import differences, new_pools
+    from ipamc.pipeline import load_cluster
+    from ipamc.read.locate import locate
+    from ipamc.workspace.source import Disk
+
+    inputs = Disk().inputs(folder)
+    there, _ = load_cluster(inputs)
+    findings = locate(differences(plan, there), inputs.sources)
+    drafts = [pool.draft for pool in new_pools(plan, there)]
+    if not drafts:
+        return {}, findings
+    if f"{folder}/{POOLS}" in inputs.sources:
+        files = {f"ippools-{draft.name}.yaml": pools_text([draft]) for draft in drafts}
+    else:
+        files = {POOLS: pools_text(drafts)}
+    sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
+    if clash := sorted(sources.keys() & inputs.sources.keys()):
+        raise Trouble(f"{clash[0]} is there already, without the pool that it would have: rename it")
+    try:
+        load_cluster(replace(inputs, sources={**inputs.sources, **sources}))
+    except Refused:
+        _say_quoted(sources)
+        raise
+    return files, findings
+
+
+def _say_quoted(paths: Mapping[str, bytes]) -> None:
+    """Print why findings quote files that do not exist."""
+    say(f"nothing is written; the findings quote what {' and '.join(sorted(paths))} would have")
+
+
+def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
+    """Return the account of a refresh of an inventory."""
+    from ipamc.workspace.unfinished import there_now
+
+    there = there_now(folder, files)
+    parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
+    return Account(f"in {folder}/ {', '.join(parts)}")

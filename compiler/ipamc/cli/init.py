@@ -111,8 +111,6 @@ def command(*, cluster: str | None) -> int:
         ipamc init lab  # start clusters/lab/ and prepare the repository
         ipamc init
             # prepare only the repository: once in every clone, because git does not share its configuration
-    Exit codes:
-        1: an I/O or environment error
     """
     if cluster is not None:
         _start(cluster)

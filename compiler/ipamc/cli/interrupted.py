@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec import Struct
@@ -34,15 +34,6 @@ def accounted(account: Callable[[], Account]) -> Iterator[None]:
             found = account()
             end.__notes__ = [found.said, found.then]
         raise
-
-
-def refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
-    """Return the account of a refresh of an inventory."""
-    from ipamc.workspace.unfinished import there_now
-
-    there = there_now(folder, files)
-    parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
-    return Account(f"in {folder}/ {', '.join(parts)}")
 
 
 def tell(end: BaseException, head: str, phase: str, arguments: Sequence[str]) -> None:

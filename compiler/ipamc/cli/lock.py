@@ -10,11 +10,10 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import Revision, assume_option, clusters_argument
+from ipamc.cli.options import Minor, Revision, assume_option, clusters_argument
 from ipamc.workspace.clusters import find, name_of
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
@@ -42,7 +41,7 @@ def command(
     clusters: tuple[str, ...],
     check: bool,
     onto: str | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
     **given: Any,
 ) -> int:

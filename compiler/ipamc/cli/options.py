@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.workspace.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Minor = tuple[int, int]
+"""A minor of Cilium, as (1, 20)."""
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
@@ -32,12 +33,12 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A minor of Cilium that ipamc knows, as (1, 20)."""
+class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A minor of Cilium that ipamc knows."""
 
     name = "VERSION"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Version:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Minor:
         """Return major and minor."""
         from ipamc.model.cilium.versions import minors, text
 
@@ -68,7 +69,7 @@ at_option = click.option(
 )
 assume_option = click.option(
     "--assume",
-    type=Minor(),
+    type=MinorType(),
     metavar="VERSION",
     help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
     "Pipelines and other verbs follow `assume` in the Cluster instead.",
@@ -127,8 +128,8 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     return found
 
 
-def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means.
+def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
+    """Return the disk with these clusters, or the commit that `at` means: by the three options of these names.
 
     Prints which commit a date means, and which clusters the commit does not have.
     """

@@ -14,6 +14,7 @@ from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import (
+    Minor,
     Revision,
     assume_option,
     checked,
@@ -36,7 +37,6 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
-    from ipamc.model.cluster import Version
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport
     from ipamc.workspace.neighbours import Folders
     from ipamc.workspace.plan_base import Base
@@ -60,7 +60,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """The folders of the cluster and of its neighbours, now and in the base."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
-    assume: Version | None = None
+    assume: Minor | None = None
     """The known minor that a newer Cilium is taken for."""
     mapped: bool = False
     """The result has a map of the cluster, too."""
@@ -104,7 +104,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     allow_deleted: bool,
     allow_released: bool,
     jobs: int | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.

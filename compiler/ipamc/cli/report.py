@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,6 @@ from ipamc.model.diagnostics import count, names
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.report.page.data import Part
     from ipamc.workspace.source import Source
 
@@ -33,9 +32,7 @@ _MOST_BYTES = 100 << 20
 @at_option
 @assume_option
 @format_option
-def command(
-    *, clusters: tuple[str, ...], path: str, most: int, at: str | None, assume: Version | None, style: str
-) -> int:
+def command(*, path: str, most: int, style: str, **where: Any) -> int:
     """Write the address plan as one HTML page: a map of each pool, who has what and why, and its history.
 
     The page needs no network and no server: it works from a file, as an artifact of a pipeline, and printed.
@@ -59,11 +56,11 @@ def command(
     from ipamc.report.terminal_text import visible
     from ipamc.workspace.environment import today
 
-    source = source_of(clusters, at, assume)
+    source = source_of(**where)
     problems = Problems()
     parts: list[Part] = []
     missing = [*source.folders]
-    day = today() if at is None else source.day()
+    day = today() if where["at"] is None else source.day()
     with progress("reading the clusters"):
         for folder in source.folders:
             with problems.of(folder):

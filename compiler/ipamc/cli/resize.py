@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import assume_option, cluster_argument, output_option
+from ipamc.cli.options import Minor, assume_option, cluster_argument, output_option
 from ipamc.cli.terminal import progress, show, show_record
-
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
 
 
 @click.command(cls=Verb)
@@ -32,7 +27,7 @@ def command(
     check: bool,
     every: bool,
     output: str,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Give nodes more blocks, and take unused ones back, by a dump of what runs.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,7 +16,7 @@ from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, s
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Cluster, Version
+    from ipamc.model.cluster import Cluster
     from ipamc.model.lock import Lock
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.shown_pools import Choice, Shown
@@ -50,7 +50,6 @@ STATES = ("held", "pending", "quarantined", "released")
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
-    clusters: tuple[str, ...],
     pools: tuple[str, ...],
     nodes: tuple[str, ...],
     states: tuple[str, ...],
@@ -65,9 +64,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     changes: tuple[str, ...],
     runway: bool,
     output: str,
-    at: str | None,
-    assume: Version | None,
     style: str,
+    **where: Any,
 ) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
@@ -127,13 +125,13 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
-        source = source_of(clusters, at, assume)
+        source = source_of(**where)
         return tell_future(source, changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
         only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
         raise click.UsageError(only)
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
-    reading = _Reading(source_of(clusters, at, assume), choice)
+    reading = _Reading(source_of(**where), choice)
     found: Sequence[ClusterAggregates | Shown]
     if aggregates or output in ROUTERS:
         if output in {"csv", "prometheus"} or show_blocks:

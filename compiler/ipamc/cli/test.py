@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
@@ -13,15 +12,12 @@ from msgspec.structs import replace
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import assume_option, clusters_argument, jobs_option, output_option
+from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.workers import run_all
-
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -29,7 +25,7 @@ class Task(Struct, frozen=True, kw_only=True):
 
     folder: str
     today: str
-    assume: Version | None = None
+    assume: Minor | None = None
 
 
 class Idle(Struct, frozen=True, kw_only=True):
@@ -60,7 +56,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 @assume_option
 @format_option
 def command(
-    *, clusters: tuple[str, ...], output: str, jobs: int | None, assume: Version | None, style: str
+    *, clusters: tuple[str, ...], output: str, jobs: int | None, assume: Minor | None, style: str
 ) -> int:
     """Make the tests of clusters, documents of kind Tests, on what a compile would give now. Writes nothing.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,6 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
-    from ipamc.model.cluster import Version
     from ipamc.report.holders import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
 @assume_option
 @output_option("text", "json")
 @format_option
-def command(
-    *, target: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
-) -> int:
+def command(*, target: str, output: str, style: str, **where: Any) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
     For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
@@ -52,7 +49,7 @@ def command(
     from ipamc.report import holders as report
 
     query = parse_query(target)
-    search = _Search(query, source_of(clusters, at, assume))
+    search = _Search(query, source_of(**where))
     answers: list[LockAnswer | InputAnswer] = list(search.holders())
     held = any(found.line.state is not State.RELEASED for found in search.found)
     if not answers and query.block:

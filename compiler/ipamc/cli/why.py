@@ -14,7 +14,6 @@ from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
     from ipamc.review.node_decisions import ExplainedNode
@@ -27,9 +26,7 @@ if TYPE_CHECKING:
 @assume_option
 @output_option("text", "json")
 @format_option
-def command(
-    *, node: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
-) -> int:
+def command(*, node: str, output: str, style: str, **where: Any) -> int:
     """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
 
     Writes nothing.
@@ -52,7 +49,7 @@ def command(
     if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
         raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
     node_name(node)
-    source = source_of(clusters, at, assume)
+    source = source_of(**where)
     problems = Problems()
     texts: list[str] = []
     records: list[dict[str, Any]] = []
@@ -79,8 +76,8 @@ def command(
             meant = f"; did you mean {name!r}?" if name else ""
             if name == f"pool/{node}":
                 meant = f"; it is a pool: ipamc show --pool {node}"
-        where = f"none of {count(len(source.folders), 'cluster')} knows {node}"
-        tell(style, f"{where}: it is in no inventory, in no line of a lock, and not pinned{meant}")
+        nobody = f"none of {count(len(source.folders), 'cluster')} knows {node}"
+        tell(style, f"{nobody}: it is in no inventory, in no line of a lock, and not pinned{meant}")
     return problems.conclude(style, answered=bool(records))
 
 
