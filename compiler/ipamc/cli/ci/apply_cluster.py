@@ -66,9 +66,9 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
 
     `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
     """
-    folder, kube = f"{disk.CLUSTERS}/{name}", Kube(context=name)
+    folder = f"{disk.CLUSTERS}/{name}"
     phase(f"comparing {name} with the cluster")
-    there = manifests(folder)
+    kube, there = Kube(context=name), manifests(folder)
     if FIRST not in there.parts:
         raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
     if missing := sorted(set(given) - set(there.parts)):
