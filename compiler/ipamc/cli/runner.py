@@ -141,7 +141,7 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     if task.check:
         line = outdated(changes, task.folder, name) if changes else "up to date"
     else:
-        line = f"{placed(compilation.plan)}; {written(changes)}"
+        line = f"{placed(compilation.plan)}; {summary(changes)}"
     steps: tuple[str, ...] = ()
     if task.consent.settle:
         from ipamc.review.runbook.sentences import after_settle
@@ -266,7 +266,7 @@ def placed(plan: Plan) -> str:
     )
 
 
-def written(changes: Changes) -> str:
+def summary(changes: Changes) -> str:
     """Return the text for what was written to the disk."""
     parts = (
         "lock written" if changes.lock else "",
