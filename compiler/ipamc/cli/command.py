@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -167,14 +166,19 @@ class Lazy(click.Group):
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
     """Split a docstring into its text, and the entries of its sections."""
-    text, *parts = re.split(
-        r"^(Options|Examples|Exit codes):\n", inspect.cleandoc(docstring), flags=re.MULTILINE
-    )
     found: dict[str, list[str]] = {"Options": [], "Examples": [], "Exit codes": []}
-    for title, part in zip(parts[::2], parts[1::2], strict=True):
-        entries = re.split(r"\n {4}(?! )", "\n" + part.rstrip())[1:]
-        found[title] = [re.sub(r"\n *", " ", entry.strip()) for entry in entries]
-    return text.rstrip(), found
+    text: list[str] = []
+    entries = None
+    for line in inspect.cleandoc(docstring).split("\n"):
+        if line.endswith(":") and line[:-1] in found:
+            entries = found[line[:-1]]
+        elif entries is None:
+            text.append(line)
+        elif line.startswith("     "):
+            entries[-1] += f" {line.strip()}"
+        elif line:
+            entries.append(line.strip())
+    return "\n".join(text).rstrip(), found
 
 
 @contextlib.contextmanager
