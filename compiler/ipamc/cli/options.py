@@ -1,7 +1,7 @@
 """Arguments and options that several verbs have: CLUSTER, --at, --output, --write.
 
-`--output KIND` is for data, on stdout. `--format` is for findings, on stderr: `format_option` in `cli/findings.py`. `--write
-FILE` says where a verb that writes one file writes it. Every verb has these names and these words of help.
+`--output KIND` is for data, on stdout. `--format` is for findings, on stderr: `format_option` in
+`cli/findings.py`. `--write FILE` is the file of a verb that writes one. An option without a value is None.
 """
 
 from __future__ import annotations
@@ -10,24 +10,104 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.workspace.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Minor = tuple[int, int]
+"""A minor of Cilium, as (1, 20)."""
+
+
+class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A revision of git. An empty one is refused: an unset variable of a pipeline must not mean the disk."""
+
+    name = "REV"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the revision."""
+        text = str(value)
+        if not text.strip():
+            option = param.opts[0] if param else self.name
+            self.fail(f"the revision is empty: name one, or omit {option}", param, ctx)
+        return text
+
+
+class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A minor of Cilium that ipamc knows."""
+
+    name = "VERSION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Minor:
+        """Return major and minor."""
+        from ipamc.model.cilium.versions import minors, text
+
+        known = {text(minor): minor for minor in minors()}
+        found = known.get(str(value).removeprefix("v"))
+        if found is None:
+            first, *_, last = known
+            self.fail(f"{value!r} is not known: {first} to {last} are", param, ctx)
+        return found
 
 
 clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 cluster_argument = click.argument("cluster", metavar="CLUSTER")
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
 clusters_from_option = click.option(
     "--clusters-from",
     "listed",
     metavar="FILE",
-    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. One run takes any number of them.",
+    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. "
+    "One run takes any number of them.",
 )
-"""None where it is not given."""
+at_option = click.option(
+    "--at",
+    type=Revision(),
+    metavar="REV|DATE",
+    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), "
+    "which means the last commit of HEAD's first parents until then.",
+)
+assume_option = click.option(
+    "--assume",
+    type=MinorType(),
+    metavar="VERSION",
+    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
+    "Pipelines and other verbs follow `assume` in the Cluster instead.",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes for several clusters.  [default: one for each processor]",
+)
+trunk_option = click.option(
+    "--trunk", default="", metavar="REV", help="Skip clusters that are newer in this revision than in HEAD."
+)
+
+FORMER = {"--output": "--write"}
+"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show
+it.
+"""
+
+
+def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback of an option that hands its value alone to a function."""
+    return lambda _, __, value: read(value)
+
+
+def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
+    """Return what adds the option --output, as `output`: what goes to stdout, by default the first kind."""
+    default = None if required else kinds[0]
+    shown, type = not required, click.Choice(kinds)
+    help = "What goes to stdout."
+    return click.option(
+        "-o", "--output", type=type, required=required, default=default, show_default=shown, help=help
+    )
+
+
+def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
+    """Return what adds the option --write, as `path`: where a verb that writes one file writes it."""
+    return click.option("--write", "path", **{"metavar": "FILE", "help": help, **more})
 
 
 def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
@@ -48,100 +128,18 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
     return found
 
 
-class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A revision of git. An empty one is refused: a variable of a pipeline that is not set must not mean the disk."""
+def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
+    """Return the disk with these clusters, or the commit that `at` means: by the three options of these names.
 
-    name = "REV"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the revision."""
-        text = str(value)
-        if not text.strip():
-            option = param.opts[0] if param else self.name
-            self.fail(f"the revision is empty: name one, or omit {option}", param, ctx)
-        return text
-
-
-at_option = click.option(
-    "--at",
-    "at",
-    type=Revision(),
-    metavar="REV|DATE",
-    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then.",
-)
-"""None where it is not given."""
-
-
-class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A minor of Cilium that ipamc knows, as (1, 20)."""
-
-    name = "VERSION"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
-        """Return major and minor."""
-        from ipamc.model.cilium.versions import minors, text
-
-        known = {text(minor): minor for minor in minors()}
-        found = known.get(str(value).removeprefix("v"))
-        if found is None:
-            first, *_, last = known
-            self.fail(f"{value!r} is not known: {first} to {last} are", param, ctx)
-        return found
-
-
-assume_option = click.option(
-    "--assume",
-    "assume",
-    type=Minor(),
-    metavar="VERSION",
-    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. Pipelines and other verbs follow `assume` in the Cluster instead.",
-)
-"""None where it is not given."""
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for several clusters.  [default: one for each processor]",
-)
-trunk_option = click.option(
-    "--trunk", default="", metavar="REV", help="Skip clusters that are newer in this revision than in HEAD."
-)
-
-
-def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
-    """Return what adds the option --output, as `output`: what goes to stdout, by default the first kind."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(kinds),
-        required=required,
-        default=None if required else kinds[0],
-        show_default=not required,
-        help="What goes to stdout.",
-    )
-
-
-def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
-    """Return what adds the option --write, as `path`: where a verb that writes one file writes it."""
-    return click.option("--write", "path", **{"metavar": "FILE", "help": help, **more})
-
-
-FORMER = {"--output": "--write"}
-"""What the steps of `ipamc ci` called --write before: pipelines of users have it, and help does not show it."""
-
-
-def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means; `assume` is that of `assume_option`.
-
-    Says on stderr which commit a date means, and which clusters the commit does not have.
+    Prints which commit a date means, and which clusters the commit does not have.
     """
     if at is None:
         from ipamc.workspace.clusters import find
         from ipamc.workspace.source import Disk
 
         return Disk(tuple(find(clusters)), assume=assume)
+    from msgspec.structs import replace
+
     from ipamc.cli.terminal import say
     from ipamc.workspace.history import look_back
 

@@ -135,8 +135,9 @@ def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
     """Return the keys of labels of the new inventory: those of the old one, and those that selectors test."""
     # A host name that is not the node's name is always there; the others only where a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
-    selecting = [each for pool in cluster.pools for each in (pool, *pool.block_sizes)]
-    tested = {key for each in selecting for key in find_keys(each.selector.source)}
+    selectors = [each.selector for pool in cluster.pools for each in pool.block_sizes]
+    selectors += [pool.selector for pool in cluster.pools]
+    tested = {key for selector in selectors for key in find_keys(selector.source)}
     return frozenset({*LABELS, *labels, *kept, *tested})
 
 

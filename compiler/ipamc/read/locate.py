@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
-from ipamc.read.foreign_text import explained
 from ipamc.read.kinds import FIELDS
 from ipamc.read.narrow.excerpt import Excerpt, lines_of
 from ipamc.read.syntax.document import Cut, Keys
@@ -31,6 +30,10 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     file that has a Place.
     """
     found = list(diagnostics)
+    if not found:
+        return ()
+    from ipamc.read.foreign_text import explained  # noqa: PLC0415 - only findings need it
+
     texts = Texts(
         sources, [at for finding in found for at in (finding.at, *(other.at for other in finding.also))]
     )

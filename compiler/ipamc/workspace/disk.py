@@ -22,6 +22,8 @@ from ipamc.workspace.clusters_folder import NAME, clusters_folder
 from ipamc.workspace.links import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
+SCHEMA = ".schema.json"
+"""The end of the name of a schema's file, behind the kind."""
 CLUSTERS = NAME
 LOCK = "ipam.lock"
 RENDERED = "rendered"
@@ -229,6 +231,12 @@ def assets(kind: str) -> dict[str, str]:
     if folder is None:
         raise Trouble(f"this installation is incomplete: it has no {kind}/; install ipamc again")
     return dict(_texts(folder))
+
+
+def schemas() -> dict[str, str]:
+    """Return the JSON Schemas of the inputs by kind, in lower case."""
+    files = assets("schemas").items()
+    return {name.removesuffix(SCHEMA): text for name, text in files if name.endswith(SCHEMA)}
 
 
 @lru_cache(maxsize=8)

@@ -11,16 +11,13 @@ from ipamc.workspace import disk, safe_read
 
 _HEAD = 1 << 16
 """Bytes of a file that are looked at; a larger file is read up to here."""
-_OBJECT = re.compile(
-    rb"""(?:\xef\xbb\xbf)?(?:\s|\#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:""", re.VERBOSE
-).match
-_KIND = re.compile(
+# Patterns are compiled when the first such file is there: most clusters have none.
+_OBJECT = rb"""(?:\xef\xbb\xbf)?(?:\s|\#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:"""
+_KIND = (
     rb"""\bkind["']?\s*:\s*["']?(Cluster|IPPool|ClusterCIDR|NodeInventory|Node|CiliumNode|Tests)(?:List)?\b"""
-).search
-_PACKED = re.compile(r"\.(?:ya?ml|json)\.(?:gz|bz2|xz|zst|zip)$", re.IGNORECASE).search
-_BACKUP = re.compile(
-    r"(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|txt|rej)|~)$", re.IGNORECASE
-).match
+)
+_PACKED = r"\.(?:ya?ml|json)\.(?:gz|bz2|xz|zst|zip)$"
+_BACKUP = r"(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|txt|rej)|~)$"
 
 
 def passed_over(folder: str) -> tuple[Diagnostic, ...]:
@@ -42,14 +39,14 @@ def _look(path: Path) -> Diagnostic | None:
         if target.suffix not in disk.SUFFIXES:
             return None
         what, name = f"is a link to {target.name}", ""
-    elif _PACKED(path.name):
+    elif re.search(_PACKED, path.name, re.IGNORECASE):
         what, name = "is packed", ""
     elif head := safe_read.head(shown, _HEAD):
-        kind = _KIND(head) if _OBJECT(head) else None
+        kind = re.search(_KIND, head) if re.match(_OBJECT, head, re.VERBOSE) else None
         if not kind:
             return None
         what = f"has a {kind[1].decode()}"
-        known = _BACKUP(path.name)
+        known = re.match(_BACKUP, path.name, re.IGNORECASE)
         suffix = ".json" if head.lstrip().startswith(b"{") else ".yaml"
         name = known["name"] if known else path.with_suffix(suffix).name
     if not what:

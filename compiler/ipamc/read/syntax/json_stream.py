@@ -36,10 +36,9 @@ _SMALL = 1 << 16
 
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
-_HUGE_NUMBER = re.compile(r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})")
-_LONE_SURROGATE = re.compile(
-    r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-)
+# Patterns of mistakes are compiled when there is one.
+_HUGE_NUMBER = r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})"
+_LONE_SURROGATE = r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
 _STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
@@ -209,9 +208,9 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         return rules.json_syntax(lines.span(index, index + len(str(known))), f"{known} is not a JSON value")
     except RecursionError:
         return too_deep
-    if lone := _LONE_SURROGATE.search(text):
+    if lone := re.search(_LONE_SURROGATE, text):
         return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
-    huge = _HUGE_NUMBER.search(text)
+    huge = re.search(_HUGE_NUMBER, text)
     return rules.json_syntax(lines.span(*huge.span()) if huge else Place(path), "the number is too large")
 
 

@@ -125,12 +125,12 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
-    rows = (
+    bases = (
         (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
         for found in resized
     )
     about = names(found.line.node for found in resized)
-    yield _section("single addresses", ("node", "block", "base", "", "now"), rows, about=about)
+    yield _section("single addresses", ("node", "block", "base", "", "now"), bases, about=about)
     yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
     rows = ((each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added)
     about = names(each.line.node for each in lines.added)
