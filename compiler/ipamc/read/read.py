@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain
 from typing import TypeVar
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -20,13 +19,12 @@ from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
 from ipamc.read.decode import Mistyped, mistyped, shape
-from ipamc.read.kinds import FIELDS, OURS, TESTS, Value, unread, walk
-from ipamc.read.kinds.inventory import RawInventory, read_inventory
+from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
-from ipamc.read.syntax.encoding import BOM, check, decode
-from ipamc.read.syntax.json_stream import json_documents, refuse_many
+from ipamc.read.syntax.encoding import check, decode
+from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.other_text import conflict_marker, other_text
 from ipamc.read.syntax.rules import too_many
 from ipamc.read.syntax.yaml import cut_documents, yaml_documents
@@ -214,38 +212,6 @@ def documents_of(
     yield from yaml_documents(path, decode(path, data)) if documents is None else documents
 
 
-class _Head(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-
-
-_HEAD = msgspec.json.Decoder(_Head)
-_INVENTORY = msgspec.json.Decoder(RawInventory)
-
-
-def plain_inventory(path: str, data: bytes) -> RawInventory | None:
-    """Return the inventory of a JSON file in UTF-8 of which nothing has to be reported; None where something may be.
-
-    The usual way makes plain values first, to find keys that are there twice, and then the structs: with 100,000
-    nodes twice the time. Here the structs are printed again. Every value prints in no more bytes than it was written
-    in, so where the whole prints in as many as the file has without its blanks, nothing of it was dropped.
-    Raises Unreadable for more than MAX_NODES.
-    """
-    data = data.removeprefix(BOM)
-    try:
-        head = _HEAD.decode(data)
-        if (head.api_version, head.kind) != (OURS, "NodeInventory"):
-            return None
-        refuse_many(Place(path), data, 2 * MAX_NODES)  # a node has few
-        inventory = _INVENTORY.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if len(inventory.nodes) > MAX_NODES:
-        raise Unreadable(too_many(Place(path, 0, ("nodes", MAX_NODES)), "nodes"))
-    same = len(msgspec.json.encode(inventory)) == len(msgspec.json.format(data, indent=-1))
-    return inventory if same else None
-
-
 def _read_file(
     path: str,
     data: bytes,
@@ -264,11 +230,6 @@ def _read_file(
         return
     late: list[Mistyped] = []
     try:
-        if path.endswith(".json"):
-            check(path, data)
-            if others and (inventory := plain_inventory(path, data)):
-                assembly.add(read_inventory(inventory, Place(path), reading))
-                return
         is_json = path.endswith(".json")
         documents = json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
         for item in chain.from_iterable(walk(document, reading) for document in documents):

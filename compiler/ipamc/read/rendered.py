@@ -25,18 +25,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
 from ipamc.model.pool_ranges import PublishedPool
 from ipamc.model.pool_words import FLAG_FIELDS
-from ipamc.read.parts import (
-    FIRST,
-    FLAGS,
-    KINDS,
-    KUSTOMIZATION,
-    NODES,
-    OWN_POOLS,
-    POOLS,
-    SEEDS,
-    VALUES,
-    parts,
-)
+from ipamc.read.parts import FIRST, FLAGS, KINDS, KUSTOMIZATION, NODES, OWN_POOLS, POOLS, SEEDS, VALUES, parts
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 

@@ -60,8 +60,5 @@ def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
     """IPC0806: a dump has the Nodes of the cluster."""
     found = f"only {', '.join(kinds)}" if kinds else "no objects"
     return error(
-        "IPC0806",
-        at,
-        f"the dump has no Nodes: {found}",
-        help=f"run {DUMP}, with a role that may list Nodes",
+        "IPC0806", at, f"the dump has no Nodes: {found}", help=f"run {DUMP}, with a role that may list Nodes"
     )

@@ -18,15 +18,8 @@ from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.model.progress import share
 from ipamc.model.wording import typed
 from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import (
-    MAX_CONTAINERS,
-    MAX_DEPTH,
-    MAX_NODES,
-    Document,
-    Keys,
-    Unreadable,
-)
-from ipamc.read.syntax.encoding import BOM, Lines
+from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Document, Keys, Unreadable
+from ipamc.read.syntax.encoding import BOM, Lines, check
 from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
 
@@ -62,19 +55,13 @@ def has_more_entries(data: bytes, most: int) -> bool:
     return next(islice(entries, most, None), entries) is None
 
 
-def refuse_many(at: Place, data: bytes, most: int = 10 * MAX_NODES) -> None:
-    """Raise Unreadable for a JSON document with more than MAX_NODES entries, if it has more than `most` braces."""
-    if data.count(b"{") > most and has_more_entries(data, MAX_NODES):
-        raise Unreadable(rules.too_many(at, "nodes or other entries"))
-
-
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
     """Yield the one document of a JSON file in UTF-8.
 
     Raises Unreadable; for a list also while its items are read.
     """
+    check(path, data)
     data = data.removeprefix(BOM)
-    refuse_many(Place(path), data)
     try:
         yield Document(Place(path), _value(path, data))
     except _REFUSALS as problem:
@@ -83,12 +70,14 @@ def json_documents(path: str, data: bytes) -> Iterator[Document]:
 
 def _value(path: str, data: bytes) -> Any:
     """Return the value of the file. Of a list, no copy of the items is made: a dump has 200 MB of them."""
-    if not _STARTS_WITH_BRACE(data):
-        return _sound(Place(path), data, data)
-    members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    members: dict[str, msgspec.Raw] = {}
+    if _STARTS_WITH_BRACE(data):
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     items = memoryview(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
     if bytes(items[:1]) != b"[" or not isinstance(kind, str) or not kind.endswith("List"):
+        if has_more_entries(data, MAX_NODES):
+            raise Unreadable(rules.too_many(Place(path), "nodes or other entries"))
         return _sound(Place(path), data, data)
     _sound(Place(path), data, _without(data, items))
     shell = {key: msgspec.json.decode(raw) for key, raw in members.items() if key != "items"}

@@ -41,8 +41,7 @@ class Other(NamedTuple):
 _TABLE = "this is kubectl's table for people"
 _ERROR = Other("this is an error of kubectl, in the place of its objects", first="mend it first, then run: ")
 _BESIDE = Other(
-    "this is a message of kubectl, beside its objects",
-    first="write the objects alone, without 2>&1 or &>: ",
+    "this is a message of kubectl, beside its objects", first="write the objects alone, without 2>&1 or &>: "
 )
 _OTHERS = (
     (re.compile(rb"(NAMESPACE +)?NAME +[A-Z]"), Other(_TABLE)),

@@ -89,8 +89,5 @@ def _at_the_end(lines: Lines, problem: yaml.MarkedYAMLError, message: str, end: 
         )
     way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "write the rest")
     return rules.yaml_syntax(
-        at,
-        "the file ends inside a value",
-        also,
-        f"{way_out}; if the file was cut off, write it again, whole",
+        at, "the file ends inside a value", also, f"{way_out}; if the file was cut off, write it again, whole"
     )
