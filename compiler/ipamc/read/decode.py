@@ -12,11 +12,10 @@ from msgspec import Struct
 
 from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place
 from ipamc.model.wording import listing, nearest, shown
-from ipamc.read import shape_hints
+from ipamc.read import rules, shape_hints
 from ipamc.read.kinds import Item
 from ipamc.read.schema import Schema, Schemas, at, is_map, types, wants_text
 from ipamc.read.shape_hints import as_selector, is_selector, of_a_term, other_shape
-from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Keys, Odd
 from ipamc.read.syntax.yaml_scalars import quoted, readings
 

@@ -21,12 +21,12 @@ from ipamc.read import rules
 from ipamc.read.decode import Mistyped, mistyped, shape
 from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
+from ipamc.read.rules import too_many
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.other_text import conflict_marker, other_text
-from ipamc.read.syntax.rules import too_many
 from ipamc.read.syntax.yaml import cut_documents, yaml_documents
 from ipamc.read.syntax.yaml_cut import cut
 from ipamc.read.values import Reading

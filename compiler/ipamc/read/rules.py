@@ -1,13 +1,91 @@
-"""Rules about single names, CIDRs and selectors."""
+"""The findings of reading: a document as text and its fields, single values, a dump, a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, warning
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.wording import listing, shown, typed
+from ipamc.read.syntax.document import MAX_NODES
+
+
+def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
+    """IPC0001: an input document is YAML."""
+    return error("IPC0001", at, problem, also=also, help=way_out)
+
+
+def json_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0002: a file that ends in .json is one JSON value."""
+    return error("IPC0002", at, problem, help=way_out)
+
+
+def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
+    """IPC0003: a mapping has each key only once."""
+    return error(
+        "IPC0003",
+        at,
+        f"the mapping has the key {shown(key)} twice",
+        also=[Related(first, "first here")],
+        help="write --- on a line of its own above it, if a document begins here; else remove one of the two"
+        if key in {"apiVersion", "kind"}
+        else "remove one of the two",
+    )
+
+
+def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0004: a document stays within limits of nesting and size."""
+    return error("IPC0004", at, problem, help=way_out)
+
+
+def too_many(at: At, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
+    return too_much(
+        at, f"more than {MAX_NODES:,} {what}", "divide the cluster, or leave out what is no node of it"
+    )
+
+
+def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0005: an input file is UTF-8 text without control characters."""
+    return error("IPC0005", at, problem, help=way_out)
+
+
+def unknown_field(at: At, name: str, owner: str, known: Iterable[str], better: str = "") -> Diagnostic:
+    """IPC0006: a document of one of ipamc's own kinds has only known fields."""
+    known = list(known)
+    others = f"use one of {listing(known)}" if known else "remove it: no field is allowed here"
+    return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=better or others)
+
+
+def wrong_shape(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0007: every value has the type of its field, and required fields are present."""
+    return error("IPC0007", at, problem, help=way_out)
+
+
+def ambiguous_scalar(at: At, text: str, readings: str, quoted: str) -> Diagnostic:
+    """IPC0008: a text without quotes means the same to YAML 1.1 and YAML 1.2 readers."""
+    return warning("IPC0008", at, f"{text} is {readings}; ipamc reads it as text", help=f"write {quoted}")
+
+
+def unknown_kind(at: At, api_version: str, kind: str, way_out: str) -> Diagnostic:
+    """IPC0009: every document of a cluster's folder is of a kind that ipamc reads."""
+    return error("IPC0009", at, f"unknown kind {shown(kind)} of {shown(api_version)}", help=way_out)
+
+
+def empty_file(at: At) -> Diagnostic:
+    """IPC0010: an input file is not empty."""
+    return error(
+        "IPC0010",
+        at,
+        "the file is empty",
+        help=f"remove it, or write it again (git checkout HEAD -- {typed(at.path)} brings the last one back): an interrupted command leaves an empty file",
+    )
+
+
+def not_plain_yaml(at: At, problem: str, way_out: str) -> Diagnostic:
+    """IPC0011: a document has no merge keys, and only the core tags."""
+    return error("IPC0011", at, problem, help=way_out)
 
 
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
@@ -175,3 +253,62 @@ def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
 def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0301: a selector is valid in its language."""
     return error("IPC0301", at, problem, help=way_out)
+
+
+DUMP = "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o json"
+"""The command that makes a dump; `ipamc ci rbac` has the role for it."""
+
+
+AGAIN = f"{DUMP} > dump.json"
+"""The same, as it is typed to write a dump again."""
+
+
+def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AGAIN}") -> Diagnostic:
+    """IPC0801: a dump is JSON or YAML as kubectl prints it, and whole."""
+    return error("IPC0801", at, problem, help=way_out)
+
+
+def too_many_objects(at: Span, most: int, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `unreadable_dump`, about more of something than is read."""
+    return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
+
+
+def continued(at: Span) -> Diagnostic:
+    """IPC0802: a dump has all objects of a list."""
+    return error(
+        "IPC0802",
+        at,
+        "the list has metadata.continue: it is one page of several",
+        help=f"run {DUMP}, which reads all pages",
+    )
+
+
+def two_states(what: str, at: At, first: At) -> Diagnostic:
+    """IPC0803: no object is in a dump twice, in two states."""
+    return error(
+        "IPC0803",
+        at,
+        f"{what} is in the dump twice, in two states",
+        also=[Related(first, "first here")],
+        help="use files of one time",
+    )
+
+
+def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
+    """IPC0804: the objects of a dump have the fields of their kinds."""
+    return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
+
+
+def unreadable_address(at: Span, what: str, texts: list[str]) -> Diagnostic:
+    """IPC0805: CIDRs and addresses of objects can be read."""
+    shown_texts = ", ".join(shown(text) for text in texts[:3])
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return warning("IPC0805", at, f"{what} has {shown_texts}{more}, which is no CIDR or address")
+
+
+def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
+    """IPC0806: a dump has the Nodes of the cluster."""
+    found = f"only {', '.join(kinds)}" if kinds else "no objects"
+    return error(
+        "IPC0806", at, f"the dump has no Nodes: {found}", help=f"run {DUMP}, with a role that may list Nodes"
+    )

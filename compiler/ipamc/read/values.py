@@ -1,4 +1,4 @@
-"""What all dialects share: names, labels, CIDRs and selectors, turned into the model or into findings."""
+"""What all dialects share: bases of decoded structs; names, labels, CIDRs and selectors, to the model or to findings."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
-from typing import Protocol, assert_never
+from typing import Annotated, Any, Protocol, assert_never
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
@@ -28,6 +28,63 @@ from ipamc.model.selector.label_syntax import (
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
+
+
+class Own(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    """A part of an ipamc kind. No field may be null. It prints as it is written, without defaults."""
+
+
+class Foreign(Struct, rename="camel"):
+    """The part that ipamc reads of a foreign kind. Fields may be null, as the apiserver prunes it."""
+
+
+class NativeFields(Foreign):
+    """Fields of ipamc's own IPPool that no other dialect has. They are decoded only to be refused."""
+
+    priority: Any = None
+    overflow: Any = None
+    blocks_per_node: Any = None
+    block_sizes: Any = None
+    reserved: Any = None
+    pins: Any = None
+    unlisted: Any = None
+    usage: Any = None
+    pod_selector: Any = None
+    allow_first_ip: Any = field(name="allowFirstIP", default=None)
+    allow_last_ip: Any = field(name="allowLastIP", default=None)
+
+
+def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:
+    """Return the fields of ipamc's own IPPool that were given, by the names in the document.
+
+    `others` are the struct's names of fields that this dialect lacks beside those that every dialect lacks.
+    """
+    names = (*NativeFields.__struct_fields__, *others)
+    encoded = dict(zip(type(spec).__struct_fields__, type(spec).__struct_encode_fields__, strict=True))
+    return {encoded[name]: value for name in names if (value := getattr(spec, name)) is not None}
+
+
+Text = Annotated[str, Meta(min_length=1)]
+Natural = Annotated[int, Meta(ge=0, le=1_000_000)]
+Positive = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class Metadata(Own):
+    """`metadata` of an ipamc kind."""
+
+    name: Text
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class ForeignMetadata(Foreign):
+    """`metadata` of a foreign kind."""
+
+    name: Text
+    labels: dict[str, str | None] | None = None
+    uid: str | None = None
+    deletion_timestamp: str | None = None
+
 
 Lengths = Mapping[int, tuple[int, int]]
 """The shortest and the longest prefix that a CIDR may have, by family."""

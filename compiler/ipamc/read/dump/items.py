@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipamc.model.diagnostics import Span
-from ipamc.read.dump import rules
+from ipamc.read import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
@@ -222,7 +222,7 @@ def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Item]:
     """Yield the objects of a JSON value that begins in a line: itself, or what is in its lists."""
     if has_more_entries(data, MAX_OBJECTS):
-        raise Unreadable(rules.too_many(Span(path), MAX_OBJECTS, "objects"))
+        raise Unreadable(rules.too_many_objects(Span(path), MAX_OBJECTS, "objects"))
     shell = _decoded(path, data, _Shell, line if line > 1 else 0)
     if not _is_list(shell.kind, shell.items, depth):
         if shell.items is not None and not shell.kind:

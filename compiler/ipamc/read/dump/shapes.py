@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ipamc.read.kinds import node
-from ipamc.read.kinds.base import Foreign, Text
+from ipamc.read.kinds import nodes
+from ipamc.read.values import Foreign, Text
 
 
 class Metadata(Foreign):
@@ -23,14 +23,14 @@ class Metadata(Foreign):
     deletion_timestamp: str | None = None
 
 
-class NodeMetadata(node.RawMetadata):
+class NodeMetadata(nodes.RawMetadata):
     """`metadata` of a Node."""
 
     annotations: dict[str, str | None] | None = None  # type: ignore[assignment]  # narrower
     creation_timestamp: str | None = None
 
 
-class Condition(node.RawCondition):
+class Condition(nodes.RawCondition):
     """An entry of `status.conditions`."""
 
     last_heartbeat_time: str | None = None
@@ -43,21 +43,21 @@ class NodeInfo(Foreign):
     kubelet_version: str | None = None
 
 
-class NodeStatus(node.RawStatus):
+class NodeStatus(nodes.RawStatus):
     """`status` of a Node."""
 
     conditions: list[Condition] | None = None  # type: ignore[assignment]  # narrower
     node_info: NodeInfo | None = None
 
 
-class NodeSpec(node.RawSpec):
+class NodeSpec(nodes.RawSpec):
     """`spec` of a Node."""
 
     provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
 
 
-class Node(node.RawNode):
+class Node(nodes.RawNode):
     """A Node, with what only a dump tells."""
 
     metadata: NodeMetadata

@@ -16,19 +16,22 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.wording import listing, nearest
-from ipamc.read.kinds.base import Foreign
-from ipamc.read.kinds.calico import RawCalicoPool, read_calico_pool
+from ipamc.read import rules
 from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
 from ipamc.read.kinds.cluster import RawCluster, read_cluster
-from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
-from ipamc.read.kinds.inventory import RawInventory, read_inventory
-from ipamc.read.kinds.node import RawAmounts, RawCondition, RawNode, read_node
-from ipamc.read.kinds.pool import RawPool, read_pool
+from ipamc.read.kinds.nodes import RawAmounts, RawCondition, RawInventory, RawNode, read_inventory, read_node
+from ipamc.read.kinds.pools import (
+    RawCalicoPool,
+    RawClusterCidr,
+    RawPool,
+    read_calico_pool,
+    read_cluster_cidr,
+    read_pool,
+)
 from ipamc.read.kinds.tests import RawTests, read_tests
-from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Document, Keys, Odd
 from ipamc.read.syntax.other_text import cut_off
-from ipamc.read.values import Reading
+from ipamc.read.values import Foreign, Reading
 
 Value = Cluster | Pool | Node | CiliumNode | Range | Assertion
 

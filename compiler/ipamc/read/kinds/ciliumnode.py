@@ -10,9 +10,8 @@ from ipamc.model.address_sets import aggregated
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode
 from ipamc.model.diagnostics import At
-from ipamc.read.kinds.base import Foreign, ForeignMetadata
 from ipamc.read.syntax.document import Keys
-from ipamc.read.values import Values
+from ipamc.read.values import Foreign, ForeignMetadata, Values
 
 
 class RawAllocation(Foreign):

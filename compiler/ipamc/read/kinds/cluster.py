@@ -28,8 +28,7 @@ from ipamc.model.cluster import (
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
-from ipamc.read.kinds.base import Metadata, Natural, Own, Positive, Text
-from ipamc.read.values import Reading
+from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 

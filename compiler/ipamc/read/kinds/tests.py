@@ -24,11 +24,9 @@ from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
 from ipamc.read import rules
-from ipamc.read.kinds.base import Own, Text
-from ipamc.read.kinds.inventory import RawMetadata
-from ipamc.read.kinds.pool import Prefix4, Prefix6, RawSelector, by_family, read_selector
-from ipamc.read.syntax import rules as syntax_rules
-from ipamc.read.values import Reading
+from ipamc.read.kinds.nodes import IgnoredMetadata
+from ipamc.read.kinds.pools import Prefix4, Prefix6, RawSelector, by_family, read_selector
+from ipamc.read.values import Own, Reading, Text
 
 MOST_NODES = 100_000
 """The most nodes that `room` asks for."""
@@ -142,7 +140,7 @@ class RawTests(Own):
     kind: str
     tests: Annotated[list[RawTest], Meta(min_length=1, max_length=MOST_ITEMS)]
     address_space: Text | UnsetType = UNSET
-    metadata: RawMetadata | UnsetType = UNSET
+    metadata: IgnoredMetadata | UnsetType = UNSET
 
 
 def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion]:
@@ -153,9 +151,7 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
         given = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
         if len(given) > 1:
             problem = f"a test has {' and '.join(given)}, and makes one assertion"
-            reading.found.append(
-                syntax_rules.wrong_shape(here / given[1], problem, "write an entry for each")
-            )
+            reading.found.append(rules.wrong_shape(here / given[1], problem, "write an entry for each"))
             continue
         asserts = _asserted(test, here, reading)
         if asserts is not None:
@@ -202,7 +198,7 @@ def _room(raw: RawRoom, at: Place, reading: Reading) -> Room | None:
         given.append("each" if raw.node_selector is UNSET else "nodeSelector")
     if len(given) > 1:
         problem = f"room has {' and '.join(given)}: the nodes are of one of them"
-        reading.found.append(syntax_rules.wrong_shape(at / given[1], problem, f"keep {listing(given)}"))
+        reading.found.append(rules.wrong_shape(at / given[1], problem, f"keep {listing(given)}"))
         return None
     each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
     return Room(
@@ -220,7 +216,7 @@ def _apart(raw: RawApart, at: Place, reading: Reading) -> Apart | None:
     if (raw.node_selectors is UNSET) == (raw.each is UNSET):
         has = "no nodeSelectors and no each" if raw.each is UNSET else "nodeSelectors and each"
         fix = "name two groups of nodes or more by nodeSelectors, or one label by each"
-        reading.found.append(syntax_rules.wrong_shape(at / "each", f"apart has {has}", fix))
+        reading.found.append(rules.wrong_shape(at / "each", f"apart has {has}", fix))
         return None
     selectors: tuple[Selector, ...] = ()
     if not isinstance(raw.node_selectors, UnsetType):

@@ -17,7 +17,7 @@ import msgspec
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.model.progress import share
 from ipamc.model.wording import typed
-from ipamc.read.syntax import rules
+from ipamc.read import rules
 from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Document, Keys, Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines, check
 from ipamc.read.syntax.other_text import kubectl

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ipamc.model.diagnostics import Diagnostic, Place, Span
 from ipamc.model.wording import typed
-from ipamc.read.syntax import rules
+from ipamc.read import rules
 from ipamc.read.syntax.encoding import BOM, Lines
 
 _HEAD = 4096

@@ -24,7 +24,7 @@ from yaml.events import (
 )
 
 from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Keys
-from ipamc.read.syntax.yaml_events import parser
+from ipamc.read.syntax.yaml import parser
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _BRACKET_OR_TEXT = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')

@@ -29,8 +29,7 @@ from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, No
 
 from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Unreadable
 from ipamc.read.syntax.encoding import BOM
-from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.read.syntax.yaml_events import parser
+from ipamc.read.syntax.yaml import parser, yaml_documents
 
 _NEXT = re.compile(rb"""(?: *+[A-Za-z0-9"'.-]|\Z)""")
 """What may follow a value, on a line that is not deeper than the field.

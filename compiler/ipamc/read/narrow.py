@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ipamc.read.kinds import KINDS
-from ipamc.read.narrow.excerpt import Excerpt, Piece
+from ipamc.read.syntax.encoding import Excerpt, Piece
 
 LISTS = "List"
 """The kind of a list of any kind; and the end of the name of a list of one kind."""

@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 IPPool`: a pool in its native form."""
+"""Pools: `ipamc/v1alpha1 IPPool`, Calico's `IPPool` and `ClusterCIDR`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,27 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
-from ipamc.model.cluster import Pool, PoolFamily, Range, SizeClass, Usage
+from ipamc.model.cidr import BITS
+from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range, SizeClass, Usage
 from ipamc.model.diagnostics import Place
+from ipamc.model.pool_words import native_form
+from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
-from ipamc.read.kinds.base import Metadata, Own, Positive
-from ipamc.read.values import Reading, range_lengths
+from ipamc.read import rules
+from ipamc.read.rules import wrong_shape
+from ipamc.read.values import (
+    Foreign,
+    ForeignMetadata,
+    Metadata,
+    NativeFields,
+    Own,
+    Positive,
+    Reading,
+    Text,
+    native_fields,
+    range_lengths,
+)
 
 Prefix4 = Annotated[int, Meta(ge=1, le=32)]
 Prefix6 = Annotated[int, Meta(ge=1, le=128)]
@@ -93,7 +108,7 @@ class RawUsage(Own):
     addresses: Positive | UnsetType = UNSET
 
 
-class RawSpec(Own):
+class _Spec(Own):
     """`spec`."""
 
     ipv4: RawFamily4 | UnsetType = UNSET
@@ -124,7 +139,7 @@ class RawPool(Own):
     api_version: str
     kind: str
     metadata: Metadata
-    spec: RawSpec
+    spec: _Spec
 
 
 def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
@@ -192,7 +207,7 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
-def _pins(spec: RawSpec, at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
+def _pins(spec: _Spec, at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
     raw, parts = spec.pins, {4: spec.ipv4, 6: spec.ipv6}
     lengths = {
         family: (part.block_size, part.block_size)
@@ -204,7 +219,7 @@ def _pins(spec: RawSpec, at: Place, reading: Reading) -> dict[str, tuple[Range, 
     return {name: reading.ranges(raw[name], at / name, lengths=lengths) for name in sorted(raw)}
 
 
-def _usage(spec: RawSpec, at: Place) -> Usage | None:
+def _usage(spec: _Spec, at: Place) -> Usage | None:
     """Return the policy; without bounds a node keeps `blocksPerNode`, and gets no more."""
     raw = spec.usage
     if isinstance(raw, UnsetType):
@@ -239,3 +254,145 @@ def read_selector(raw: str | RawSelector, at: Place, reading: Reading) -> Select
         return parse_node_selector(fields) if "nodeSelectorTerms" in fields else parse_label_selector(fields)
     except SelectorError as problem:
         return reading.bad_selector(problem, at)
+
+
+_BLOCK_SIZES = {4: 26, 6: 122}
+
+
+class _CalicoSpec(NativeFields, kw_only=True):
+    """`spec` without encapsulation, NAT and BGP, which concern Calico alone."""
+
+    cidr: Text
+    block_size: Annotated[int, Meta(ge=0, le=128)] | None = None
+    node_selector: str | None = None
+    namespace_selector: str | None = None
+    disabled: bool | None = None
+    allowed_uses: list[str] | None = None
+    assignment_mode: str | None = None
+    ipv4: Any = None
+    ipv6: Any = None
+
+
+class RawCalicoPool(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _CalicoSpec
+
+
+def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterator[Pool | Range]:
+    """Yield the pool; for a pool that is not for workloads yield its CIDR as an excluded Range."""
+    metadata, spec, here = raw.metadata, raw.spec, at / "spec"
+    reading.name(metadata.name, "pool", at, "metadata", "name")
+    workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
+    lengths = {family: (0, spec.block_size or size) for family, size in _BLOCK_SIZES.items()}
+    block = reading.block(spec.cidr, here / "cidr", pods=workload, lengths=lengths)
+    if block is None:
+        return
+    ours = native_fields(spec, "ipv4", "ipv6")
+    if not workload:
+        if ours:
+            reading.found.append(
+                rules.native_fields(here, Dialect.CALICO, list(ours), "remove what it does not have")
+            )
+        yield Range(block, here / "cidr")
+        return
+    selector_at = here / "nodeSelector"
+    selector = _calico_selector(spec.node_selector or "", selector_at, reading)
+    namespaces = _calico_selector(spec.namespace_selector or "", here / "namespaceSelector", reading)
+    size = spec.block_size or _BLOCK_SIZES[block.family]
+    ranges = (Range(block, here / "cidr"),)
+    pool = Pool(
+        name=metadata.name,
+        at=at,
+        dialect=Dialect.CALICO,
+        families={
+            block.family: PoolFamily(
+                family=block.family, ranges=ranges, block_size=size, at=here / "blockSize"
+            )
+        },
+        selector=selector,
+        selector_at=selector_at,
+        disabled=bool(spec.disabled or metadata.deletion_timestamp or spec.assignment_mode == "Manual"),
+        labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+        namespace_selector=None if namespaces == EVERY else namespaces,
+    )
+    if ours:
+        kept = {name: value for name, value in ours.items() if name not in {"ipv4", "ipv6"}}
+        way_out = f"write the pool in the native form: {native_form(pool, kept)}"
+        reading.found.append(rules.native_fields(here, pool.dialect, list(ours), way_out))
+    yield pool
+
+
+def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
+    if len(text) > MAX_CALICO_LENGTH:
+        problem = (
+            f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
+        )
+        too_long = SelectorError(
+            problem, offset=MAX_CALICO_LENGTH, help="use a label that a shorter selector can test"
+        )
+        reading.bad_selector(too_long, at)
+    return reading.calico(text, at)
+
+
+class _ClusterCidrSpec(NativeFields, kw_only=True):
+    """`spec`, with one number of host bits for both families."""
+
+    per_node_host_bits: Annotated[int, Meta(ge=0, le=128)]
+    ipv4: str | None = None
+    ipv6: str | None = None
+    node_selector: dict[str, Any] | None = None
+    disabled: Any = None
+    block_size: Any = None
+    namespace_selector: Any = None
+
+
+class RawClusterCidr(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _ClusterCidrSpec
+
+
+def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Iterator[Pool]:
+    """Yield the pool: one range for each family, and every node if there is no selector."""
+    metadata, spec, here = raw.metadata, raw.spec, at / "spec"
+    reading.name(metadata.name, "pool", at, "metadata", "name")
+    families = {}
+    for family, text in ((4, spec.ipv4), (6, spec.ipv6)):
+        size, place = BITS[family] - spec.per_node_host_bits, here / f"ipv{family}"
+        if not text:
+            continue
+        if size < 0:
+            problem = f"perNodeHostBits {spec.per_node_host_bits} is more than the {BITS[family]} bits of an IPv{family} address"
+            reading.found.append(wrong_shape(here / "perNodeHostBits", problem))
+        elif (
+            block := reading.block(text, place, family=family, lengths=range_lengths(family, size))
+        ) is not None:
+            families[family] = PoolFamily(
+                family=family, ranges=(Range(block, place),), block_size=size, at=here / "perNodeHostBits"
+            )
+    if not (spec.ipv4 or spec.ipv6):
+        reading.found.append(wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6"))
+    selector = EVERY
+    if spec.node_selector:
+        try:
+            selector = parse_node_selector(spec.node_selector)
+        except SelectorError as problem:
+            reading.bad_selector(problem, here / "nodeSelector")
+    pool = Pool(
+        name=metadata.name,
+        at=at,
+        dialect=Dialect.CLUSTER_CIDR,
+        families=families,
+        selector=selector,
+        selector_at=here / "nodeSelector",
+        disabled=bool(metadata.deletion_timestamp),
+        labels=reading.labels(metadata.labels, at, "metadata", "labels"),
+    )
+    if ours := native_fields(spec, "disabled", "block_size", "namespace_selector"):
+        kept = {name: value for name, value in ours.items() if name != "blockSize"}
+        way_out = f"write the pool in the native form: {native_form(pool, kept)}"
+        reading.found.append(rules.native_fields(here, pool.dialect, list(ours), way_out))
+    yield pool
