@@ -33,7 +33,7 @@ def is_part(text: str) -> bool:
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, each by shard."""
+    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, by shard."""
     found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
     return tuple(
         sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))

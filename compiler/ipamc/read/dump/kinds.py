@@ -44,7 +44,7 @@ class Reader(Struct):
     raw: Any = None
     """The same as its struct."""
     _addresses: dict[str, Address] = field(default_factory=dict)
-    """Addresses by their texts: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
+    """Addresses by text: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
 
     def text(self, text: str | None) -> str:
         """Return a text; equal ones are one object."""
@@ -108,7 +108,7 @@ class Reader(Struct):
 
 
 _REST_OF_ITEM = b'\n            "spec": {'
-"""No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
+"""The item's own key in a list with four blanks a level: no text inside JSON has a line break."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
 """Labels that tell what a pod of the control plane or of the pod network is."""
 _OF_APPS = frozenset(_APPS)

@@ -38,9 +38,9 @@ def read_dump(
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return what they show together, and the warnings.
 
-    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the pod
-    network are read. Raises Refused with every finding. Linear; of a file as
-    `kubectl -o json` prints it, one object at a time is in memory beside what ipamc keeps of it.
+    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
+    pod network are read. Raises Refused with every finding. Linear; of a file as `kubectl -o json` prints it,
+    one object at a time is in memory beside what ipamc keeps of it.
     """
     found, collection = Findings(), _Collection()
     reader, objects = Reader(), 0

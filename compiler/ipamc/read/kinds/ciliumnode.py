@@ -1,4 +1,4 @@
-"""`cilium.io/v2 CiliumNode`: evidence of the blocks that a live node uses. Input, dumps and clusters are read by it."""
+"""`cilium.io/v2 CiliumNode`: the blocks that a live node uses. For inputs, dumps and live clusters."""
 
 from __future__ import annotations
 
@@ -14,53 +14,39 @@ from ipamc.read.syntax.document import Keys
 from ipamc.read.values import Foreign, ForeignMetadata, Values
 
 
-class RawAllocation(Foreign):
-    """An entry of `spec.ipam.pools.allocated`."""
-
+class _Allocation(Foreign):
     pool: str
     cidrs: list[str] | None = None
 
 
-class RawNeeded(Foreign):
-    """`needed` of a request."""
-
+class _Needed(Foreign):
     ipv4_addrs: int | None = field(name="ipv4-addrs", default=None)
     ipv6_addrs: int | None = field(name="ipv6-addrs", default=None)
 
 
-class RawRequest(Foreign):
-    """An entry of `spec.ipam.pools.requested`."""
-
+class _Request(Foreign):
     pool: str
-    needed: RawNeeded | None = None
+    needed: _Needed | None = None
 
 
-class RawPools(Foreign):
-    """`spec.ipam.pools`: multi-pool mode."""
-
-    allocated: list[RawAllocation] | None = None
-    requested: list[RawRequest] | None = None
+class _Pools(Foreign):
+    allocated: list[_Allocation] | None = None
+    requested: list[_Request] | None = None
 
 
-class RawIpam(Foreign):
-    """`spec.ipam`."""
-
+class _Ipam(Foreign):
     pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
-    pools: RawPools | None = None
+    pools: _Pools | None = None
     pool: dict[str, object] | None = None
     """crd mode: single addresses, as keys."""
 
 
-class RawAddress(Foreign):
-    """An entry of `spec.addresses`."""
-
+class _Address(Foreign):
     type: str | None = None
     ip: str | None = None
 
 
-class RawFamilies(Foreign):
-    """`spec.health` and `spec.ingress`: addresses that Cilium itself has on the node."""
-
+class _Families(Foreign):  # addresses of Cilium itself on the node
     ipv4: str | None = None
     ipv6: str | None = None
 
@@ -68,15 +54,13 @@ class RawFamilies(Foreign):
 class RawSpec(Foreign):
     """`spec`."""
 
-    ipam: RawIpam | None = None
-    addresses: list[RawAddress] | None = None
-    health: RawFamilies | None = None
-    ingress: RawFamilies | None = None
+    ipam: _Ipam | None = None
+    addresses: list[_Address] | None = None
+    health: _Families | None = None
+    ingress: _Families | None = None
 
 
-class RawOwner(Foreign):
-    """An entry of `metadata.ownerReferences`."""
-
+class _Owner(Foreign):
     kind: str | None = None
     uid: str | None = None
 
@@ -84,26 +68,22 @@ class RawOwner(Foreign):
 class RawMetadata(ForeignMetadata):
     """`metadata`."""
 
-    owner_references: list[RawOwner] | None = None
+    owner_references: list[_Owner] | None = None
 
 
-class RawOperatorStatus(Foreign):
-    """`status.ipam.operator-status`."""
-
+class _OperatorStatus(Foreign):
     error: str | None = None
 
 
-class RawIpamStatus(Foreign):
-    """`status.ipam`."""
-
-    operator_status: RawOperatorStatus | None = field(name="operator-status", default=None)
+class _IpamStatus(Foreign):
+    operator_status: _OperatorStatus | None = field(name="operator-status", default=None)
     used: dict[str, object] | None = None
 
 
 class RawStatus(Foreign):
     """`status`."""
 
-    ipam: RawIpamStatus | None = None
+    ipam: _IpamStatus | None = None
 
 
 class RawDocument(Foreign):
@@ -118,8 +98,8 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
     """Yield the CiliumNode with its blocks in the order of the document; one that is listed twice is one."""
     metadata, spec = raw.metadata, raw.spec or RawSpec()
     values.name(metadata.name, "CiliumNode", at, "metadata", "name")
-    ipam, status = spec.ipam or RawIpam(), (raw.status or RawStatus()).ipam or RawIpamStatus()
-    pools = ipam.pools or RawPools()
+    ipam, status = spec.ipam or _Ipam(), (raw.status or RawStatus()).ipam or _IpamStatus()
+    pools = ipam.pools or _Pools()
     here: Keys = ("spec", "ipam")
     allocated = [
         (block, values.text(entry.pool))
@@ -129,7 +109,7 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
     requested = [
         (values.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0)
         for entry in pools.requested or ()
-        for needed in (entry.needed or RawNeeded(),)
+        for needed in (entry.needed or _Needed(),)
     ]
     single = values.addresses([(text, (*here, "pool", text)) for text in ipam.pool or ()], at)
     of_type: dict[str | None, list[tuple[str | None, Keys]]] = {}
@@ -153,6 +133,6 @@ def read_cilium_node(raw: RawDocument, at: At, values: Values) -> Iterator[Ciliu
         health_ips=values.addresses(health, at),
         node_ips=values.addresses(of_type.get("InternalIP", ()), at),
         owner_uid=owners[0] if owners else "",
-        error=(status.operator_status or RawOperatorStatus()).error or "",
+        error=(status.operator_status or _OperatorStatus()).error or "",
         deleting=bool(metadata.deletion_timestamp),
     )

@@ -36,9 +36,7 @@ VersionText = Annotated[str, Meta(pattern=r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
-class RawCilium(Own):
-    """`spec.cilium`."""
-
+class _Cilium(Own):
     version: VersionText
     managed_by: ManagedBy
     assume: VersionText | UnsetType = UNSET
@@ -47,30 +45,22 @@ class RawCilium(Own):
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
 
 
-class RawKubernetes(Own):
-    """`spec.kubernetes`."""
-
+class _Kubernetes(Own):
     version: VersionText
 
 
-class RawIpam(Own):
-    """`spec.ipam`."""
-
+class _Ipam(Own):
     mode: Mode
     operator: OperatorRole = "bystander"
     pinning: Pinning | UnsetType = UNSET
     auto_create: list[Text] = field(default_factory=list)
 
 
-class RawBudget(Own):
-    """`spec.budget`."""
-
+class _Budget(Own):
     leave: Percent = 5
 
 
-class RawOutput(Own):
-    """`spec.output`."""
-
+class _Output(Own):
     shard_size: Positive = 250
     node_objects: NodeObjects = "guarded"
 
@@ -78,9 +68,9 @@ class RawOutput(Own):
 class RawSpec(Own):
     """`spec`."""
 
-    cilium: RawCilium
-    ipam: RawIpam
-    kubernetes: RawKubernetes | UnsetType = UNSET
+    cilium: _Cilium
+    ipam: _Ipam
+    kubernetes: _Kubernetes | UnsetType = UNSET
     ip_families: Annotated[list[Literal["IPv4", "IPv6"]], Meta(min_length=1, max_length=2)] = field(
         default_factory=lambda: ["IPv4"]
     )
@@ -88,11 +78,11 @@ class RawSpec(Own):
     unmatched_nodes: UnmatchedNodes = "error"
     unpooled: Unpooled = "refuse"
     quarantine_days: Natural | Literal["never"] = 7
-    budget: RawBudget = field(default_factory=RawBudget)
+    budget: _Budget = field(default_factory=_Budget)
     bgp: Bgp = "none"
     address_space: str = ""
     patch_nodes: PatchNodes | UnsetType = UNSET
-    output: RawOutput = field(default_factory=RawOutput)
+    output: _Output = field(default_factory=_Output)
 
     def __post_init__(self) -> None:
         if len(set(self.ip_families)) < len(self.ip_families):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import UNSET, UnsetType, field
 
@@ -13,9 +13,7 @@ from ipamc.model.progress import track
 from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, Text, Values
 
 
-class RawEntry(Own, gc=False):
-    """One node."""
-
+class _Entry(Own, gc=False):
     name: Text
     labels: dict[str, str] = field(default_factory=dict)
     uid: str = ""
@@ -39,7 +37,7 @@ class RawInventory(Own):
 
     api_version: str
     kind: str
-    nodes: list[RawEntry]
+    nodes: list[_Entry]
     metadata: IgnoredMetadata | UnsetType = UNSET
 
 
@@ -89,9 +87,7 @@ class RawSpec(Foreign):
     pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
 
 
-class RawAddress(Foreign):
-    """An entry of `status.addresses`."""
-
+class _Address(Foreign):
     type: str | None = None
     address: str | None = None
 
@@ -114,7 +110,7 @@ class RawStatus(Foreign):
     """`status`, as the kubelet reports it."""
 
     conditions: list[RawCondition] | None = None
-    addresses: list[RawAddress] | None = None
+    addresses: list[_Address] | None = None
     allocatable: RawAmounts | None = None
     capacity: RawAmounts | None = None
 
@@ -144,7 +140,14 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
         cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
-    conditions, annotations = status.conditions or (), _of_networks(metadata.annotations or {})
+    conditions, annotations = (
+        status.conditions or (),
+        {
+            key: value if isinstance(value, str) else ""
+            for key, value in (metadata.annotations or {}).items()
+            if any(part in key for part in _OF_NETWORKS)
+        },
+    )
     given = [
         annotations[key]
         for key in sorted(annotations)
@@ -171,15 +174,6 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
         annotations=annotations,
         deleting=bool(metadata.deletion_timestamp),
     )
-
-
-def _of_networks(annotations: Mapping[str, object]) -> dict[str, str]:
-    """Return the annotations of Cilium and Calico."""
-    return {
-        key: value if isinstance(value, str) else ""
-        for key, value in annotations.items()
-        if any(part in key for part in _OF_NETWORKS)
-    }
 
 
 def pods(amounts: RawAmounts | None) -> int:

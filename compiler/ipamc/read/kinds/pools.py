@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
@@ -35,53 +35,41 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
 
-class RawRequirement(Own):
-    """An entry of matchExpressions or matchFields."""
-
+class _Requirement(Own):
     key: str
     operator: str
     values: list[str] | UnsetType = UNSET
 
 
-class RawTerm(Own):
-    """An entry of nodeSelectorTerms."""
-
-    match_expressions: list[RawRequirement] | UnsetType = UNSET
-    match_fields: list[RawRequirement] | UnsetType = UNSET
+class _Term(Own):
+    match_expressions: list[_Requirement] | UnsetType = UNSET
+    match_fields: list[_Requirement] | UnsetType = UNSET
 
 
 class RawSelector(Own):
     """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
 
-    node_selector_terms: list[RawTerm] | UnsetType = UNSET
+    node_selector_terms: list[_Term] | UnsetType = UNSET
     match_labels: dict[str, str] | UnsetType = UNSET
-    match_expressions: list[RawRequirement] | UnsetType = UNSET
+    match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class RawLabelSelector(Own):
-    """A LabelSelector of pods or namespaces; `model.selector` checks it."""
-
+class _LabelSelector(Own):
     match_labels: dict[str, str] | UnsetType = UNSET
-    match_expressions: list[RawRequirement] | UnsetType = UNSET
+    match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class RawFamily4(Own):
-    """`spec.ipv4`."""
-
+class _Family4(Own):
     cidrs: Annotated[list[str], Meta(min_length=1)]
     block_size: Prefix4
 
 
-class RawFamily6(Own):
-    """`spec.ipv6`."""
-
+class _Family6(Own):
     cidrs: Annotated[list[str], Meta(min_length=1)]
     block_size: Prefix6
 
 
-class RawSizeClass(Own):
-    """An entry of `spec.blockSizes`."""
-
+class _SizeClass(Own):
     node_selector: str | RawSelector
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
@@ -91,16 +79,12 @@ class RawSizeClass(Own):
             raise ValueError
 
 
-class RawReserved(Own):
-    """An entry of `spec.reserved` with its reason."""
-
+class _Reserved(Own):
     cidr: str
     reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
 
 
-class RawUsage(Own):
-    """`spec.usage`."""
-
+class _Usage(Own):
     high: Percent = 85
     low: Percent = 40
     min_blocks: Positive | UnsetType = UNSET
@@ -109,22 +93,20 @@ class RawUsage(Own):
 
 
 class _Spec(Own):
-    """`spec`."""
-
-    ipv4: RawFamily4 | UnsetType = UNSET
-    ipv6: RawFamily6 | UnsetType = UNSET
+    ipv4: _Family4 | UnsetType = UNSET
+    ipv6: _Family6 | UnsetType = UNSET
     node_selector: str | RawSelector = ""
     priority: Priority = 0
     overflow: list[str] = field(default_factory=list)
     blocks_per_node: Positive = 1
-    block_sizes: list[RawSizeClass] = field(default_factory=list)
-    reserved: list[str | RawReserved] = field(default_factory=list)
+    block_sizes: list[_SizeClass] = field(default_factory=list)
+    reserved: list[str | _Reserved] = field(default_factory=list)
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
-    usage: RawUsage | UnsetType = UNSET
-    pod_selector: RawLabelSelector | UnsetType = UNSET
-    namespace_selector: RawLabelSelector | UnsetType = UNSET
+    usage: _Usage | UnsetType = UNSET
+    pod_selector: _LabelSelector | UnsetType = UNSET
+    namespace_selector: _LabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
 
@@ -143,38 +125,61 @@ class RawPool(Own):
 
 
 def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
-    """Yield the pool."""
+    """Yield the pool. `usage` without bounds keeps `blocksPerNode` blocks for each node."""
     metadata, spec, here = raw.metadata, raw.spec, at / "spec"
     reading.name(metadata.name, "pool", at, "metadata", "name")
+    parts = {
+        family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if not isinstance(part, UnsetType)
+    }
+    families = {}
+    for family, part in parts.items():
+        place, size = here / f"ipv{family}", part.block_size
+        lengths = range_lengths(family, size)
+        ranges = reading.ranges(part.cidrs, place / "cidrs", family=family, lengths=lengths)
+        families[family] = PoolFamily(family=family, ranges=ranges, block_size=size, at=place)
+    selector = read_selector(spec.node_selector, here / "nodeSelector", reading)
+    classes = []
+    for index, each in enumerate(spec.block_sizes):
+        place = here / "blockSizes" / index
+        of = read_selector(each.node_selector, place / "nodeSelector", reading)
+        classes.append(SizeClass(selector=of, sizes=by_family(each.ipv4, each.ipv6), at=place))
+    reserved = []
+    for index, entry in enumerate(spec.reserved):
+        place = here / "reserved" / index
+        text, place, reason = (
+            (entry, place, "") if isinstance(entry, str) else (entry.cidr, place / "cidr", entry.reason)
+        )
+        if block := reading.block(text, place):
+            reserved.append(Range(block, place, reason))
+    pins_at, lengths = here / "pins", {family: (part.block_size,) * 2 for family, part in parts.items()}
+    for name in spec.pins:
+        reading.name(name, "node", Place(at.path, at.document, (*pins_at.keys, name), key=True))
+    usage = None
+    if not isinstance(raw_usage := spec.usage, UnsetType):
+        per_node = spec.blocks_per_node
+        usage = Usage(
+            high=raw_usage.high,
+            low=raw_usage.low,
+            least=per_node if isinstance(raw_usage.min_blocks, UnsetType) else raw_usage.min_blocks,
+            most=per_node if isinstance(raw_usage.max_blocks, UnsetType) else raw_usage.max_blocks,
+            addresses=0 if isinstance(raw_usage.addresses, UnsetType) else raw_usage.addresses,
+            at=here / "usage",
+        )
     yield Pool(
         name=metadata.name,
         at=at,
-        families={
-            family: PoolFamily(
-                family=family,
-                ranges=reading.ranges(
-                    part.cidrs,
-                    here / f"ipv{family}" / "cidrs",
-                    family=family,
-                    lengths=range_lengths(family, part.block_size),
-                ),
-                block_size=part.block_size,
-                at=here / f"ipv{family}",
-            )
-            for family, part in ((4, spec.ipv4), (6, spec.ipv6))
-            if not isinstance(part, UnsetType)
-        },
-        selector=read_selector(spec.node_selector, here / "nodeSelector", reading),
+        families=families,
+        selector=selector,
         selector_at=here / "nodeSelector",
         priority=spec.priority,
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
-        block_sizes=tuple(
-            _size_class(size_class, here / "blockSizes" / index, reading)
-            for index, size_class in enumerate(spec.block_sizes)
-        ),
-        reserved=tuple(_reserved(spec.reserved, here / "reserved", reading)),
-        pins=_pins(spec, here / "pins", reading),
+        block_sizes=tuple(classes),
+        reserved=tuple(reserved),
+        pins={
+            name: reading.ranges(spec.pins[name], pins_at / name, lengths=lengths)
+            for name in sorted(spec.pins)
+        },
         unlisted=spec.unlisted,
         disabled=spec.disabled,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
@@ -182,24 +187,8 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
-        usage=_usage(spec, here / "usage"),
+        usage=usage,
     )
-
-
-def _reserved(entries: Sequence[str | RawReserved], at: Place, reading: Reading) -> Iterator[Range]:
-    for index, entry in enumerate(entries):
-        text, place, reason = (
-            (entry, at / index, "")
-            if isinstance(entry, str)
-            else (entry.cidr, at / index / "cidr", entry.reason)
-        )
-        if block := reading.block(text, place):
-            yield Range(block, place, reason)
-
-
-def _size_class(raw: RawSizeClass, at: Place, reading: Reading) -> SizeClass:
-    selector = read_selector(raw.node_selector, at / "nodeSelector", reading)
-    return SizeClass(selector=selector, sizes=by_family(raw.ipv4, raw.ipv6), at=at)
 
 
 def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
@@ -207,34 +196,7 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
-def _pins(spec: _Spec, at: Place, reading: Reading) -> dict[str, tuple[Range, ...]]:
-    raw, parts = spec.pins, {4: spec.ipv4, 6: spec.ipv6}
-    lengths = {
-        family: (part.block_size, part.block_size)
-        for family, part in parts.items()
-        if not isinstance(part, UnsetType)
-    }
-    for name in raw:
-        reading.name(name, "node", Place(at.path, at.document, (*at.keys, name), key=True))
-    return {name: reading.ranges(raw[name], at / name, lengths=lengths) for name in sorted(raw)}
-
-
-def _usage(spec: _Spec, at: Place) -> Usage | None:
-    """Return the policy; without bounds a node keeps `blocksPerNode`, and gets no more."""
-    raw = spec.usage
-    if isinstance(raw, UnsetType):
-        return None
-    return Usage(
-        high=raw.high,
-        low=raw.low,
-        least=spec.blocks_per_node if isinstance(raw.min_blocks, UnsetType) else raw.min_blocks,
-        most=spec.blocks_per_node if isinstance(raw.max_blocks, UnsetType) else raw.max_blocks,
-        addresses=0 if isinstance(raw.addresses, UnsetType) else raw.addresses,
-        at=at,
-    )
-
-
-def _of_pods(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+def _of_pods(raw: _LabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
     if isinstance(raw, UnsetType):
         return None
     try:
@@ -260,8 +222,6 @@ _BLOCK_SIZES = {4: 26, 6: 122}
 
 
 class _CalicoSpec(NativeFields, kw_only=True):
-    """`spec` without encapsulation, NAT and BGP, which concern Calico alone."""
-
     cidr: Text
     block_size: Annotated[int, Meta(ge=0, le=128)] | None = None
     node_selector: str | None = None
@@ -337,8 +297,6 @@ def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
 
 
 class _ClusterCidrSpec(NativeFields, kw_only=True):
-    """`spec`, with one number of host bits for both families."""
-
     per_node_host_bits: Annotated[int, Meta(ge=0, le=128)]
     ipv4: str | None = None
     ipv6: str | None = None
@@ -365,7 +323,8 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         if not text:
             continue
         if size < 0:
-            problem = f"perNodeHostBits {spec.per_node_host_bits} is more than the {BITS[family]} bits of an IPv{family} address"
+            bits = f"the {BITS[family]} bits of an IPv{family} address"
+            problem = f"perNodeHostBits {spec.per_node_host_bits} is more than {bits}"
             reading.found.append(wrong_shape(here / "perNodeHostBits", problem))
         elif (
             block := reading.block(text, place, family=family, lengths=range_lengths(family, size))

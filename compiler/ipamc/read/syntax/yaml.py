@@ -1,4 +1,4 @@
-"""YAML text to documents, from the parser's events: half the time of composing nodes, no positions."""
+"""YAML text to documents from the parser's events: half the time of composing nodes. Syntax errors."""
 
 from __future__ import annotations
 
@@ -79,58 +79,37 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     lines = Lines(path, text)
     if not isinstance(problem, yaml.MarkedYAMLError) or problem.problem_mark is None:
         return rules.yaml_syntax(Place(path), " ".join(str(problem).split()))
-    index = problem.problem_mark.index
+    index, end = problem.problem_mark.index, len(text.rstrip())
     if text[index : index + 1] == "\t":
         at = lines.span(index, index + len(text[index:]) - len(text[index:].lstrip("\t")))
         where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
-        return rules.yaml_syntax(
-            at, f"a tab {where}", way_out="write spaces in its place: YAML allows no tab there"
-        )
-    message = problem.problem or "not YAML"
-    if index >= len(text.rstrip()):
-        return _at_the_end(lines, problem, message, len(text.rstrip()))
+        way_out = "write spaces in its place: YAML allows no tab there"
+        return rules.yaml_syntax(at, f"a tab {where}", way_out=way_out)
+    message, mark = problem.problem or "not YAML", problem.context_mark
+    way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "")
+    also: tuple[Related, ...] = ()
+    if mark is not None and (index >= end or mark.line != problem.problem_mark.line):
+        context = problem.context or "in the value that begins here"
+        also = (Related(lines.span(mark.index, mark.index), context),)
+    if index >= end:  # a quote or a bracket is open, or the file was cut off
+        way_out = f"{way_out or 'write the rest'}; if the file was cut off, write it again, whole"
+        return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
     at = lines.span(index, index + 1)
     if selector := _SELECTOR.match(at.source):
         better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
         return rules.yaml_syntax(at, message, way_out=better)
-    also: tuple[Related, ...] = ()
-    if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
-        also = (
-            Related(
-                lines.span(problem.context_mark.index, problem.context_mark.index),
-                problem.context or "in the value that begins here",
-            ),
-        )
-    return rules.yaml_syntax(
-        at, message, also, next((way_out for words, way_out in _WAYS_OUT if words in message), "")
-    )
-
-
-def _at_the_end(lines: Lines, problem: yaml.MarkedYAMLError, message: str, end: int) -> Diagnostic:
-    """Return the finding for a text that ends too early: a quote or a bracket is open, or the file was cut off."""
-    at, mark = lines.span(end, end), problem.context_mark
-    also: tuple[Related, ...] = ()
-    if mark is not None:
-        also = (
-            Related(lines.span(mark.index, mark.index), problem.context or "in the value that begins here"),
-        )
-    way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "write the rest")
-    return rules.yaml_syntax(
-        at, "the file ends inside a value", also, f"{way_out}; if the file was cut off, write it again, whole"
-    )
+    return rules.yaml_syntax(at, message, also, way_out)
 
 
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {
     "!": str,
-    **{
-        _CORE + name: kind
-        for name, kind in {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}.items()
-    },
+    **{f"{_CORE}{kind.__name__}": kind for kind in (str, int, float, bool)},
+    f"{_CORE}null": type(None),
 }
 _MERGE = "<<"
 _LENGTH = 64
-"""Characters of source that count as a value where an alias stands for them: some label values are as long."""
+"""Characters of source that count as a value where an alias stands for them; some labels are as long."""
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
@@ -156,18 +135,21 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
 
 
 def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
-    """Return the documents of a cut text; None if it has findings, or if not every mark is where it may be."""
+    """Return the documents of a cut text; None if it has findings, or a mark where it may not be."""
     builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
     if cut.text.count("%TAG") > MAX_TAG_LINES:
         return None
     try:
         for event in builder.starts():
             value = builder.node(event, ())
-            # What an alias stands for is weighed, and what was cut out would be missing.
-            if builder.cuts and (
-                builder.anchors or not all(_may_be(value, at, unread) for at in builder.cuts)
-            ):
+            if builder.cuts and builder.anchors:  # an alias is weighed by its text, which is not here
                 return None
+            for keys in builder.cuts:
+                owner, below = value, keys  # of an item of a list, or of the document
+                if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
+                    owner, below = value["items"][keys[1]], keys[2:]
+                if not isinstance(owner, dict) or not unread(owner, below):
+                    return None
             met += len(builder.cuts)
             documents.append(Document(Place(path, builder.index), value, tuple(builder.odd)))
     except (yaml.YAMLError, Unreadable):
@@ -175,18 +157,10 @@ def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
     return documents if met == cut.number and not builder.broken else None
 
 
-def _may_be(document: Any, keys: Keys, unread: Unread) -> bool:
-    """Tell whether a mark is in an object, a document or an item of a list, and where it may be in it."""
-    if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
-        document, keys = document["items"][keys[1]], keys[2:]
-    return isinstance(document, dict) and unread(document, keys)
-
-
 class _Builder:
     """Builds values from events. Equal plain texts share one string and one result of `resolve`.
 
-    In a cut text `marks` are the scalars that stand for values. Until the next document begins, `cuts` has the paths
-    of those that were met.
+    `marks` are the scalars that stand for values in a cut text; `cuts` the paths of those in this document.
     """
 
     def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -258,16 +232,14 @@ class _Builder:
         result: dict[str, Any] = {}
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
-            # Most keys and values are plain text that was seen before, so this is written without function calls.
-            key = (
-                known(event.value)
-                if type(event) is ScalarEvent and not event.style and event.tag is None
-                else None
-            )
+            # Most keys and values are plain text that was seen before: no function calls.
+            plain = type(event) is ScalarEvent and not event.style and event.tag is None
+            key = known(event.value) if plain else None
             if type(key) is not str:
                 key = self.key(event, keys)
             if key in result:
-                self.twice(event, key, keys)
+                first = Place(self.path, self.index, (*keys, key), key=True)
+                self.unsound(rules.duplicate_key(key, self.span(event), first))
             event = get()
             if type(event) is ScalarEvent and not event.style and event.tag is None and event.anchor is None:
                 value = known(event.value)
@@ -318,13 +290,10 @@ class _Builder:
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
+            way_out = "write a plain key; a template such as {{ … }} is rendered by nobody here: "
+            way_out += "write what it stands for"
             raise Unreadable(
-                *self.broken,
-                rules.wrong_shape(
-                    self.span(event),
-                    "the key is not text",
-                    "write a plain key; a template such as {{ … }} is rendered by nobody here: write what it stands for",
-                ),
+                *self.broken, rules.wrong_shape(self.span(event), "the key is not text", way_out)
             )
         text: str = event.value
         if event.anchor is not None:
@@ -333,12 +302,9 @@ class _Builder:
             self.tagged(event, text)
         elif not event.style:
             if text == _MERGE:
+                problem = "<< is a merge key, which YAML 1.2 no longer has"
                 way_out = "write the fields out; anchors and aliases without << are fine"
-                self.unsound(
-                    rules.not_plain_yaml(
-                        self.span(event), "<< is a merge key, which YAML 1.2 no longer has", way_out
-                    )
-                )
+                self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
                 agreed = type(value) is not Ambiguous
@@ -360,43 +326,28 @@ class _Builder:
             self.refuse_tag(event)
 
     def refuse_tag(self, event: Any) -> None:
-        tag = event.tag.replace(_CORE, "!!", 1)[:100]
-        way_out = "remove the tag"
+        tag, way_out = event.tag.replace(_CORE, "!!", 1)[:100], "remove the tag"
         if tag.startswith("!") and not tag.startswith("!!"):
             way_out += "; a text that begins with ! is put in quotes, such as '!has(gpu)'"
-        self.unsound(
-            rules.not_plain_yaml(self.span(event), f"{tag} is a tag that readers take differently", way_out)
-        )
+        problem = f"{tag} is a tag that readers take differently"
+        self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
 
     def alias(self, event: Any) -> Any:
         """Return the value that an alias stands for: the same object, counted at every use."""
+        name = event.anchor[:100]
         if event.anchor not in self.anchors:
-            raise Unreadable(
-                *self.broken,
-                rules.yaml_syntax(
-                    self.span(event), f"*{event.anchor[:100]} has no anchor &{event.anchor[:100]} before it"
-                ),
-            )
+            problem = f"*{name} has no anchor &{name} before it"
+            raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), problem))
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self.stop(
-                event, f"*{event.anchor[:100]} is inside the value that it stands for", "write the value out"
-            )
+            self.stop(event, f"*{name} is inside the value that it stands for", "write the value out")
         value, weight = anchored
         self.built += weight
         self.expanded += weight
         if self.expanded > MAX_EXPANDED:
-            self.stop(
-                event,
-                f"the aliases of this file stand for more than {MAX_EXPANDED:,} values",
-                "write the values out",
-            )
+            problem = f"the aliases of this file stand for more than {MAX_EXPANDED:,} values"
+            self.stop(event, problem, "write the values out")
         return value
-
-    def twice(self, event: Any, key: str, keys: Keys) -> None:
-        self.unsound(
-            rules.duplicate_key(key, self.span(event), Place(self.path, self.index, (*keys, key), key=True))
-        )
 
     def unsound(self, finding: Diagnostic) -> None:
         """Refuse the document and go on: there may be more findings."""
