@@ -255,11 +255,6 @@ def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bo
     return listed
 
 
-def _is_list(kind: str, members: object, depth: int) -> bool:
-    """Tell whether an object is a list. Inside of a list it may be of a kind that is only called so."""
-    return kind.endswith("List") and (depth == 0 or isinstance(members, list))
-
-
 def _of_yaml(path: str, text: str) -> Iterator[Item]:
     """Yield the objects of YAML: documents, or the members of their lists."""
     breaks = [found.start() for found in re.finditer("\n", text)]
