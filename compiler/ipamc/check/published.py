@@ -18,8 +18,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Want
-from ipamc.read.parts import FLAGS
-from ipamc.read.rendered import Rendered
+from ipamc.read.rendered import FLAGS, Rendered
 
 
 def check_published(

@@ -55,7 +55,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job tokens
     push. Where none may, nothing is moved, and a line says so.
     """
-    from ipamc.read.parts import FIRST
+    from ipamc.read.rendered import FIRST
     from ipamc.workspace import receipts
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.git_remote import MayNotPush, remote

@@ -20,7 +20,7 @@ from ipamc.cli.interrupted import accounted, of_apply
 from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
-from ipamc.read.parts import is_part
+from ipamc.read.rendered import is_part
 from ipamc.workspace import disk, git, receipts
 from ipamc.workspace.revision import known, require_top
 

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import FIRST
+from ipamc.read.rendered import FIRST
 
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""

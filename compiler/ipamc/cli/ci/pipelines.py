@@ -205,7 +205,7 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
     cluster has new shards.
     """
     from ipamc.cli.ci.jobs import is_name
-    from ipamc.read.parts import FIRST
+    from ipamc.read.rendered import FIRST
     from ipamc.workspace.tree import parts_of
 
     require_top()

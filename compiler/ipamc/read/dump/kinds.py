@@ -26,8 +26,7 @@ from ipamc.model.dump import (
 from ipamc.read import rules
 from ipamc.read.dump import shapes
 from ipamc.read.dump.items import Item
-from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
-from ipamc.read.kinds.nodes import read_node
+from ipamc.read.kinds.nodes import RawCiliumNode, read_cilium_node, read_node
 from ipamc.read.syntax.document import Keys
 
 
@@ -138,7 +137,7 @@ def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     )
 
 
-def read_live_cilium_node(raw: RawDocument, item: Item, reader: Reader) -> CiliumNode:
+def read_live_cilium_node(raw: RawCiliumNode, item: Item, reader: Reader) -> CiliumNode:
     """Return a CiliumNode."""
     return next(read_cilium_node(raw, reader.at(item), reader))
 
@@ -336,7 +335,7 @@ _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
-    ("cilium.io", "CiliumNode"): _kind(RawDocument, read_live_cilium_node, rendered=True),
+    ("cilium.io", "CiliumNode"): _kind(RawCiliumNode, read_live_cilium_node, rendered=True),
     ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
     ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),

@@ -16,9 +16,17 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
-from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
 from ipamc.read.kinds.cluster import RawCluster, read_cluster
-from ipamc.read.kinds.nodes import RawAmounts, RawCondition, RawInventory, RawNode, read_inventory, read_node
+from ipamc.read.kinds.nodes import (
+    RawAmounts,
+    RawCiliumNode,
+    RawCondition,
+    RawInventory,
+    RawNode,
+    read_cilium_node,
+    read_inventory,
+    read_node,
+)
 from ipamc.read.kinds.pools import (
     RawCalicoPool,
     RawClusterCidr,
@@ -77,7 +85,7 @@ KINDS = (
         ("cilium.io/v2",),
         "CiliumNode",
         "ciliumnode.schema.json",
-        RawDocument,
+        RawCiliumNode,
         read_cilium_node,
         of_nodes=True,
     ),
