@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
-from msgspec import Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
@@ -29,9 +29,27 @@ from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
 
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def given(value: T | UnsetType, otherwise: D) -> T | D:
+    """Return the value of a field, or another one where the field is not in the document."""
+    return otherwise if isinstance(value, UnsetType) else value
+
 
 class Own(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
     """A part of an ipamc kind. No field may be null. It prints as it is written, without defaults."""
+
+
+class AnyOf(Own):
+    """A part of an ipamc kind that has at least one of some fields."""
+
+    any_of: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) is UNSET for name in self.any_of):
+            raise ValueError
 
 
 class Foreign(Struct, rename="camel"):

@@ -28,7 +28,7 @@ from ipamc.model.cluster import (
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
-from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text
+from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 
@@ -124,12 +124,12 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         assume=None if isinstance(cilium.assume, UnsetType) else _version(cilium.assume),
         managed_by=cilium.managed_by,
         namespace=cilium.namespace,
-        routing_mode="" if isinstance(cilium.routing_mode, UnsetType) else cilium.routing_mode,
+        routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
         mode=ipam.mode,
         operator=ipam.operator,
-        pinning=pinning if isinstance(ipam.pinning, UnsetType) else ipam.pinning,
+        pinning=given(ipam.pinning, pinning),
         auto_create=tuple(ipam.auto_create),
         families=tuple({"IPv4": 4, "IPv6": 6}[family] for family in spec.ip_families),
         excluded=reading.ranges(spec.excluded_cidrs, here / "excludedCIDRs", pods=False),
@@ -139,7 +139,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         budget_leave=spec.budget.leave,
         bgp=spec.bgp,
         address_space=spec.address_space,
-        patch_nodes=patch if isinstance(spec.patch_nodes, UnsetType) else spec.patch_nodes,
+        patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
     )

@@ -17,6 +17,7 @@ from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector,
 from ipamc.read import rules
 from ipamc.read.rules import wrong_shape
 from ipamc.read.values import (
+    AnyOf,
     Foreign,
     ForeignMetadata,
     Metadata,
@@ -25,6 +26,7 @@ from ipamc.read.values import (
     Positive,
     Reading,
     Text,
+    given,
     native_fields,
     range_lengths,
 )
@@ -69,14 +71,11 @@ class _Family6(Own):
     block_size: Prefix6
 
 
-class _SizeClass(Own):
+class _SizeClass(AnyOf):
+    any_of = ("ipv4", "ipv6")
     node_selector: str | RawSelector
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if self.ipv4 is UNSET and self.ipv6 is UNSET:
-            raise ValueError
 
 
 class _Reserved(Own):
@@ -92,7 +91,8 @@ class _Usage(Own):
     addresses: Positive | UnsetType = UNSET
 
 
-class _Spec(Own):
+class _Spec(AnyOf):
+    any_of = ("ipv4", "ipv6")
     ipv4: _Family4 | UnsetType = UNSET
     ipv6: _Family6 | UnsetType = UNSET
     node_selector: str | RawSelector = ""
@@ -109,10 +109,6 @@ class _Spec(Own):
     namespace_selector: _LabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
-
-    def __post_init__(self) -> None:
-        if self.ipv4 is UNSET and self.ipv6 is UNSET:
-            raise ValueError
 
 
 class RawPool(Own):
@@ -160,9 +156,9 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         usage = Usage(
             high=raw_usage.high,
             low=raw_usage.low,
-            least=per_node if isinstance(raw_usage.min_blocks, UnsetType) else raw_usage.min_blocks,
-            most=per_node if isinstance(raw_usage.max_blocks, UnsetType) else raw_usage.max_blocks,
-            addresses=0 if isinstance(raw_usage.addresses, UnsetType) else raw_usage.addresses,
+            least=given(raw_usage.min_blocks, per_node),
+            most=given(raw_usage.max_blocks, per_node),
+            addresses=given(raw_usage.addresses, 0),
             at=here / "usage",
         )
     yield Pool(

@@ -26,7 +26,7 @@ from ipamc.model.wording import cut, listing
 from ipamc.read import rules
 from ipamc.read.kinds.nodes import IgnoredMetadata
 from ipamc.read.kinds.pools import Prefix4, Prefix6, RawSelector, by_family, read_selector
-from ipamc.read.values import Own, Reading, Text
+from ipamc.read.values import AnyOf, Own, Reading, Text, given
 
 MOST_NODES = 100_000
 """The most nodes that `room` asks for."""
@@ -36,16 +36,13 @@ MOST_ITEMS = 1000
 Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
-class _Blocks(Own):
+class _Blocks(AnyOf):
+    any_of = ("within", "outside", "ipv4", "ipv6")
     node_selector: str | RawSelector
     within: Cidrs | UnsetType = UNSET
     outside: Cidrs | UnsetType = UNSET
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if UNSET is self.within is self.outside is self.ipv4 is self.ipv6:
-            raise ValueError
 
 
 class _NodeHas(Own):
@@ -53,29 +50,23 @@ class _NodeHas(Own):
     has: Cidrs
 
 
-class _Room(Own):
+class _Room(AnyOf):
+    any_of = ("pool", "like", "node_selector", "each")
     nodes: Annotated[int, Meta(ge=1, le=MOST_NODES)]
     pool: Text | UnsetType = UNSET
     like: dict[str, str] | UnsetType = UNSET
     node_selector: str | RawSelector | UnsetType = UNSET
     each: Text | UnsetType = UNSET
 
-    def __post_init__(self) -> None:
-        if UNSET is self.pool is self.like is self.node_selector is self.each:
-            raise ValueError
 
-
-class _Apart(Own):
+class _Apart(AnyOf):
+    any_of = ("ipv4", "ipv6")
     node_selectors: (
         Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_ITEMS)] | UnsetType
     ) = UNSET
     each: Text | UnsetType = UNSET
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if UNSET is self.ipv4 is self.ipv6:
-            raise ValueError
 
 
 Ticket = Annotated[str, Meta(min_length=1, max_length=256)]
@@ -91,7 +82,19 @@ class _Renumber(Own):
     agreed: list[_Agreed] = field(default_factory=list)
 
 
-class _Test(Own):
+_KINDS = {
+    "blocks": "blocks",
+    "node": "node",
+    "room": "room",
+    "apart": "apart",
+    "nothing_in": "nothingIn",
+    "renumber": "renumber",
+}
+"""Each kind of assertion, as the struct and as the document calls it."""
+
+
+class _Test(AnyOf):
+    any_of = tuple(_KINDS)
     name: Text | UnsetType = UNSET
     because: str = ""
     warn: bool = False
@@ -102,21 +105,6 @@ class _Test(Own):
     apart: _Apart | UnsetType = UNSET
     nothing_in: Cidrs | UnsetType = UNSET
     renumber: _Renumber | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if all(getattr(self, name) is UNSET for name in _KINDS):
-            raise ValueError
-
-
-_KINDS = {
-    "blocks": "blocks",
-    "node": "node",
-    "room": "room",
-    "apart": "apart",
-    "nothing_in": "nothingIn",
-    "renumber": "renumber",
-}
-"""Each kind of assertion, as the struct and as the document calls it."""
 
 
 class RawTests(Own):
@@ -131,13 +119,13 @@ class RawTests(Own):
 
 def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion]:
     """Yield the assertions, in the order of the document."""
-    space = "" if isinstance(raw.address_space, UnsetType) else raw.address_space
+    space = given(raw.address_space, "")
     for index, test in enumerate(raw.tests):
         here = at / "tests" / index
-        given = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
-        if len(given) > 1:
-            problem = f"a test has {' and '.join(given)}, and makes one assertion"
-            reading.found.append(rules.wrong_shape(here / given[1], problem, "write an entry for each"))
+        present = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
+        if len(present) > 1:
+            problem = f"a test has {' and '.join(present)}, and makes one assertion"
+            reading.found.append(rules.wrong_shape(here / present[1], problem, "write an entry for each"))
             continue
         asserts = _asserted(test, here, reading)
         if asserts is not None:
@@ -181,17 +169,17 @@ def _asserted(test: _Test, at: Place, reading: Reading) -> Asserted | None:
 
 
 def _room(raw: _Room, at: Place, reading: Reading) -> Room | None:
-    given = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
+    present = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
     if not (raw.node_selector is UNSET and raw.each is UNSET):
-        given.append("each" if raw.node_selector is UNSET else "nodeSelector")
-    if len(given) > 1:
-        problem = f"room has {' and '.join(given)}: the nodes are of one of them"
-        reading.found.append(rules.wrong_shape(at / given[1], problem, f"keep {listing(given)}"))
+        present.append("each" if raw.node_selector is UNSET else "nodeSelector")
+    if len(present) > 1:
+        problem = f"room has {' and '.join(present)}: the nodes are of one of them"
+        reading.found.append(rules.wrong_shape(at / present[1], problem, f"keep {listing(present)}"))
         return None
     each = _label(raw.each, at / "each", reading)
     return Room(
         nodes=raw.nodes,
-        pool="" if isinstance(raw.pool, UnsetType) else raw.pool,
+        pool=given(raw.pool, ""),
         like=None if isinstance(raw.like, UnsetType) else reading.labels(raw.like, at, "like"),
         selector=None
         if isinstance(raw.node_selector, UnsetType)
