@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from ipamc.model.diagnostics import Place, Refused
 from ipamc.read import locate
 from ipamc.read.kinds import FIELDS, KINDS, unread
-from ipamc.read.kinds.base import Foreign
 from ipamc.read.locate import Texts
 from ipamc.read.read import documents_of, read
 from ipamc.read.syntax import yaml_cut
 from ipamc.read.syntax.document import Document, Keys, Unreadable
 from ipamc.read.syntax.yaml_cut import cut
+from ipamc.read.values import Foreign
 from ipamc.workspace.disk import assets
 from tests.support import depth, yaml_dumps
 from tests.support.yaml_dumps import damaged, dumps, hostile

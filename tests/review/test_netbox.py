@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block
-from ipamc.read.table.csv_table import read_table
+from ipamc.read.csv_table import read_table
 from ipamc.report.netbox import table
 from ipamc.review.netbox import COLUMNS, STATUSES, Changes, first_import, later_import, read_export
 from ipamc.review.prefixes import Prefix

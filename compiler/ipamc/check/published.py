@@ -21,8 +21,7 @@ from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan, Want
-from ipamc.read.parts import FLAGS
-from ipamc.read.rendered import Rendered
+from ipamc.read.rendered import FLAGS, Rendered
 
 
 def check_published(

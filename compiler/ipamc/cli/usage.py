@@ -16,8 +16,8 @@ from pathlib import PurePath
 import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
-from ipamc.cli.synonyms import OPTIONS, VERBS
 from ipamc.model.wording import listing, near, nearest, shown
+from ipamc.read.hint_words import OPTIONS, VERBS
 from ipamc.workspace.trouble import Trouble
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch

@@ -8,7 +8,7 @@ from ipamc.importing.managed import Offering
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
 from ipamc.model.wording import listing
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 
 GIVERS = {
     "eni": "AWS, of VPC subnets,",

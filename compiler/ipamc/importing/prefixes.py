@@ -34,7 +34,7 @@ from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import label_value_problem, subdomain_problem
 from ipamc.model.selector.selector import parse_calico
 from ipamc.model.wording import shown
-from ipamc.read.table.csv_table import Row, Table, bad_prefix, column_missing, plain
+from ipamc.read.csv_table import Row, Table, bad_prefix, column_missing, plain
 
 COLUMNS = {
     "prefix": ("prefix", "cidr", "network", "subnet", "prefix(flat)"),

@@ -21,7 +21,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.model.ownership import Shown
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.candidates import unlisted_pools
-from ipamc.read.narrow.narrow import NO_NODES, narrow, only_node
+from ipamc.read.narrow import NO_NODES, narrow, only_node
 from ipamc.review.explain_node import explain_alone, explain_node
 from ipamc.review.node_decisions import ExplainedNode
 from ipamc.review.seeds import not_shown

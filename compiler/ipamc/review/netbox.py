@@ -19,7 +19,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Log, Span
 from ipamc.model.wording import shown
-from ipamc.read.table.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
+from ipamc.read.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
 from ipamc.review.prefixes import Prefix
 
 STATUSES: Mapping[str, str] = {

@@ -9,8 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import names
-from ipamc.read.parts import KUSTOMIZATION
-from ipamc.read.rendered import Object, Rendered, identity
+from ipamc.read.rendered import KUSTOMIZATION, Object, Rendered, identity
 from ipamc.workspace.environment import today
 from ipamc.workspace.source import Disk
 

@@ -21,11 +21,11 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
-    from ipamc.read.table.csv_table import Table, Wanted
+    from ipamc.read.csv_table import Table, Wanted
 
 STDIN = "-"
 LARGEST = 8 << 30
@@ -73,7 +73,7 @@ def load_table(path: str, wanted: Wanted) -> Table:
 
     Nothing is read far beyond the largest table: its size is a finding.
     """
-    from ipamc.read.table.csv_table import LARGEST, read_table
+    from ipamc.read.csv_table import LARGEST, read_table
 
     if path == STDIN:
         return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted)

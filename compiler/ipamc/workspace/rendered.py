@@ -9,8 +9,7 @@ from typing import Any
 from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
-from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
-from ipamc.read.rendered import Rendered
+from ipamc.read.rendered import FLAGS, KUSTOMIZATION, VALUES, Rendered
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked

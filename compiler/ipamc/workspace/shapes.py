@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ipamc.read.dump import shapes as dump
-from ipamc.read.kinds import ciliumnode
+from ipamc.read.kinds import nodes
 from ipamc.workspace.trouble import Trouble
 
 Text = str | None
@@ -175,7 +175,7 @@ ANY = Named[dict[str, Any], Any]
 """An object of a kind of which only the metadata are read."""
 KINDS: Mapping[str, Any] = {
     "Node": Named[dump.NodeSpec, Any],
-    "CiliumNode": Named[ciliumnode.RawSpec, ciliumnode.RawStatus],
+    "CiliumNode": Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
     "CiliumPodIPPool": Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,
 }

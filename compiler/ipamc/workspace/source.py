@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.read.parts import BINDING, is_looked_at
+from ipamc.read.rendered import BINDING, is_looked_at
 from ipamc.workspace import disk, shared_tests, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.passed_over import passed_over

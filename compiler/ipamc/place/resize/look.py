@@ -17,7 +17,7 @@ from ipamc.model.dump import Dump
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.place.resize.decide import HIGH, Sized, Verdict, decide, sources
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 
 FEW = 3
 """So many nodes may have joined again, whatever the share."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ipamc.importing.refresh import SLACK, is_of_another
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, note
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Found, Scene
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL

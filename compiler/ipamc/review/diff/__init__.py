@@ -21,9 +21,8 @@ from ipamc.model.lock import Lock
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.occupancy import last_day
 from ipamc.read.kinds import POOL_WORDS
-from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
-from ipamc.read.rendered import Rendered
+from ipamc.read.rendered import FLAGS, Rendered
 from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, compare_lines
 from ipamc.review.diff.misplaced import Misplaced, misplaced

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, readable_blocks
-from ipamc.read.kinds.node import POD_CIDR
+from ipamc.read.kinds.nodes import POD_CIDR
 
 Object = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.cidr import CidrError
-from ipamc.model.diagnostics import At, Diagnostic, Log, Related, Span, count, error
+from ipamc.model.diagnostics import At, Diagnostic, Refused, Related, Span, count, error
 from ipamc.model.wording import listing, shown
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import decode
@@ -54,13 +54,13 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
 
     def at(self, row: Row, column: str = "") -> Span:
         """Return where the cell of a row is; without a column of the table, the beginning of the row."""
-        return self._cell(row.line, self.columns.get(column, 0))
+        return self.cell(row.line, self.columns.get(column, 0))
 
     @cached_property
     def _lines(self) -> list[str]:
         return [line[0].rstrip("\r\n") for line in _LINE.finditer(self.text)]
 
-    def _cell(self, line: int, index: int) -> Span:
+    def cell(self, line: int, index: int) -> Span:
         """Return the span of a cell: up to its end, or to the end of the line if it goes on."""
         source = self._lines[line - 1]
         start, end = 0, len(source)
@@ -87,19 +87,15 @@ def plain(header: str) -> str:
 def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
     """Read the columns that are wanted and there. O(n).
 
-    What is wrong with single rows is in the table, so that it can be shown with the rest. Raises Refused for what
-    is no text.
+    The table has the errors in its rows, to be shown with those of its use. Raises Refused for binary data.
     """
-    log = Log()
     if len(data) > LARGEST:
-        log.add(
-            [table_syntax(Span(path), f"the file has {len(data):,} bytes, more than {LARGEST:,}", _FEWER)]
-        )
+        problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
+        raise Refused((table_syntax(Span(path), problem, _FEWER),))
     try:
         text = decode(path, data)
     except Unreadable as problem:
-        log.add(problem.diagnostics)
-        raise AssertionError from problem  # `add` raises for an error
+        raise Refused(problem.diagnostics) from None
     hint = _EXCEL_HINT.match(text)
     first = 2 if hint else 1
     separator = hint[1] if hint else max(_SEPARATORS, key=text.split("\n", 1)[0].count)
@@ -113,8 +109,13 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         if any(spelling in names for spelling in spellings)
     }
     table = Table(path=path, text=text, separator=separator, columns=columns, head=head)
-    found.extend(_twice(table, names))
-    rows = tuple(_rows(table, len(headers), columns, records, found))
+    for column, index in columns.items():
+        found.extend(
+            column_twice(table.cell(head, other), table.cell(head, index), shown(column))
+            for other in range(index + 1, len(names))
+            if names[other] == names[index]
+        )
+    rows = tuple(_rows(table, len(headers), records, found))
     return replace(table, rows=rows, findings=tuple(found))
 
 
@@ -127,63 +128,38 @@ def _records(
     """Yield (first line, cells) of every record that is not empty; a mistake of syntax ends it."""
     lines = (line[0] for line in _LINE.finditer(text))
     reader = csv.reader(islice(lines, first - 1, None), delimiter=separator, strict=True)
-    line = first
-    number = 0
+    line, number = first, 0
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 number += 1
                 if number > MOST_ROWS + 1:
-                    found.append(
-                        table_syntax(Span(path, line), f"the file has more than {MOST_ROWS:,} rows", _FEWER)
-                    )
+                    problem = f"the file has more than {MOST_ROWS:,} rows"
+                    found.append(table_syntax(Span(path, line), problem, _FEWER))
                     return
                 yield line, cells
             line = reader.line_num + first
     except csv.Error as problem:
         table = Table(path=path, text=text, separator=separator, columns={}, head=first)
-        found.append(
-            table_syntax(
-                table.at(Row(line, {})),
-                f"the row is no CSV: {problem}",
-                "look for a double quote that is not closed; in a cell in quotes, write two for each",
-            )
-        )
-
-
-def _twice(table: Table, names: Sequence[str]) -> Iterator[Diagnostic]:
-    for column, index in table.columns.items():
-        for other in range(index + 1, len(names)):
-            if names[other] == names[index]:
-                at, first = table._cell(table.head, other), table._cell(table.head, index)  # noqa: SLF001 - the same module
-                yield column_twice(at, first, shown(column))
+        way_out = "look for a double quote that is not closed; in a cell in quotes, write two for each"
+        found.append(table_syntax(table.at(Row(line, {})), f"the row is no CSV: {problem}", way_out))
 
 
 def _rows(
-    table: Table,
-    width: int,
-    columns: Mapping[str, int],
-    records: Iterator[tuple[int, list[str]]],
-    found: list[Diagnostic],
+    table: Table, width: int, records: Iterator[tuple[int, list[str]]], found: list[Diagnostic]
 ) -> Iterator[Row]:
     once: dict[str, str] = {}
     """One text for the same text: a million rows have few statuses and pools."""
     for line, cells in records:
         if len(cells) == width:
-            row = {
-                name: once.setdefault(text, text)
-                for name, index in columns.items()
-                if (text := cells[index].strip())
-            }
-            yield Row(line, row)
+            texts = ((name, cells[index].strip()) for name, index in table.columns.items())
+            yield Row(line, {name: once.setdefault(text, text) for name, text in texts if text})
         elif len(found) < 10_001:
-            found.append(
-                table_syntax(
-                    table.at(Row(line, {})),
-                    f"the row has {count(len(cells), 'cell')}, and the headers are {width}",
-                    f"separate all cells by {shown(table.separator)}; put a cell that has one in double quotes",
-                )
+            problem = f"the row has {count(len(cells), 'cell')}, and the headers are {width}"
+            way_out = (
+                f"separate all cells by {shown(table.separator)}; put a cell that has one in double quotes"
             )
+            found.append(table_syntax(table.at(Row(line, {})), problem, way_out))
 
 
 def table_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
@@ -198,13 +174,8 @@ def column_missing(at: At, names: Iterable[str], way_out: str) -> Diagnostic:
 
 def column_twice(at: At, first: At, name: str) -> Diagnostic:
     """IPC0872: a table has a column only once."""
-    return error(
-        "IPC0872",
-        at,
-        f"the column {name} is there twice",
-        also=[Related(first, "first here")],
-        help="remove or rename one of the two",
-    )
+    also, way_out = [Related(first, "first here")], "remove or rename one of the two"
+    return error("IPC0872", at, f"the column {name} is there twice", also=also, help=way_out)
 
 
 def bad_prefix(at: At, text: str, problem: CidrError) -> Diagnostic:

@@ -1,4 +1,4 @@
-"""Words that people type because other tools have them, and what they lead to here. Data alone; `cli/usage.py` tells it.
+"""Words of other tools, and what they are here: fields, values, verbs, options. Data of `hints`, `cli/usage`.
 
 Commands are written as they are typed, with CLUSTER, NODE and POOL where a name belongs.
 """
@@ -102,7 +102,8 @@ class Instead(NamedTuple):
 _CLUSTER = Instead(says="a cluster is an argument and no option: its name below clusters/, or its folder")
 _FILE = Instead(says="inputs are all files of the cluster's folder; dumps are arguments and no options")
 _LIVE_ONES = Instead(
-    says="it reads files and no cluster; 'ipamc ci apply' and 'ipamc ci dump' use the context that is called as the cluster"
+    says="it reads files and no cluster; 'ipamc ci apply' and 'ipamc ci dump' use the context that is called "
+    "as the cluster"
 )
 _JSON = Instead(("--output", "--format"), "it has one form")
 _VERBOSE = Instead(says="findings are whole already; 'ipamc explain CODE' and 'ipamc why NODE' tell more")
@@ -151,3 +152,55 @@ OPTIONS: Mapping[str, Instead] = {
     **dict.fromkeys(("--parallel", "--workers", "--threads"), Instead(("--jobs",), "")),
     **dict.fromkeys(("-V", "--version"), Instead(says="ipamc --version")),
 }
+
+_POOL = "ranges are in pools: in ippools.yaml write ipv4: {cidrs: [10.244.0.0/16], blockSize: 24}"
+_CALICO = "remove it: it tells Calico how to route, and Cilium has its own settings for that"
+_OF_HELM = "leave it in the values of Cilium: only what decides addresses stands here"
+FIELDS = {
+    "IPPool": {
+        "maskSize": "write blockSize, which is rendered as Cilium's maskSize",
+        "cidr": "write ipv4: {cidrs: [{value}], blockSize: 24}; "
+        "or make it a pool of Calico: apiVersion: projectcalico.org/v3",
+        "selector": "did you mean 'nodeSelector'?",
+        "enabled": "write disabled: {opposite}",
+        **dict.fromkeys(
+            ("natOutgoing", "vxlanMode", "ipipMode", "disableBGPExport", "assignmentMode"), _CALICO
+        ),
+    },
+    "Cluster": {
+        **dict.fromkeys(("serviceCIDR", "serviceCidr", "serviceSubnet"), "write excludedCIDRs: [{value}]"),
+        **dict.fromkeys(
+            ("podCIDR", "podSubnet", "clusterCIDR", "cidrs", "pools", "cluster-pool-ipv4-cidr"), _POOL
+        ),
+        **dict.fromkeys(("clusterPoolIPv4PodCIDRList", "clusterPoolIPv4MaskSize"), _POOL),
+        "tunnel": "write routingMode: tunnel",
+        "tunnelProtocol": "write routingMode: tunnel",
+        "ipv4NativeRoutingCIDR": "write nativeRoutingCIDR: {value}",
+        **dict.fromkeys(("autoDirectNodeRoutes", "kubeProxyReplacement", "hubble", "bpf"), _OF_HELM),
+    },
+    "NodeInventory": {"role": "write it as a label: labels: {role: {value}}"},
+}
+"""By kind and field: what ipamc's own kinds have in its place. `{value}` is the field's value."""
+
+VALUES = {
+    "mode": {
+        "host-scope": "kubernetes",
+        "hostscope": "kubernetes",
+        "cluster-scope": "cluster-pool",
+        "clusterpool": "cluster-pool",
+    },
+    "managedBy": {
+        "argocd": "helm or kustomize, whichever it renders",
+        "argo": "helm or kustomize, whichever it renders",
+        "flux": "helm or kustomize, whichever it applies",
+    },
+    "routingMode": {"vxlan": "tunnel", "geneve": "tunnel", "direct": "native"},
+    "bgp": {"bird": "none", "calico": "none"},
+}
+"""By field and word: what others say, and the word of ipamc."""
+
+HELM = frozenset(
+    {"ipam", "operator", "hubble", "kubeProxyReplacement", "k8sServiceHost", "tunnelProtocol", "bpf", "cni"}
+)
+KUSTOMIZE = frozenset({"resources", "patches", "components", "namePrefix", "configMapGenerator", "bases"})
+"""Fields at the top of the values of Cilium's chart, and of a kustomization."""
