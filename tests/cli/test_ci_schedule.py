@@ -56,7 +56,9 @@ class Forge(BaseHTTPRequestHandler):
         if self.command == "POST":
             number = len(self.issues) + 1
             mine = {"user": {"login": "bot"}, "author": {"id": 9}}
-            self.issues.append({"number": number, "iid": number, "closed": False, **mine, **body})
+            self.issues.append(
+                {"id": 70 + number, "number": number, "iid": number, "closed": False, **mine, **body}
+            )
             return self.issues[-1]
         issue = self.issues[int(url.path.rpartition("/")[2]) - 1]
         issue.update(body, closed="state" in body or "state_event" in body)

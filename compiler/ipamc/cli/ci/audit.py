@@ -92,8 +92,7 @@ def _applied(cluster: str, url: str) -> str | None:
 def _tell(cluster: str, lines: Sequence[str]) -> bool:
     """Let the issue of a cluster say this, or close it where there is nothing to say; tell whether it does."""
     from ipamc.report.plan.markdown import code
-    from ipamc.workspace.forge import Nowhere
-    from ipamc.workspace.forge_issue import issues_of_this_job
+    from ipamc.workspace.forge import Nowhere, issues_of_this_job
 
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
@@ -101,17 +100,17 @@ def _tell(cluster: str, lines: Sequence[str]) -> bool:
     text = f"{mark}{listed}"[: LONGEST - len(about) - 20] + f"\n<sub>{about}</sub>\n"
     try:
         issues = issues_of_this_job()
-        before = issues.find(mark.strip())
+        before = next(issues.mine(issues.forge.me(), mark.strip()), None)
         if not lines:
             if before:
                 issues.close(before)
                 say(f"{cluster}: issue {before.name} is closed")
             return True
-        if before:
+        if before and before.text.strip() != text.strip():
             issues.replace(before, text)
-        issue = before or issues.create(f"ipamc audit: {cluster}", text)
+        number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
     except (Nowhere, Trouble) as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
-    say(f"{cluster}: issue {issue.name} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
+    say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
     return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.comment import LONGEST
@@ -18,7 +17,7 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.review.diff.plan_report import ClusterReport
-    from ipamc.workspace.forge_request import Request, Requests
+    from ipamc.workspace.forge_request import Requests
     from ipamc.workspace.git_remote import Remote
 
 BRANCHES = "ipamc/refresh/"
@@ -171,33 +170,26 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
         return DONE
     if request and request.waits and (reasons or not same):
         requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
+    pushed = request is None or not same
     if not same and (stayed := there.push([Move(ref=ref, old=old, new=commit)])):
         raise Trouble(f"{ref}: {stayed.get(ref)}")
     title, plan = f"{cluster}: refresh the inventory", _plan(report)
     if request is None:
         request = requests.create(title, _body(plan, reasons, ""))
         say(f"{cluster}: request {request.number} opened")
-    elif same:
-        request = replace(request, pipeline=0)
-    waits = not reasons and request.waits and same
-    problem = "" if reasons or waits else _merges(requests, request, old if same else commit)
-    requests.update(request, title, _body(plan, reasons, problem))
-    requests.label(request, wanted=not reasons)
+    problem = ""
+    if not reasons and not (request.waits and same):
+        try:
+            requests.merge_when_checked(request, old if same else commit, pushed=pushed)
+        except Trouble as refusal:
+            problem = str(refusal)
+    requests.update(request, title, _body(plan, reasons, problem), only_adds=not reasons)
     for reason in reasons:
         say(f"{cluster}: request {request.number} is for a person to decide: {reason}")
     if not reasons:
         how = f"cannot merge by itself: {problem}" if problem else "merges by itself, once its checks pass"
         say(f"{cluster}: request {request.number} only adds nodes or uids; it {how}")
     return DONE
-
-
-def _merges(requests: Requests, request: Request, commit: str) -> str:
-    """Let a request merge by itself; return why it cannot, or ""."""
-    try:
-        requests.merge_when_checked(request, commit)
-    except Trouble as problem:
-        return str(problem)
-    return ""
 
 
 def _plan(report: ClusterReport) -> str:
