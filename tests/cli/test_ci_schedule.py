@@ -103,7 +103,7 @@ def test_one_issue_is_opened_replaced_and_closed(
     url, there = forge
     variables_ = variables(name, url)
     text = "body" if name == "github" else "description"
-    stranger = {"user": {"login": "x"}, "author": {"id": 1}, "closed": False, "number": 1, "iid": 1}
+    stranger = {"id": 70, "user": {"login": "x"}, "author": {"id": 1}, "closed": False, "number": 1, "iid": 1}
     there.issues.append({**stranger, text: "<!-- ipamc ci audit red -->\nmine"})
     assert "found" not in audited(repository, tmp_path, **variables_)
     assert len(there.issues) == 1

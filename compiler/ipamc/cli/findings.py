@@ -23,7 +23,7 @@ from ipamc.cli.terminal import colour, say
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.links import refuse_way_out
+from ipamc.workspace.safe_read import refuse_way_out
 
 if TYPE_CHECKING:
     from ipamc.report.findings.content import Checked, Failure, Rule

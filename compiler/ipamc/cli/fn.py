@@ -44,7 +44,7 @@ def command(*, style: str) -> int:
     from ipamc.read.syntax.document import Unreadable
     from ipamc.report.findings.content import with_spans
     from ipamc.report.resource_list import compiled, dumps, results
-    from ipamc.workspace.streams import read_stdin
+    from ipamc.workspace.disk import read_stdin
     from ipamc.workspace.trouble import Trouble
 
     try:

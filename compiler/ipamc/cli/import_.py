@@ -16,7 +16,7 @@ from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.progress import phase
 from ipamc.workspace.clusters import find
-from ipamc.workspace.unfinished import begin
+from ipamc.workspace.output import begin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -247,9 +247,9 @@ def _write(folder: str, cluster: str, imported: Imported, warnings: Sequence[Dia
     from ipamc.cli.init import prepare
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.imported import create
+    from ipamc.workspace.inputs import create_cluster
 
-    written = create(folder, imported.files)
+    written = create_cluster(folder, imported.files)
     for path in sorted(f"{folder}/{file}" for file in imported.files):
         say(f"{path}: {'written' if path in written else 'unchanged'}")
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
@@ -273,11 +273,13 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import changes, inventories, never_seen, refresh
+    from ipamc.importing.refresh import SLACK, Past, changes, inventories, never_seen, refresh
     from ipamc.model.diagnostics import count, names
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.imported import past_of, update
+    from ipamc.workspace.environment import utc
+    from ipamc.workspace.inputs import update_cluster
+    from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
     (folder,) = find([cluster])
@@ -288,7 +290,9 @@ def _refresh(
             with progress("reading the inventory"):
                 there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
                 phase("making the files")
-                past = past_of(folder, inventories(there, folder))
+                written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
+                second = last_change(folder, *written)
+                past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
                 texts = refresh(
                     there, folder, dump, past, sources=inputs.sources, labels=labels, rebuilt=rebuilt
                 )
@@ -297,7 +301,7 @@ def _refresh(
         print_findings([*warnings, *locate(never_seen(there, folder, dump), inputs.sources)], style)
         difference = changes(there, dump, labels)
     with accounted(lambda: refreshed_so_far(folder, texts)):
-        changed = update(folder, texts)
+        changed = update_cluster(folder, texts)
     for path in sorted(f"{folder}/{file}" for file in texts):
         say(f"{path}: {'written' if path in changed else 'unchanged'}")
     said = (

@@ -30,9 +30,10 @@ def import_prefixes(cluster: str, file: str, sizes: Mapping[int, int], style: st
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.clusters import find, name_of
     from ipamc.workspace.dump import load_table
+    from ipamc.workspace.inputs import source_paths
 
     folder, name = new_folder(cluster, "write")
-    is_there = disk.is_folder(folder) and bool(disk.source_paths(folder))
+    is_there = disk.is_folder(folder) and bool(source_paths(folder))
     if is_there:
         (folder,) = find([cluster])
         name = name_of(folder)
@@ -120,7 +121,7 @@ def _text(pools: Sequence[PlannedPool]) -> str:
 
 
 def _write(folder: str, files: Mapping[str, str]) -> None:
-    from ipamc.workspace.links import refuse_links
+    from ipamc.workspace.safe_read import refuse_links
 
     refuse_links(folder)
     for file, text in sorted(files.items()):

@@ -57,7 +57,7 @@ def of_compile(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> 
 def _of_one(task: ClusterRun, outcome: Outcome | None) -> Account:
     from ipamc.model.cilium.versions import text
     from ipamc.model.lock import Consent
-    from ipamc.workspace.unfinished import Left
+    from ipamc.workspace.output import Left
 
     if outcome is None or not (outcome.done or outcome.trouble or outcome.left):
         return Account(str(Left()))  # not begun, or refused
@@ -85,7 +85,7 @@ def of_outcomes(outcomes: Iterable[Outcome]) -> list[str]:
 
 def imported_so_far(folder: str, files: Mapping[str, str]) -> Account:
     """Return what the disk has of a cluster that was being imported, with these input files."""
-    from ipamc.workspace.unfinished import left, there_now
+    from ipamc.workspace.output import left, there_now
 
     there = there_now(folder, files)
     if not there:
@@ -103,7 +103,7 @@ def imported_so_far(folder: str, files: Mapping[str, str]) -> Account:
 
 def refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
     """Return what the disk has of an inventory that was being written again."""
-    from ipamc.workspace.unfinished import there_now
+    from ipamc.workspace.output import there_now
 
     there = there_now(folder, files)
     parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))

@@ -1,7 +1,7 @@
 """GitHub or GitLab, where this job runs: comments, issues, labels, past pipelines, and the tokens of the job.
 
-Anybody may write a comment or an issue that looks like ours, so only those of the token's owner count. No token
-is printed.
+Anybody may write a comment or an issue that looks like ours, so only those of the token's owner count. No
+token is printed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Created(msgspec.Struct):
 
 
 class Post(msgspec.Struct):
-    """A comment or an issue; GitLab calls the number, the text and the author of an issue by the second names."""
+    """A comment or an issue; GitLab calls number, text and author of an issue by the second names."""
 
     id: Number
     number: Number = 0
@@ -134,7 +134,7 @@ class Forge(Struct, frozen=True, kw_only=True):
 
 
 class Posts(Struct, frozen=True, kw_only=True):
-    """The comments of one request, or the issues of a project. Methods raise Trouble where the forge refuses."""
+    """The comments of a request, or the issues of a project. Methods raise Trouble if the forge refuses."""
 
     forge: Forge
     issues: bool
@@ -263,8 +263,8 @@ def last_success() -> str:
 def labels_of_merge_group() -> list[str]:
     """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
 
-    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before it.
-    Raises Nowhere, and Trouble where the forge refuses.
+    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before
+    it. Raises Nowhere, and Trouble where the forge refuses.
     """
     ref = variable("GITHUB_REF")
     group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
@@ -276,10 +276,7 @@ def labels_of_merge_group() -> list[str]:
 
 
 def id_token(audience: str) -> str:
-    """Return the id token (OIDC) of this job: of GitHub a new one for an audience, of GitLab that of the job.
-
-    Raises Nowhere where the job has none, and Trouble where GitHub refuses.
-    """
+    """Return the id token (OIDC) of this job, of GitHub one for an audience. Raises Nowhere, Trouble."""
     if not on_github():
         if not (token := variable("IPAMC_ID_TOKEN")):
             raise Nowhere(
@@ -301,10 +298,7 @@ def id_token(audience: str) -> str:
 
 
 def push_credentials(url: str) -> Credentials | None:
-    """Return the token with which this job may perhaps push to a repository; None for a folder, which needs none.
-
-    Raises Nowhere without a token.
-    """
+    """Return a token that may perhaps push to a repository; None for a folder. Raises Nowhere without one."""
     if is_local(url):
         return None
     if on_github():
@@ -318,10 +312,7 @@ def push_credentials(url: str) -> Credentials | None:
 
 
 def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
-    """Return the commits that were applied last and completely, by cluster, from the refs of a repository.
-
-    Of one cluster, or of all. Raises Nowhere without a token, and Trouble where the refs cannot be read.
-    """
+    """Return the commits applied last, by cluster, from a repository's refs. Raises Nowhere, Trouble."""
     with remote(".", url, push_credentials(url)) as there:
         found = there.refs(f"{git.APPLIED}{cluster}")
     return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}

@@ -1,4 +1,5 @@
-"""The one merge request or pull request of a branch that ipamc pushes: found, opened, updated, merged, closed.
+"""The one merge request or pull request of a branch that ipamc pushes: found, opened, updated, merged,
+closed.
 
 A request of another repository with a branch of the same name is another request. Merging by itself always
 names the commit, so that nobody's later push rides along.
@@ -122,11 +123,12 @@ class Requests(Struct, frozen=True, kw_only=True):
 
     def create(self, title: str, body: str) -> Request:
         """Open a request."""
+        fields: dict[str, Any]
         if self.forge.github:
             fields = {"title": title, "body": body, "head": self.branch, "base": self.target}
         else:
-            fields = {"title": title, "description": body, "source_branch": self.branch}
-            fields |= {"target_branch": self.target, "remove_source_branch": True}
+            branches = {"source_branch": self.branch, "target_branch": self.target}
+            fields = {"title": title, "description": body, "remove_source_branch": True, **branches}
         return self.forge.api.ask("POST", self._path(), Request, fields)
 
     def update(self, request: Request, title: str, body: str, *, only_adds: bool) -> None:
@@ -144,10 +146,7 @@ class Requests(Struct, frozen=True, kw_only=True):
             api.ask("DELETE", f"{path}/{quote(LABEL, safe='')}", list[Any])
 
     def merge_when_checked(self, request: Request, commit: str, *, pushed: bool) -> None:
-        """Let it merge by itself. Raises Trouble with the reason where that is not possible here.
-
-        `pushed`: the branch names this commit since just now.
-        """
+        """Let it merge by itself; `pushed`: as of this run. Raises Trouble where that cannot be."""
         if self.own_token:
             raise Trouble(
                 "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN"
@@ -223,7 +222,7 @@ class Requests(Struct, frozen=True, kw_only=True):
 
 
 def requests_of_this_job(branch: str, target: str) -> Requests:
-    """Return the requests of the forge on which this job runs. Raises Nowhere outside of one, or without a token."""
+    """Return the requests of the forge on which this job runs. Raises Nowhere and Trouble."""
     own = not variable("IPAMC_TOKEN")
     forge = forge_of_this_job("GITHUB_TOKEN" if own else "IPAMC_TOKEN")
     return Requests(forge=forge, branch=branch, target=target, own_token=own and forge.github)

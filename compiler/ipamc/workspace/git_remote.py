@@ -64,10 +64,7 @@ class Remote:
     """The folder of our objects."""
 
     def refs(self, pattern: str) -> dict[str, str]:
-        """Return what the refs name that match a pattern, as `refs/ipamc/applied/*`.
-
-        Raises MayNotPush, because who may not read may not write.
-        """
+        """Return what the refs of a pattern name. Raises MayNotPush: who may not read may not write."""
         done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
         if done.code:
             raise self._refusal(done, f"{self.url} cannot be read")
@@ -133,10 +130,7 @@ class Remote:
 
 @contextmanager
 def remote(folder: str, url: str, credentials: Credentials | None) -> Iterator[Remote]:
-    """Open a remote repository beside that of a folder. Raises Trouble for a URL that is none.
-
-    That is one of http or https without a user in it, or a folder, as an absolute path.
-    """
+    """Open a repository by a URL of http(s) without a user, or an absolute path. Raises Trouble."""
     if not is_local(url):
         api_url("--remote", url)
     elif not is_folder(url):

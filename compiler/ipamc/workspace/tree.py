@@ -1,4 +1,4 @@
-"""The files below a cluster's `rendered/`: which there are, and their bytes. No link to a folder is followed."""
+"""The files below a cluster's `rendered/`, and their bytes. No link to a folder is followed."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from ipamc.read.parts import parts
 from ipamc.workspace import safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.disk import RENDERED
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 _SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))
 """Folders of shards, and the file of a shard, that tell what may run now."""
-"""The folder with a folder for each shard of Nodes."""
 
 
 def is_there(folder: str) -> bool:
@@ -28,10 +27,7 @@ def is_there(folder: str) -> bool:
 
 
 def paths(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of all that is no folder, sorted; not what a killed run left.
-
-    Names that start with a dot count: Argo CD reads them. Raises Trouble for a link to a folder.
-    """
+    """Return the files below `rendered/`, sorted, also .NAME, which Argo CD reads, but no leftovers."""
     return [path for path in entries(folder) if not path.endswith("/")]
 
 
@@ -53,7 +49,7 @@ def entries(folder: str) -> list[str]:
 
 
 def refuse_irregular(folder: str) -> None:
-    """Raise Trouble unless all below `rendered/` are folders and regular files: other programs may read it."""
+    """Raise Trouble unless all below `rendered/` are folders and regular files."""
     for _ in _regular(folder):
         pass
 
@@ -65,16 +61,13 @@ def _regular(folder: str) -> Iterator[str]:
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of a cluster's `rendered/`, in the order in which they are applied.
-
-    Raises Trouble where anything there is a link or no file: kustomize must not find it.
-    """
+    """Return the parts of `rendered/` in the order of an apply. Raises Trouble if any of it is a link."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
     return parts(path.removeprefix(within) for path in _regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:
-    """Yield all below `rendered/` that is no folder, links among them. Raises Trouble for a link to a folder."""
+    """Yield all but folders below `rendered/`, also links. Raises Trouble for a link to a folder."""
     for _, within in _walk(folder):
         yield from filter(_is_leaf, within)
 
@@ -97,10 +90,7 @@ def _is_leaf(path: Path) -> bool:
 
 
 def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the bytes of those of some files that there are, by path below `rendered/`.
-
-    Raises Trouble for files that are not regular, or behind a link, and where they are too large together.
-    """
+    """Return the bytes of those of some files that there are. Raises Trouble for irregular or large ones."""
     top, total = Path(folder, RENDERED), 0
     found: dict[str, bytes] = {}
     checked: set[PurePosixPath] = set()
@@ -118,20 +108,18 @@ def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
 
 def shards(folder: str) -> list[str]:
     """Return the paths below `rendered/` of the Nodes and the nodes' own pools of all shards, sorted."""
-    return sorted(path for kind in _SHARDS for path in _of_shards(folder, *kind))
-
-
-def _of_shards(folder: str, kind: str, name: str) -> Iterator[str]:
-    top = Path(folder, RENDERED)
-    if is_there(folder):
-        _refuse_link(top / kind)
-        for shard in (top / kind).iterdir() if (top / kind).is_dir() else ():
-            if shard.is_dir():
-                yield f"{kind}/{shard.name}/{name}"
+    found = []
+    for kind, name in _SHARDS if is_there(folder) else ():
+        above = Path(folder, RENDERED, kind)
+        _refuse_link(above)
+        shards = filter(Path.is_dir, above.iterdir() if above.is_dir() else ())
+        found += [f"{kind}/{shard.name}/{name}" for shard in shards]
+    return sorted(found)
 
 
 def _refuse_link(folder: Path) -> None:
     if folder.is_symlink():
         raise Trouble(
-            f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: remove it, and run ipamc compile"
+            f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: "
+            "remove it, and run ipamc compile"
         )

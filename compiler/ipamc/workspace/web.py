@@ -25,8 +25,8 @@ from ipamc.workspace.trouble import Trouble
 SECONDS = 60
 """How long a request may take, from the look-up of the host to the last byte."""
 LARGEST = 64 << 20
-"""The most bytes of an answer: more than a page of the longest comments has (GitHub: 100 of 65,536 characters,
-GitLab: 10 of 1,000,000; a character has at most 6 bytes in JSON)."""
+"""The most bytes of an answer: more than a page of the longest comments has (GitHub: 100 of 65,536
+characters, GitLab: 10 of 1,000,000; a character has at most 6 bytes in JSON)."""
 SAID = 300
 """Characters of an error's text that are shown."""
 
@@ -65,19 +65,21 @@ class Api:
         *,
         root: str = "",
     ) -> Answer:
-        """Send one request below the API's URL (`root`: below that one); return the answer, of the shape `answer`.
+        """Send one request below the API's URL (`root`: below that one); return the answer, of the shape
+        `answer`.
 
-        Raises Trouble, without the token, where the server cannot be reached, refuses, redirects, takes longer
-        than SECONDS, or answers with other JSON or none.
+        Raises Trouble, without the token, where the server cannot be reached, refuses, redirects, takes
+        longer than SECONDS, or answers with other JSON or none.
         """
         url = (root or self.url) + path
         what = f"{method} {url}"
         headers = {"Accept": self.accept, "Content-Type": "application/json"}
         headers[self.header] = self.scheme + self.token
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - api_url() knows its scheme
+        # api_url() knows its scheme
+        request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - as above
         got: list[bytes | str] = []
-        # A server that sends a byte a minute costs no more than others. The process does not wait for a daemon.
+        # A server that sends a byte a minute costs no more than others. Nobody waits for a daemon.
         sender = threading.Thread(target=lambda: got.append(self._sent(request)), daemon=True)
         sender.start()
         sender.join(SECONDS)
@@ -98,7 +100,8 @@ class Api:
                 data: bytes = answer.read(LARGEST + 1)
         except urllib.error.HTTPError as problem:
             if 300 <= problem.code < 400:
-                said = "a redirect, which is not followed, because the token would go along: name the API's own URL"
+                said = "a redirect, which is not followed, because the token would go along: "
+                said += "name the API's own URL"
             else:
                 try:
                     said = problem.read(LARGEST).decode("utf-8", "replace")
@@ -130,7 +133,8 @@ def checked_token(name: str, token: str) -> str:
 def api_url(name: str, url: str) -> str:
     """Return the URL of an API, without a slash at the end. Raises Trouble where it is none.
 
-    A user or a password in it is refused, because URLs are printed; so is a query, because paths are appended.
+    A user or a password in it is refused, because URLs are printed; so is a query, because paths are
+    appended.
     """
     found = _parts(url)
     if found is None or not _VISIBLE(url) or not found.hostname or found.scheme not in {"http", "https"}:
@@ -141,7 +145,7 @@ def api_url(name: str, url: str) -> str:
 
 
 def plain_url(text: str, schemes: Collection[str]) -> urllib.parse.SplitResult | None:
-    """Return the parts of a URL of these schemes that has no fragment and no quote; None for any other text."""
+    """Return the parts of a URL of these schemes without fragment and quote; None for other texts."""
     found = _parts(text)
     if found is None or not _PLAIN(text) or found.scheme not in schemes or found.fragment:
         return None

@@ -56,23 +56,22 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     push. Where none may, nothing is moved, and a line says so.
     """
     from ipamc.read.parts import FIRST
-    from ipamc.workspace import receipts
+    from ipamc.workspace.applied import lacking, read_receipts
     from ipamc.workspace.forge import Nowhere, push_credentials
     from ipamc.workspace.git_remote import MayNotPush, remote
     from ipamc.workspace.revision import known, require_top
     from ipamc.workspace.tree import parts_of
 
     require_top()
-    head, found = known(".", "HEAD"), receipts.read(folder)
+    head, found = known(".", "HEAD"), read_receipts(folder)
     complete = []
     for name in sorted({receipt.cluster for receipt in found}):
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
             say(f"{name}: skipped, because there is no such cluster in HEAD")
             continue
         parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part != FIRST]
-        lacking = receipts.covered(found, name, head, parts or [FIRST])
-        if lacking:
-            say(f"{name}: not applied completely: {count(len(lacking), 'part')} missing: {names(lacking)}")
+        if missing := lacking(found, name, head, parts or [FIRST]):
+            say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
         elif trunk and is_old(name, trunk):
             say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
         else:

@@ -21,7 +21,7 @@ from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused
 from ipamc.read.parts import is_part
-from ipamc.workspace import disk, git, receipts
+from ipamc.workspace import disk, git
 from ipamc.workspace.revision import known, require_top
 
 DAY = 86_400
@@ -158,7 +158,9 @@ def _apply(
 
 
 def _write_receipt(folder: str, name: str, parts: list[str]) -> None:
-    if reason := receipts.write(folder, name, parts):
+    from ipamc.workspace.applied import write_receipt
+
+    if reason := write_receipt(folder, name, parts):
         say(f"{name}: no receipt is written: {reason}")
 
 

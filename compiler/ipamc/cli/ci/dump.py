@@ -9,7 +9,7 @@ from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.clusters import folder_of
 
 
 @click.command(

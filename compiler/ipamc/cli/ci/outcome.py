@@ -22,7 +22,7 @@ from ipamc.review.live.objects import (
     reported_errors,
 )
 from ipamc.review.live.operator_status import Written, judge
-from ipamc.workspace.cilium_nodes import CiliumNodes
+from ipamc.workspace.kubectl import CiliumNodes
 
 PATIENCE = 3
 """How many times the waiting time an error may last.

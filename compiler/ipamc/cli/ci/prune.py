@@ -9,8 +9,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, pool_users
 from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of
-from ipamc.workspace.cilium_nodes import CiliumNodes
-from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 
