@@ -89,12 +89,7 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:
-    """Read a cluster on the disk, and as a revision has it that was applied; without one, as one of REFS has
-    it.
-
-    Raises Refused where a compile would refuse the inputs or the lock, Trouble where nothing was compiled, or
-    where git does not know the revision.
-    """
+    """Read a cluster on the disk, and as a revision, or one of REFS, has it. Raises Refused, Trouble."""
     from ipamc.pipeline import load_cluster
 
     source = Disk()

@@ -19,6 +19,8 @@ from ipamc.workspace.cluster_lock import is_leftover, temporary
 from ipamc.workspace.safe_read import refuse_links, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
+read_bytes = safe_read.read
+
 CLUSTERS = "clusters"
 """The folder of all clusters."""
 LOCK = "ipam.lock"
@@ -64,11 +66,6 @@ def read_lock(folder: str) -> bytes | None:
     """Read the lock of a cluster; None where there is none. Raises Trouble for a link, and behind one."""
     refuse_links(folder)
     return read_bytes(lock_path(folder))
-
-
-def read_bytes(path: str) -> bytes | None:
-    """Read a file; None where there is none. Raises Trouble unless it is a regular one, and no link."""
-    return safe_read.read(path)
 
 
 def read_text(path: str) -> str:

@@ -1,5 +1,4 @@
-"""Dumps and tables from the disk and from stdin; a dump also with gzip or as a zip, such as that of
-cilium-sysdump.
+"""Dumps and tables from the disk and from stdin; a dump also with gzip, or as the zip of cilium-sysdump.
 
 The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip
 is unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
@@ -70,11 +69,7 @@ def load_dump(
 
 
 def load_table(path: str, wanted: Wanted) -> Table:
-    """Read the columns that are wanted of a CSV file; `-` is stdin.
-
-    Nothing is read far beyond the largest table: its size is a finding. Raises Refused, OSError, and Trouble
-    for a spreadsheet.
-    """
+    """Read columns of a CSV file, `-` is stdin, up to its limit. Raises Refused, OSError, Trouble."""
     from ipamc.read.table.csv_table import LARGEST, read_table
 
     if path == STDIN:

@@ -128,6 +128,11 @@ class Forge(Struct, frozen=True, kw_only=True):
         root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
         return self.api.ask("POST", "/graphql", answer, {"query": query, "variables": variables}, root=root)
 
+    def labels(self, number: int | str) -> list[str]:
+        """Return the labels of a pull request of GitHub."""
+        path = f"{self.project}/issues/{number}/labels?per_page=100&page=1"
+        return [label.name for label in self.api.ask("GET", path, list[_Label])]
+
     def change(self, path: str, fields: Mapping[str, Any]) -> None:
         """Replace fields of what is at a path."""
         self.api.ask("PATCH" if self.github else "PUT", path, dict, fields)
@@ -270,9 +275,7 @@ def labels_of_merge_group() -> list[str]:
     group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
     if not on_github() or not group:
         raise Nowhere("this is not a job of a merge group of GitHub")
-    forge = forge_of_this_job()
-    path = f"{forge.project}/issues/{group[1]}/labels?per_page=100&page=1"
-    return [label.name for label in forge.api.ask("GET", path, list[_Label])]
+    return forge_of_this_job().labels(group[1])
 
 
 def id_token(audience: str) -> str:

@@ -1,5 +1,4 @@
-"""The one merge request or pull request of a branch that ipamc pushes: found, opened, updated, merged,
-closed.
+"""The one merge request or pull request of a branch that ipamc pushes.
 
 A request of another repository with a branch of the same name is another request. Merging by itself always
 names the commit, so that nobody's later push rides along.
@@ -72,8 +71,8 @@ class Request(msgspec.Struct):
 
     def __post_init__(self) -> None:
         self.number = self.number or self.iid
-        if not self.number:
-            raise ValueError("a request without a number")
+        if not self.number or not (self.iid or self.head):
+            raise ValueError("a request without a number or a head")
 
     @property
     def waits(self) -> bool:
@@ -139,10 +138,10 @@ class Requests(Struct, frozen=True, kw_only=True):
             return
         self.forge.change(self._path(request), {"title": title, "body": body})
         api, path = self.forge.api, f"{self.forge.project}/issues/{request.number}/labels"
-        there = {each.get("name") for each in api.ask("GET", path, list[dict[str, Any]])}
-        if only_adds and LABEL not in there:
+        has_label = LABEL in self.forge.labels(request.number)
+        if only_adds and not has_label:
             api.ask("POST", path, list[Any], {"labels": [LABEL]})
-        elif not only_adds and LABEL in there:
+        elif has_label and not only_adds:
             api.ask("DELETE", f"{path}/{quote(LABEL, safe='')}", list[Any])
 
     def merge_when_checked(self, request: Request, commit: str, *, pushed: bool) -> None:

@@ -69,11 +69,7 @@ def has_driver(folder: str, name: str) -> bool:
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Return a file of a revision, by its path below the repository's top; None where there is none.
-
-    `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge. Raises Trouble for a
-    link, and for a file of more than 256 MiB.
-    """
+    """Return a file of a revision, or of a failed merge: `:1` base, `:2` ours, `:3` theirs; or None."""
     if revision.startswith(":"):
         return git_tree.staged(folder, int(revision[1:]), path)
     found = commit(folder, revision)

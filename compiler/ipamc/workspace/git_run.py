@@ -148,8 +148,7 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
 
 
 def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
-    """Run a command of git in a bare repository of our own, and let it talk to one URL: by HTTP, or on the
-    disk.
+    """Run a command of git in a bare repository of our own, with one URL, by HTTP or on the disk.
 
     `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users
     of the machine see those. Raises Trouble where the command does not end within SECONDS.

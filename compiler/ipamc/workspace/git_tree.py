@@ -44,8 +44,7 @@ def files(
     wanted: Callable[[str], bool],
     known: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return those files of a commit below a folder ("" is the top) that are wanted, by path below it, in
-    order.
+    """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
 
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. There are none where there is no such folder. A link is followed to another file in the folder;
@@ -87,11 +86,7 @@ def name_of(data: bytes, like: str) -> str:
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return those of some files that a commit has, by path below the repository's top.
-
-    Raises Trouble for one that is a link, or that has more than LARGEST bytes. Two processes for any number
-    of files, up to 500.
-    """
+    """Return those of some files that a commit has, by path. Raises Trouble for a link or a large one."""
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):

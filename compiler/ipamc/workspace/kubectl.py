@@ -183,11 +183,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return "; ".join(problems)
 
     def _rows(self, what: str, fields: Sequence[str], *arguments: str) -> Iterator[list[str]]:
-        """Yield these fields of each item that kubectl lists.
-
-        kubectl prints a text as it is: the apiserver must allow no tab and no line break in it. JSON has
-        none.
-        """
+        """Yield fields of each item of a list: JSON, or text in which the apiserver allows no line break."""
         line = '{"\\t"}'.join(f"{{.{field}}}" for field in fields)
         template = f'{{range .items[*]}}{line}{{"\\n"}}{{end}}'
         for row in self.read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):

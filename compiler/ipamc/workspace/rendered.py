@@ -60,7 +60,7 @@ class Manifests(Rendered, frozen=True, dict=True):
 
 def manifests(folder: str) -> Manifests:
     """Read what is rendered for a cluster. Raises Trouble for links, and what is no file."""
-    tree.refuse_irregular(folder)
+    tree.regular(folder)
     return Manifests(tree.read(folder, tree.paths(folder)), f"{folder}/{disk.RENDERED}")
 
 

@@ -1,5 +1,4 @@
-"""Where this process imports modules from: never from the working directory, which may be a stranger's
-branch.
+"""Where this process imports modules from: never from the working directory, a stranger's branch perhaps.
 
 `__main__` calls this before it imports anything else. So this module, and the packages around it, import
 nothing that is not loaded already when Python starts: not even `__future__`.

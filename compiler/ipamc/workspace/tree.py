@@ -32,10 +32,7 @@ def paths(folder: str) -> list[str]:
 
 
 def entries(folder: str) -> list[str]:
-    """Return `paths`, and then the folders without anything, sorted, each with a slash at its end.
-
-    git has no empty folders: one is a submodule that was not fetched here, and may be where others read it.
-    """
+    """Return `paths`, and then folders without anything (FOLDER/), which git does not have, sorted."""
     top = Path(folder, RENDERED)
     files: list[str] = []
     empty: list[str] = []
@@ -48,22 +45,18 @@ def entries(folder: str) -> list[str]:
     return [*sorted(files), *sorted(empty)]
 
 
-def refuse_irregular(folder: str) -> None:
-    """Raise Trouble unless all below `rendered/` are folders and regular files."""
-    for _ in _regular(folder):
-        pass
-
-
-def _regular(folder: str) -> Iterator[str]:
-    for path in map(Path.as_posix, leaves(folder)):
+def regular(folder: str) -> list[str]:
+    """Return the paths of all but folders below `rendered/`. Raises Trouble unless they are regular files."""
+    found = [path.as_posix() for path in leaves(folder)]
+    for path in found:
         safe_read.refuse(path)
-        yield path
+    return found
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
     """Return the parts of `rendered/` in the order of an apply. Raises Trouble if any of it is a link."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
-    return parts(path.removeprefix(within) for path in _regular(folder))
+    return parts(path.removeprefix(within) for path in regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:

@@ -65,8 +65,7 @@ class Api:
         *,
         root: str = "",
     ) -> Answer:
-        """Send one request below the API's URL (`root`: below that one); return the answer, of the shape
-        `answer`.
+        """Send one request below the API's URL, or below `root`; return the answer, of the shape `answer`.
 
         Raises Trouble, without the token, where the server cannot be reached, refuses, redirects, takes
         longer than SECONDS, or answers with other JSON or none.
