@@ -36,8 +36,7 @@ class Receipt(Struct, forbid_unknown_fields=True):
 
     cluster: str
     commit: Sha
-    parts: list[str]
-    """Empty: all of it."""
+    parts: list[str]  # empty: all of it
 
 
 def write_receipt(folder: str, cluster: str, parts: Sequence[str]) -> str:
@@ -77,15 +76,11 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
 
     cluster: Cluster
     lock: Lock
-    sources: Mapping[str, bytes]
-    """The inputs by path, to find places in them."""
+    sources: Mapping[str, bytes]  # the inputs by path, to find places in them
     git: Manifests
-    applied: Manifests | None
-    """None: it is not known."""
-    changed: str
-    """When the lock was committed last, RFC 3339 in UTC; "": it is not committed."""
-    applied_at: str
-    """When what was applied was committed; "" where it is not known."""
+    applied: Manifests | None  # None: it is not known
+    changed: str  # when the lock was committed last, RFC 3339 in UTC; "": it is not committed
+    applied_at: str  # when what was applied was committed; "" where it is not known
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:

@@ -27,10 +27,8 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 class LockedFolder(Struct, frozen=True):
     """An exclusively locked folder. Paths are below it, with forward slashes."""
 
-    folder: str
-    """As the user would type it."""
-    handle: int | None
-    """None where the system has no such handles: then paths are used."""
+    folder: str  # as the user would type it
+    handle: int | None  # None where the system has no such handles: then paths are used
 
     def is_in_place(self) -> bool:
         """Tell whether the folder's path still leads to it."""

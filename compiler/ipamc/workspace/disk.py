@@ -21,8 +21,7 @@ from ipamc.workspace.trouble import Trouble
 
 read_bytes = safe_read.read
 
-CLUSTERS = "clusters"
-"""The folder of all clusters."""
+CLUSTERS = "clusters"  # the folder of all clusters
 LOCK = "ipam.lock"
 RENDERED = "rendered"
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})

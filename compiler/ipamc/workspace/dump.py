@@ -28,14 +28,10 @@ if TYPE_CHECKING:
     from ipamc.read.table.csv_table import Table, Wanted
 
 STDIN = "-"
-LARGEST = 8 << 30
-"""The most bytes of one file of a dump, after it was unpacked: some two million pods."""
-MEMBERS = 100_000
-"""The most files of a zip."""
-_CHUNK = 1 << 19
-"""Bytes of a piece: it stays in the processor's cache while its items are decoded."""
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-"""How a zip begins, and one without files."""
+LARGEST = 8 << 30  # the most bytes of one file of a dump, after it was unpacked: some two million pods
+MEMBERS = 100_000  # the most files of a zip
+_CHUNK = 1 << 19  # bytes of a piece: it stays in the processor's cache while its items are decoded
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # how a zip begins, and one without files
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
@@ -43,18 +39,16 @@ _WANTED = re.compile(
     rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
-"""A document of a zip that ipamc reads has one of these kinds near its beginning, or one of these names,"""
+"""The kinds near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
     r"cilium-(operator-deploy|daemonset)|"
     r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
-"""because typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go),"""
-_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match
-"""or it is JSON of this kind."""
+"""Names of such files: typed lists have their kind behind all items (cilium-cli, sysdump/constants.go)."""
+_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # such JSON begins so
 _PEEK = 1 << 20
-_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How files of Excel and LibreOffice begin, new and old."""
+_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how files of Excel and LibreOffice begin, new and old
 
 
 def load_dump(

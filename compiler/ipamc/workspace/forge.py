@@ -21,10 +21,8 @@ from ipamc.workspace.git_remote import Credentials, is_local, remote
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Answer, Api, api_url, checked_token
 
-PAGES = 200
-"""Pages of comments or issues that are read."""
-SECONDS = 300
-"""How long it may take to read them all."""
+PAGES = 200  # pages of comments or issues that are read
+SECONDS = 300  # how long it may take to read them all
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
@@ -100,8 +98,7 @@ class Forge(Struct, frozen=True, kw_only=True):
 
     api: Api
     github: bool
-    project: str
-    """The path of the project in the API."""
+    project: str  # the path of the project in the API
 
     @property
     def closed(self) -> Mapping[str, str]:
@@ -143,10 +140,8 @@ class Posts(Struct, frozen=True, kw_only=True):
 
     forge: Forge
     issues: bool
-    path: str
-    """Of all of them."""
-    one: str
-    """Of one of them, without its name."""
+    path: str  # of all comments or issues
+    one: str  # of one of them, without its name
 
     def mine(self, me: str | int, mark: str) -> Iterator[Post]:
         """Yield comments, or open issues from the oldest on, that begin with a mark and that `me` wrote."""

@@ -18,12 +18,9 @@ from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Forge, Number, forge_of_this_job
 from ipamc.workspace.trouble import Trouble
 
-LABEL = "ipamc/only-adds"
-"""The label of a request that nobody has to decide on."""
-PATIENCE = 60
-"""Seconds in which GitLab starts the pipeline of a push."""
-PAUSE = 3.0
-"""Seconds between two questions for the pipeline."""
+LABEL = "ipamc/only-adds"  # the label of a request that nobody has to decide on
+PATIENCE = 60  # seconds in which GitLab starts the pipeline of a push
+PAUSE = 3.0  # seconds between two questions for the pipeline
 
 _UNDECIDED = {"approvals_syncing", "checking", "preparing", "unchecked"}
 """What GitLab says of a merge request before it knows whether it can be merged."""
@@ -106,8 +103,7 @@ class Requests(Struct, frozen=True, kw_only=True):
     forge: Forge
     branch: str
     target: str
-    own_token: bool
-    """The token is that of a job of GitHub: what it opens and merges starts no workflow."""
+    own_token: bool  # the token is that of a job of GitHub: what it opens and merges starts no workflow
 
     def find(self) -> Request | None:
         """Return the open request; None without one."""

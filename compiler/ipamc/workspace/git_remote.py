@@ -48,8 +48,7 @@ class Move:
     ref: str
     old: str
     """What it names now; "" where it is not there. If it is something else meanwhile, it stays as it is."""
-    new: str
-    """"" deletes it."""
+    new: str  # "" deletes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +57,8 @@ class Remote:
 
     url: str
     credentials: Credentials | None
-    folder: str
-    """The repository of its own."""
-    objects: str
-    """The folder of our objects."""
+    folder: str  # the repository of its own
+    objects: str  # the folder of our objects
 
     def refs(self, pattern: str) -> dict[str, str]:
         """Return what the refs of a pattern name. Raises MayNotPush: who may not read may not write."""

@@ -24,10 +24,8 @@ from msgspec import Struct
 from ipamc.workspace.environment import program
 from ipamc.workspace.trouble import Trouble
 
-MOST = 256 << 20
-"""The most bytes that one command may print."""
-SECONDS = 600
-"""How long git may talk to a remote repository."""
+MOST = 256 << 20  # the most bytes that one command may print
+SECONDS = 600  # how long git may talk to a remote repository
 
 _OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
 """The variables of git that are kept: the user, and the user's configuration. A hook has more."""
@@ -94,8 +92,7 @@ class Running(Struct, frozen=True):
     process: subprocess.Popen[bytes]
     stdin: IO[bytes]
     stdout: IO[bytes]
-    stderr: IO[bytes]
-    """A file."""
+    stderr: IO[bytes]  # a file
 
     def done(self, output: bytes) -> Done:
         """Return the result, with up to 1 MiB of stderr, once the command has ended."""

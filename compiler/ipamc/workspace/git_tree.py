@@ -19,17 +19,14 @@ from ipamc.workspace.trouble import Trouble
 
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
 _MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
-_AT_ONCE = 500
-"""Paths in one command."""
+_AT_ONCE = 500  # paths in one command
 
 
 class TreeEntry(Struct, frozen=True):
     """What a commit has at a path."""
 
-    sort: str
-    """FILE, LINK, FOLDER or SUBMODULE."""
-    blob: str
-    """The name of its object."""
+    sort: str  # FILE, LINK, FOLDER or SUBMODULE
+    blob: str  # the name of its object
 
 
 def folders(folder: str, commit: str, path: str) -> list[str]:

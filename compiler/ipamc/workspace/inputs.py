@@ -17,8 +17,7 @@ from ipamc.workspace.safe_read import Irregular, refuse_links
 SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
 """The names of files with tests for all clusters, beside their folders: other tools have files there."""
 
-_HEAD = 1 << 16
-"""Bytes that are looked at of a file that is no input."""
+_HEAD = 1 << 16  # bytes that are looked at of a file that is no input
 _OBJECT = re.compile(
     rb"""(?:\xef\xbb\xbf)?(?:\s|\#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:""", re.VERBOSE
 ).match

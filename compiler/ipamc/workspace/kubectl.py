@@ -29,27 +29,20 @@ from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.shapes import checked, decoded
 from ipamc.workspace.trouble import Trouble
 
-FEW = 8
-"""The most nodes whose pods are asked for one by one; for more, all pods are listed once."""
-AT_ONCE = 100
-"""Names in one `kubectl delete`."""
-LONGEST = 600
-"""Seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so."""
+FEW = 8  # the most nodes whose pods are asked for one by one; for more, all pods are listed once
+AT_ONCE = 100  # names in one `kubectl delete`
+LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so
 
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
 
 
-PATH = "/apis/cilium.io/v2/ciliumnodes"
-"""Every Cilium since 1.6 has them in this version alone."""
-SERVER = "{.clusters[0].cluster.server}"
-"""Where a kubeconfig has the URL of the apiserver."""
+PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 has them in this version alone
+SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of the apiserver
 PAUSE = 2.0
 """Seconds after a watch that ended early, before all are read again: the apiserver may be restarting."""
-EARLY = 0.5
-"""Seconds that a watch may lack: it is timed here and there."""
-GRACE = 30
-"""Seconds after which a watch is ended from here, if the apiserver does not."""
+EARLY = 0.5  # seconds that a watch may lack: it is timed here and there
+GRACE = 30  # seconds after which a watch is ended from here, if the apiserver does not
 
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")

@@ -16,10 +16,8 @@ from ipamc.workspace.git_run import must
 from ipamc.workspace.revision import below
 from ipamc.workspace.safe_read import LARGEST, TOTAL
 
-MOST = 5000
-"""How many versions are listed: the newest ones."""
-LONGEST = 200
-"""Characters of a subject; longer ones are cut."""
+MOST = 5000  # how many versions are listed: the newest ones
+LONGEST = 200  # characters of a subject; longer ones are cut
 LAST = 253_402_300_799
 """The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or none."""
 
@@ -35,23 +33,18 @@ class LockVersion(Struct, frozen=True, kw_only=True):
     """
     subject: str
     """The first paragraph of its message, of at most LONGEST characters: anybody's text, in UTF-8."""
-    blob: str
-    """The name of the object that the lock is."""
+    blob: str  # the name of the object that the lock is
 
 
 class LockHistory(Struct, frozen=True, kw_only=True):
     """The commits of HEAD's first parents that changed a lock."""
 
-    top: str
-    """The top folder of the repository; "" outside of one."""
-    path: str
-    """The lock below it."""
-    versions: tuple[LockVersion, ...] = ()
-    """The oldest first, as the history has them."""
+    top: str  # the top folder of the repository; "" outside of one
+    path: str  # the lock below it
+    versions: tuple[LockVersion, ...] = ()  # the oldest first, as the history has them
     shallow: bool = False
     """The clone has only the newer history. Its oldest commit seems to have written every file."""
-    cut: bool = False
-    """There are more than MOST versions, and the oldest are left out."""
+    cut: bool = False  # there are more than MOST versions, and the oldest are left out
 
 
 def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:

@@ -13,21 +13,17 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.revision import below, known
 from ipamc.workspace.trouble import Trouble
 
-DEEPEST = 20
-"""How many commits are walked back, one after the other, to find a sound lock."""
-MOST = 200
-"""How many commits are looked at in all: merges of merges have many ways back."""
+DEEPEST = 20  # how many commits are walked back, one after the other, to find a sound lock
+MOST = 200  # how many commits are looked at in all: merges of merges have many ways back
 
 
 class Onto(Struct, frozen=True, kw_only=True):
     """The result of the merge. Nothing is written."""
 
     lock: bytes | None
-    lines: tuple[str, ...]
-    """Lines for the user: where the lock was taken from, and which lines were dropped."""
+    lines: tuple[str, ...]  # lines for the user: where the lock was taken from, and which lines were dropped
     rev: str
-    newcomers: frozenset[str]
-    """Nodes that hold blocks only in the revision's lock."""
+    newcomers: frozenset[str]  # nodes that hold blocks only in the revision's lock
 
     def refuse_unmerged(self, leavers: set[str]) -> None:
         """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged."""
@@ -39,19 +35,14 @@ class Onto(Struct, frozen=True, kw_only=True):
 class _Merger(Struct):
     folder: str
     rev: str
-    path: str
-    """Of the lock, below the repository's top."""
-    shown: str
-    """Of the lock, as the user would type it."""
-    other: bytes | None
-    """The lock of `rev`."""
+    path: str  # of the lock, below the repository's top
+    shown: str  # of the lock, as the user would type it
+    other: bytes | None  # the lock of `rev`
     lines: list[str] = field(default_factory=list)
-    done: bool = False
-    """Our side already contains the revision's lock."""
+    done: bool = False  # our side already contains the revision's lock
     found: dict[str, bytes | None] = field(default_factory=dict)
     """The locks of commits: merges of merges lead to one commit in many ways."""
-    looked: int = 0
-    """How many of them are not sound."""
+    looked: int = 0  # how many of them are not sound
 
     def show(self, revision: str) -> bytes | None:
         return git.show(self.folder, revision, self.path)

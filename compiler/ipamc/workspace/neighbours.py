@@ -32,10 +32,8 @@ class Folders(Struct, frozen=True, kw_only=True):
 
     now: str
     was: str
-    renamed: Mapping[str, str] = {}
-    """The folders that clusters had, by those that they have now."""
-    agreed: Collection[str] = ()
-    """Those that were deleted, and may go."""
+    renamed: Mapping[str, str] = {}  # the folders that clusters had, by those that they have now
+    agreed: Collection[str] = ()  # those that were deleted, and may go
 
 
 def neighbours(

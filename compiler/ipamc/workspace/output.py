@@ -40,12 +40,10 @@ class Changes(Struct, frozen=True, kw_only=True):
 class Left(Struct, frozen=True):
     """What a run that was ended has changed."""
 
-    lock: bool | None = None
-    """The new lock is there; None: it was to stay as it was."""
+    lock: bool | None = None  # the new lock is there; None: it was to stay as it was
     files: int = 0
     """Files below `rendered/` that are as they are to be, and were not before: written, or removed."""
-    of: int = 0
-    """Files to write or to remove."""
+    of: int = 0  # files to write or to remove
 
     @property
     def nothing(self) -> bool:

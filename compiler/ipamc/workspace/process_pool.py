@@ -38,14 +38,11 @@ from ipamc.workspace.signals import (
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-PATIENCE = 2.0
-"""Seconds that a process has to clean up before it is killed."""
-ORPHANED = 1.0
-"""Seconds that a task has to clean up, once the parent process is gone."""
+PATIENCE = 2.0  # seconds that a process has to clean up before it is killed
+ORPHANED = 1.0  # seconds that a task has to clean up, once the parent process is gone
 STOPPED = 128 + signal.SIGTERM
 """The exit code of a process that was asked to end. Without an answer, it had not begun a task."""
-_TICK = 0.005
-"""Seconds between two looks at a process that is about to end."""
+_TICK = 0.005  # seconds between two looks at a process that is about to end
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.process_pool import serve; serve()"
 """The program of a process. Its arguments are the search path of this one."""
 _LENGTH = struct.Struct(">Q")
@@ -144,10 +141,8 @@ class ProcessPool(Struct, Generic[Work, Result]):
     results: dict[int, Result]
     """By the number of the task. A thread fills it, so that a signal takes none away."""
     processes: list[Process] = field(default_factory=list)
-    idle: list[Process] = field(default_factory=list)
-    """Those that were started, and that no thread leads yet."""
-    lost: dict[int, str] = field(default_factory=dict)
-    """How the processes of tasks ended that have no result."""
+    idle: list[Process] = field(default_factory=list)  # those that were started, and that no thread leads yet
+    lost: dict[int, str] = field(default_factory=dict)  # how the processes of tasks ended that have no result
     leaders: list[threading.Thread] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
     dismissed: bool = False

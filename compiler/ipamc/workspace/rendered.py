@@ -80,8 +80,7 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
 class Recompiled(Struct, frozen=True, kw_only=True):
     """What a cluster's lock gives, as it is."""
 
-    rendered: Rendered
-    """What a compile writes."""
+    rendered: Rendered  # what a compile writes
     waiting: Mapping[str, Sequence[Object]]
     """The CiliumNodes that a compile does not write, by part: those of planned nodes that must not be there
     before their agents make them."""

@@ -18,10 +18,8 @@ from typing import BinaryIO, NamedTuple
 
 from ipamc.workspace.trouble import Trouble
 
-LARGEST = 256 << 20
-"""The most bytes of a file: an inventory of some 600,000 nodes."""
-TOTAL = 1 << 30
-"""The most bytes of the inputs of a cluster together, and of its rendered files."""
+LARGEST = 256 << 20  # the most bytes of a file: an inventory of some 600,000 nodes
+TOTAL = 1 << 30  # the most bytes of the inputs of a cluster together, and of its rendered files
 
 _PIECE = 1 << 18
 _FLAGS = os.O_RDONLY | sum(
@@ -44,8 +42,7 @@ class Signature(NamedTuple):
     device: int
     inode: int
     size: int
-    modified: int
-    """Nanoseconds since 1970."""
+    modified: int  # nanoseconds since 1970
 
 
 def read(path: str, most: int | None = None) -> bytes | None:

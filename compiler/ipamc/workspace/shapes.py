@@ -145,8 +145,7 @@ class Kustomization(Struct):
     resources: Texts = None
 
 
-ANY = _Named[dict[str, Any], Any]
-"""An object of a kind of which only the metadata are read."""
+ANY = _Named[dict[str, Any], Any]  # an object of a kind of which only the metadata are read
 KINDS: Mapping[str, Any] = {
     "Node": _Named[dump.NodeSpec, Any],
     "CiliumNode": _Named[ciliumnode.RawSpec, ciliumnode.RawStatus],

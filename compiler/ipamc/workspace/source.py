@@ -34,8 +34,7 @@ class Disk(Struct, frozen=True):
 
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; of a commit those that it has."""
-    assume: Version | None = None
-    """What a newer Cilium than the known ones is taken for."""
+    assume: Version | None = None  # what a newer Cilium than the known ones is taken for
 
     def has(self, folder: str) -> bool:
         """Tell whether there is such a folder."""
@@ -127,13 +126,10 @@ class _Known(Struct, eq=False):
 class Commit(Struct, frozen=True, kw_only=True):
     """The clusters as a commit has them, read by git; the work tree is not read."""
 
-    top: str
-    """The top folder of the repository."""
-    revision: str
-    """As it is shown: what the user typed, or the commit that a date led to."""
+    top: str  # the top folder of the repository
+    revision: str  # as it is shown: what the user typed, or the commit that a date led to
     commit: str
-    folders: tuple[str, ...]
-    """Those that the commit has, in order of name."""
+    folders: tuple[str, ...]  # those that the commit has, in order of name
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
     assume: Version | None = None

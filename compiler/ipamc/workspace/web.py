@@ -22,13 +22,11 @@ import msgspec
 
 from ipamc.workspace.trouble import Trouble
 
-SECONDS = 60
-"""How long a request may take, from the look-up of the host to the last byte."""
+SECONDS = 60  # how long a request may take, from the look-up of the host to the last byte
 LARGEST = 64 << 20
 """The most bytes of an answer: more than a page of the longest comments has (GitHub: 100 of 65,536
 characters, GitLab: 10 of 1,000,000; a character has at most 6 bytes in JSON)."""
-SAID = 300
-"""Characters of an error's text that are shown."""
+SAID = 300  # characters of an error's text that are shown
 
 _VISIBLE = re.compile(r"[!-~]+").fullmatch
 _PLAIN = re.compile(r"[!#-&(-~]+").fullmatch
@@ -47,13 +45,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 class Api:
     """An HTTP API, and the token for it."""
 
-    url: str
-    """Without a slash at the end."""
+    url: str  # without a slash at the end
     token: str = field(repr=False)
-    header: str
-    """The name of the header that has the token."""
-    scheme: str = ""
-    """What stands before the token there, as `Bearer `."""
+    header: str  # the name of the header that has the token
+    scheme: str = ""  # what stands before the token there, as `Bearer `
     accept: str = "application/json"
 
     def ask(
