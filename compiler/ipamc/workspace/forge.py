@@ -310,7 +310,7 @@ def push_credentials(url: str) -> Credentials | None:
 
 
 def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
-    """Return the commits applied last, by cluster, from a repository's refs. Raises Nowhere, Trouble."""
+    """Return the commits applied last and completely, by cluster, from refs. Raises Nowhere, Trouble."""
     with remote(".", url, push_credentials(url)) as there:
         found = there.refs(f"{git.APPLIED}{cluster}")
     return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}

@@ -107,7 +107,7 @@ def committed(folder: str, commit: str) -> int:
 def last_change(folder: str, *paths: str) -> int | None:
     """Return the second (since 1970) of HEAD's last commit to some files; None in a shallow clone."""
     found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", *paths)
-    if found.code or not found.text or is_shallow(folder):
+    if found.code or not found.text or is_shallow(folder):  # whose oldest commit seems to have all
         return None
     return int(found.text.split()[0])
 

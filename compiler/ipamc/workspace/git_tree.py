@@ -83,7 +83,7 @@ def name_of(data: bytes, like: str) -> str:
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return those of some files that a commit has, by path. Raises Trouble for a link or a large one."""
+    """Return files that a commit has, by path, in two processes. Raises Trouble for links and large ones."""
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):

@@ -170,7 +170,7 @@ def _look(path: Path) -> Diagnostic | None:
 
 
 def create_cluster(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Write the files of a new cluster; return those that changed. Raises Refused for other inputs."""
+    """Write a new cluster's files; return those that changed. Raises Refused before, for other inputs."""
     from ipamc.importing.rules import there_already
 
     refuse_links(folder)

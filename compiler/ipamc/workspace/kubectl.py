@@ -96,7 +96,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             time.sleep(1)
 
     def apply(self, objects: Sequence[Object]) -> Applied:
-        """Apply objects server-side as one List: kubectl before 1.33 reads no JSON with `---` between."""
+        """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
         options = ("--server-side", "--field-manager=ipamc")
         code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
@@ -148,7 +148,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def pods(self, nodes: Collection[str]) -> dict[str, list[Pod]]:
-        """Return the running pods of nodes, but for those on the host network, by node; calls: 1 to FEW."""
+        """Return the running pods of nodes with addresses of their own, by node: one call, or up to FEW."""
         fields = ("spec.nodeName", "spec.hostNetwork", "metadata.ownerReferences", "status.podIPs")
         running = "status.phase!=Succeeded,status.phase!=Failed"
         several = len(nodes) <= FEW

@@ -82,7 +82,7 @@ def _rows(top: str, commit: str, path: str) -> Iterator[tuple[str, str, str, str
     options = ("-c", "log.follow=false", "-c", "log.showRoot=true")
     name = date = subject = ""
     for row in must(top, "log", *shape, *plain, commit, "--", path, options=options).text.split("\n"):
-        if row.startswith(":"):
+        if row.startswith(":"):  # the difference to the first parent, after the line for the commit
             _, mode, _, blob, _ = row.split(maxsplit=4)
             if mode.startswith("100"):
                 yield name, date, subject, blob

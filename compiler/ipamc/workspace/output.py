@@ -100,7 +100,7 @@ def there_now(folder: str, texts: Mapping[str, str]) -> set[str]:
 
 
 def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Return what `write` would change. Raises Trouble for a link to a folder."""
+    """Return what `write` would change; None stays as it is. Raises Trouble for a link to a folder."""
     there, wanted = () if files is None else tree.entries(folder), files or {}
     same = there_now(f"{folder}/{RENDERED}", wanted)
     return Changes(

@@ -45,7 +45,7 @@ class Disk(Struct, frozen=True):
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Read what a compile depends on but consent and day; not `rendered`: pools and lock alone."""
+        """Read what a compile depends on but consent and day; not `rendered`: pools, lock. Raises Refused."""
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
 

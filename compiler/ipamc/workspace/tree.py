@@ -40,7 +40,7 @@ def entries(folder: str) -> list[str]:
         files += (
             path.relative_to(top).as_posix() for path in within if _is_leaf(path) and not is_leftover(path)
         )
-        if not within and above != top:
+        if not within and above != top:  # perhaps a submodule that was not fetched
             empty.append(f"{above.relative_to(top).as_posix()}/")
     return [*sorted(files), *sorted(empty)]
 
@@ -54,7 +54,7 @@ def regular(folder: str) -> list[str]:
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of `rendered/` in the order of an apply. Raises Trouble if any of it is a link."""
+    """Return the parts of `rendered/` as they are applied. Raises Trouble for links, which kustomize follows."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
     return parts(path.removeprefix(within) for path in regular(folder))
 
