@@ -54,7 +54,7 @@ def regular(folder: str) -> list[str]:
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of `rendered/` as they are applied. Raises Trouble for links, which kustomize follows."""
+    """Return the parts in the order of an apply. Raises Trouble for links, which kustomize would follow."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
     return parts(path.removeprefix(within) for path in regular(folder))
 
