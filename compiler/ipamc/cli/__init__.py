@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Where a signal ends it, that is 128 and the signal's number, as shells have it.
     """
     if None in {sys.stdout, sys.stderr}:
-        from ipamc.workspace.streams import open_closed
+        from ipamc.workspace.signals import open_closed
 
         open_closed()
     nested = current() is not None
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell_end(stopped, str(stopped), progress, arguments)
         return 128 + stopped.number
     except BrokenPipeError:
-        from ipamc.workspace.streams import discard_stdout
+        from ipamc.workspace.signals import discard_stdout
 
         discard_stdout()
         return REFUSED

@@ -76,7 +76,7 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
     from ipamc.review.audit.audit import audit
     from ipamc.review.audit.comparable import refused
     from ipamc.review.audit.context import Scene
-    from ipamc.workspace.audited import load_sides
+    from ipamc.workspace.applied import load_sides
     from ipamc.workspace.dump import load_dump
 
     with paused_collector():

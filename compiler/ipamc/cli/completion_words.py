@@ -68,13 +68,12 @@ def _folders(ctx: click.Context) -> list[str]:
 
     An option without its value, which is completed, keeps click from reading the arguments before it.
     """
-    from ipamc.workspace import disk
     from ipamc.workspace.clusters import find, known_names
 
     given: Any = ctx.params.get("clusters") or ctx.params.get("cluster") or ()
     known = known_names()
     words = [word for word in (*([given] if isinstance(given, str) else given), *ctx.args) if word in known]
-    return find(words) if words else disk.clusters()
+    return find(words)
 
 
 def _locks(ctx: click.Context) -> Iterable[bytes]:

@@ -24,7 +24,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, loca
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.links import refuse_way_out
+from ipamc.workspace.safe_read import refuse_way_out
 from ipamc.workspace.trouble import one_line
 
 if TYPE_CHECKING:

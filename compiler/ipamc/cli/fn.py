@@ -33,9 +33,8 @@ def command(*, style: str) -> int:
     from ipamc.read.syntax.document import Unreadable
     from ipamc.report.findings.content import with_spans
     from ipamc.report.resource_list import compiled, dumps, published, results
-    from ipamc.workspace.disk import assets
+    from ipamc.workspace.disk import assets, read_stdin
     from ipamc.workspace.environment import today
-    from ipamc.workspace.streams import read_stdin
     from ipamc.workspace.trouble import Trouble
 
     try:

@@ -20,8 +20,8 @@ from ipamc.model.diagnostics import Diagnostic, Log, Refused, count
 from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find
+from ipamc.workspace.output import begin
 from ipamc.workspace.trouble import Trouble
-from ipamc.workspace.unfinished import begin
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -184,8 +184,8 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
     from ipamc.workspace.environment import today
-    from ipamc.workspace.imported import create
-    from ipamc.workspace.unfinished import left, there_now
+    from ipamc.workspace.inputs import create_cluster
+    from ipamc.workspace.output import left, there_now
 
     folder, name = new_folder(cluster, "write")
     begin()
@@ -207,7 +207,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
         return Account(f"{folder}/ has all input files, {said}", then)
 
     with accounted(so_far):
-        _say_files(folder, imported.files, create(folder, imported.files))
+        _say_files(folder, imported.files, create_cluster(folder, imported.files))
         (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
         found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
         both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
@@ -229,11 +229,13 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import changes, inventories, never_seen, refresh
+    from ipamc.importing.refresh import SLACK, Past, changes, inventories, never_seen, refresh
     from ipamc.model.diagnostics import names
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.imported import past_of, update
+    from ipamc.workspace.environment import utc
+    from ipamc.workspace.inputs import update_cluster
+    from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
     (folder,) = find([cluster])
@@ -245,14 +247,16 @@ def _refresh(
             with progress("reading the inventory"):
                 there, _ = read(inputs.name, folder, sources, inputs.schemas)
                 phase("making the files")
-                past = past_of(folder, inventories(there, folder))
+                written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
+                second = last_change(folder, *written)
+                past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
                 texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, sources)) from None
         print_findings([*warnings, *locate(never_seen(there, folder, dump), sources)], style)
         found = changes(there, dump, labels)
     with accounted(lambda: _refreshed_so_far(folder, texts)):
-        changed = update(folder, texts)
+        changed = update_cluster(folder, texts)
     _say_files(folder, texts, changed)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
@@ -281,7 +285,8 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.clusters import name_of
     from ipamc.workspace.dump import load_table
-    from ipamc.workspace.links import refuse_links
+    from ipamc.workspace.inputs import source_paths
+    from ipamc.workspace.safe_read import refuse_links
 
     # An option about dumps would have no effect, so it is refused.
     context = click.get_current_context()
@@ -294,7 +299,7 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     if len(by_family) < len(sizes):
         raise click.UsageError("--block-size is given twice for one family")
     folder, name = new_folder(cluster, "write")
-    is_there = disk.is_folder(folder) and bool(disk.source_paths(folder))
+    is_there = disk.is_folder(folder) and bool(source_paths(folder))
     if is_there:
         (folder,) = find([cluster])
         name = name_of(folder)
@@ -384,7 +389,7 @@ def _say_quoted(paths: Mapping[str, bytes]) -> None:
 
 def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
     """Return the account of a refresh of an inventory."""
-    from ipamc.workspace.unfinished import there_now
+    from ipamc.workspace.output import there_now
 
     there = there_now(folder, files)
     parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))

@@ -11,9 +11,9 @@ from ipamc.cli.about import write_schemas
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
-from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import folder_of
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.clusters import folder_of, name_of
+from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 SCHEMAS = ".schemas"
@@ -162,7 +162,7 @@ def new_folder(cluster: str, run: str) -> tuple[str, str]:
 def _start(cluster: str) -> None:
     folder, name = new_folder(cluster, "run: ipamc init")
     refuse_links(folder)
-    there = disk.read_sources(folder)[0] if disk.is_folder(folder) else {}
+    there = read_sources(folder)[0] if disk.is_folder(folder) else {}
     texts = b"\n".join(there.values())
     has = {
         file: bool(kinds.search(texts)) or (file != "cluster.yaml" and f"{folder}/{file}" in there)

@@ -119,10 +119,10 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
         return clusters
     if clusters:
         raise click.UsageError("name clusters, or give --clusters-from: both are too many")
-    from ipamc.workspace.streams import read_text
+    from ipamc.workspace.disk import read_argument
     from ipamc.workspace.trouble import Trouble
 
-    found = tuple(line for line in read_text(listed).split("\n") if line)
+    found = tuple(line for line in read_argument(listed).split("\n") if line)
     if not found:
         raise Trouble(f"{listed} names no cluster: write a folder or a name on each line")
     return found
@@ -141,7 +141,7 @@ def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> 
     from msgspec.structs import replace
 
     from ipamc.cli.terminal import say
-    from ipamc.workspace.history import look_back
+    from ipamc.workspace.revision import look_back
 
     commit = look_back(at, clusters)
     for note in commit.notes:

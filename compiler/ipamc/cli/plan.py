@@ -30,9 +30,8 @@ from ipamc.model.lock import State
 from ipamc.model.progress import phase
 from ipamc.review.gates import GATES
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import find, name_of
-from ipamc.workspace.clusters_folder import clusters_folder, folder_of
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
     if unknown := [text for text in missing if folder_of(name_of(text)) not in known]:
         find(unknown)  # raises, with the names that exist
     if not folders and not before.deleted:
-        disk.clusters()  # raises: there is none
+        find()  # raises: there is none
     return folders, before
 
 

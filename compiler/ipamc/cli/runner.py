@@ -23,11 +23,11 @@ from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
 from ipamc.model.wording import typed
 from ipamc.workspace import output
-from ipamc.workspace.cluster_lock import Held, alone
+from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.output import Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
-from ipamc.workspace.unfinished import Left, begin, left
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(task: ClusterRun) -> Outcome:
     name = name_of(task.folder)
     begin()
     try:
-        with nullcontext() if task.check else alone(task.folder) as held:
+        with nullcontext() if task.check else lock_folder(task.folder) as held:
             return _run(task, name, held)
     except Refused as refused:
         line = "refused, nothing written"
@@ -101,7 +101,7 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
     return Outcome(name=name, folder=folder, line=problem.line, trouble=True, bug=problem.trace)
 
 
-def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
+def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
 

@@ -264,11 +264,11 @@ def _lower(text: str) -> str:
 def in_locks(word: str) -> list[tuple[str, str]]:
     """Return ("node" or "pool", cluster) for every lock that has a node or a pool of this name."""
     from ipamc.workspace import disk
-    from ipamc.workspace.clusters import name_of
+    from ipamc.workspace.clusters import find, name_of
 
     found: list[tuple[str, str]] = []
     try:
-        for folder in disk.clusters():
+        for folder in find():
             text = disk.read_lock(folder) or b""
             found += [
                 (kind, name_of(folder))

@@ -20,7 +20,8 @@ from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
 from ipamc.read.rendered import FIRST, is_part
-from ipamc.workspace import disk, git, receipts
+from ipamc.workspace import disk, git
+from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import known, require_top
 from ipamc.workspace.tree import parts_of
 
@@ -121,7 +122,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
                 well = apply_cluster(name, parts, options, sent)
                 done &= well
                 whole = well and not options.repair and not options.before_flags
-                if receipt and whole and (reason := receipts.write(receipt, name, parts)):
+                if receipt and whole and (reason := write_receipt(receipt, name, parts)):
                     say(f"{name}: no receipt is written: {reason}")
             except Refused as refused:  # the next cluster is applied
                 print_findings(refused.diagnostics, "full")
@@ -185,16 +186,15 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
     from ipamc.workspace.git_remote import MayNotPush, Move, remote
 
     require_top()
-    head, found = known(".", "HEAD"), receipts.read(folder)
+    head, found = known(".", "HEAD"), read_receipts(folder)
     complete = []
     for name in sorted({receipt.cluster for receipt in found}):
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
             say(f"{name}: skipped, because there is no such cluster in HEAD")
             continue
         parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part != FIRST]
-        lacking = receipts.covered(found, name, head, parts or [FIRST])
-        if lacking:
-            say(f"{name}: not applied completely: {count(len(lacking), 'part')} missing: {names(lacking)}")
+        if missing := lacking(found, name, head, parts or [FIRST]):
+            say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
         elif trunk and is_old(name, trunk):
             say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
         else:

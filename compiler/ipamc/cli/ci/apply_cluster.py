@@ -23,11 +23,8 @@ from ipamc.review.live.config import Difference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
-from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
-from ipamc.workspace.complete import given as given_by_lock
-from ipamc.workspace.complete import incomplete
-from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
-from ipamc.workspace.rendered import Manifests, former_blocks, manifests
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_of
+from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
 
 
@@ -72,7 +69,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
     if missing := sorted(set(given) - set(there.parts)):
         raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
-    compiled = given_by_lock(folder)
+    compiled = recompiled(folder)
     _refuse_incomplete(name, there, compiled.rendered)
     built = [_built(kube, there, part) for part in there.parts if part in {FIRST, *given} or not given]
     flags = there.flags
@@ -126,7 +123,7 @@ def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
 
     Before kustomize builds: of a kustomization that was not compiled, it may run and fetch anything.
     """
-    if found := list(incomplete(there, wanted)):
+    if found := list(rendered_differences(there, wanted)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise Trouble(

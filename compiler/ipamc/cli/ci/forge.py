@@ -71,7 +71,7 @@ def comment(*, file: str) -> int:
         0: posted; or there is nowhere to post, and a line says so
         1: the forge refused, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, forge_of_this_job
+    from ipamc.workspace.forge import Nowhere, comments_of_this_job
 
     found = disk.read_bytes(file)
     if found is None:
@@ -80,21 +80,21 @@ def comment(*, file: str) -> int:
     if len(text) > LONGEST:
         text = f"{text[:LONGEST]}\n\n… and {len(text) - LONGEST:,} more characters: see the log of the job.\n"
     try:
-        forge = forge_of_this_job()
+        comments = comments_of_this_job()
     except Nowhere as problem:
         say(f"no comment posted: {problem}")
         return DONE
+    before = None
     try:
-        me = forge.me()
+        me = comments.forge.me()
     except Trouble as problem:
         say(f"no comment from before is replaced, because it is not known which ones are ours: {problem}")
-        before = None
     else:
-        before = forge.newest(me, MARK.strip())
+        before = max(comments.mine(me, MARK.strip()), key=lambda each: each.id, default=None)
     if before is None:
-        forge.add(MARK + text)
+        comments.create(MARK + text)
     else:
-        forge.replace(before, MARK + text)
+        comments.replace(before, MARK + text)
     say("comment posted" if before is None else "comment updated")
     return DONE
 

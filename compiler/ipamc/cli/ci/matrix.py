@@ -18,18 +18,18 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import committed, disk, git
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.inputs import SHARED_TESTS
 from ipamc.workspace.revision import require_top
-from ipamc.workspace.shared_tests import NAMES
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
-FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *NAMES)))
+FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *SHARED_TESTS)))
 """Files outside of the clusters' folders that decide what a compile of any cluster reads."""
 FORKS = 256
 """The most common ancestors that are compared with HEAD, each in some 4 ms: a branch can have any number."""
@@ -163,7 +163,7 @@ def there() -> dict[str, str]:
 
     Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
     """
-    folders = disk.clusters() if disk.is_folder(disk.CLUSTERS) else ()
+    folders = find() if disk.is_folder(disk.CLUSTERS) else ()
     found = {name_of(folder): folder for folder in folders}
     for name, folder in found.items():
         refuse_links(folder)
@@ -185,7 +185,7 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     commit, paths = _since(base, strict=strict)
     in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
     if paths is None:
-        disk.clusters()  # raises where there is none
+        find()  # raises where there is none
     found = there()
     names = sorted(found) if paths is None else touched(paths, f"{disk.CLUSTERS}/", found)
     if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):

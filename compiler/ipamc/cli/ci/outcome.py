@@ -24,8 +24,7 @@ from ipamc.review.live.objects import (
     reported_errors,
 )
 from ipamc.review.live.operator_status import Written, judge
-from ipamc.workspace.cilium_nodes import CiliumNodes
-from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
-from msgspec.structs import replace
 
 from ipamc.cli.ci.apply import is_old
 from ipamc.cli.ci.forge import LONGEST
@@ -17,7 +16,7 @@ from ipamc.cli.options import FORMER, write_option
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk, git
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.clusters import folder_of
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -136,8 +135,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     """Write these lines into the issue of a cluster, or close it without any; return whether that worked."""
     from ipamc.report.plan.markdown import code
-    from ipamc.workspace.forge import Nowhere
-    from ipamc.workspace.forge_issue import issues_of_this_job
+    from ipamc.workspace.forge import Nowhere, issues_of_this_job
 
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
@@ -146,19 +144,19 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     text = f"{mark}{listed}"[: LONGEST - len(about) - 20] + f"\n<sub>{about}</sub>\n"
     try:
         issues = issues_of_this_job()
-        before = issues.find(mark.strip())
+        before = next(issues.mine(issues.forge.me(), mark.strip()), None)
         if not lines:
             if before:
                 issues.close(before)
                 say(f"{cluster}: issue {before.name} is closed")
             return True
-        if before:
+        if before and before.text.strip() != text.strip():
             issues.replace(before, text)
-        issue = before or issues.create(f"ipamc audit: {cluster}", text)
+        number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
     except (Nowhere, Trouble) as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
-    say(f"{cluster}: issue {issue.name} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
+    say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
     return True
 
 
@@ -291,21 +289,19 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
         return DONE
     if request and request.waits and (reasons or not same):
         requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
+    pushed = request is None or not same
     if not same and (stayed := there.push([Move(ref=ref, old=old, new=commit)])):
         raise Trouble(f"{ref}: {stayed.get(ref)}")
     if request is None:
         request = requests.create(title, _body(report, reasons, ""))
         say(f"{cluster}: request {request.number} opened")
-    elif same:
-        request = replace(request, pipeline=0)
     problem = ""
     if not (reasons or (request.waits and same)):
         try:
-            requests.merge_when_checked(request, old if same else commit)
+            requests.merge_when_checked(request, old if same else commit, pushed=pushed)
         except Trouble as trouble:
             problem = str(trouble)
-    requests.update(request, title, _body(report, reasons, problem))
-    requests.label(request, wanted=not reasons)
+    requests.update(request, title, _body(report, reasons, problem), only_adds=not reasons)
     for reason in reasons:
         say(f"{cluster}: request {request.number} is for a person to decide: {reason}")
     if not reasons:
