@@ -152,7 +152,7 @@ def _plans(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:
 
 
 def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.review.gates import GATES
+    from ipamc.review import GATES
 
     head = start.rpartition(",")[0]
     return [f"{head},{gate}" if head else gate for gate in GATES]

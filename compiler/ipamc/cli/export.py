@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ipamc.model.cluster import Version
-    from ipamc.review.netbox import Changes
-    from ipamc.review.prefixes import Prefix
+    from ipamc.review.netbox import NetBoxImport, Prefix
     from ipamc.workspace.source import Source
 
 _OURS = frozenset({"id", "prefix", "status", "description"})
@@ -122,7 +121,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     problems = Problems()
     source = source_of(clusters, at, assume)
-    changes: Changes | None = None
+    changes: NetBoxImport | None = None
     with problems.of(""):
         there = None
         if existing is not None:
@@ -147,7 +146,7 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
     """Return (folder, name, prefixes) of every cluster. Raises Refused where two of them share an address."""
     from ipamc.model.diagnostics import Log
     from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.prefixes import prefixes_of, same_in_several
+    from ipamc.review.netbox import prefixes_of, same_in_several
 
     found: list[tuple[str, str, Sequence[Prefix]]] = []
     for folder in source.folders:
@@ -159,7 +158,7 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
 
 
 def _write(
-    changes: Changes, columns: Mapping[str, str], path: str, style: str, problems: Problems, *, ids: bool
+    changes: NetBoxImport, columns: Mapping[str, str], path: str, style: str, problems: Problems, *, ids: bool
 ) -> int:
     from ipamc.report.netbox import summary, table
 

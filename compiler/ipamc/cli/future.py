@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipamc.report.runway import History
-    from ipamc.review.runway.runway import Runway
+    from ipamc.review.runway import Runway
     from ipamc.review.shown_pools import Choice
     from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
@@ -135,7 +135,7 @@ def _chosen(found: Runway, choice: Choice) -> Runway:
 def _of(folder: str, source: Source) -> tuple[Runway, History]:
     from ipamc.report.runway import History
     from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.runway.runway import runway, to_read
+    from ipamc.review.runway import runway, to_read
     from ipamc.workspace.lock_history import is_last, lock_history, texts
 
     inputs = source.inputs(folder, rendered=False)

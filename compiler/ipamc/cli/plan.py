@@ -26,7 +26,7 @@ from ipamc.cli.plan_run import PlanRun, failed, run
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Lock, State
-from ipamc.review.gates import GATES
+from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.clusters_folder import clusters_folder, folder_of

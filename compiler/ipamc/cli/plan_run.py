@@ -74,8 +74,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, Status, picture
-    from ipamc.review.lock_law import line_changed, taken_back
+    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, taken_back
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk

@@ -201,7 +201,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], Shown | None]:
     """Return what makes of a cluster what is shown of it; None: a filter leaves nothing."""
-    from ipamc.review.seeds import started_with
+    from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
 
     def make(cluster: Cluster, lock: Lock) -> Shown | None:

@@ -20,7 +20,7 @@ def aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clus
     """Return what makes the aggregates of a cluster: by pool, or by a label of nodes; None: it has nothing."""
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
-    from ipamc.review.seeds import started_with
+    from ipamc.review.as_needed import started_with
 
     states = choice.states or IN_USE
 

@@ -132,8 +132,7 @@ class _Search:
         The input is read in multi-pool mode only, and a refused one says nothing: the lock has the answer.
         """
         from ipamc.model.diagnostics import Refused
-        from ipamc.review.as_needed import enough_for_started, load_without_nodes
-        from ipamc.review.seeds import started_with
+        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 
         if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
             return frozenset()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.node_decisions import ExplainedNode
+    from ipamc.review.explain_node import ExplainedNode
     from ipamc.workspace.source import Source
 
 
@@ -103,7 +103,7 @@ def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Fi
     That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
     """
     from ipamc.read.locate import Texts
-    from ipamc.review.as_needed import explain_one
+    from ipamc.review.explain_node import explain_one
 
     explained_in = explain_one(inputs, node, day)
     if explained_in is None:

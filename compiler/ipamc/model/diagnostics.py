@@ -237,6 +237,11 @@ def names(items: Iterable[str], limit: int = 5) -> str:
     return f"{', '.join(every[:limit])} and {len(every) - limit:,} more"
 
 
+def errors_of(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings that stop a compile."""
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 node`, `4,987 nodes`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

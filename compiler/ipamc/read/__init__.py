@@ -9,5 +9,6 @@ decode              items -> typed structs: the fast path, and the slow one with
 values              names, labels, CIDRs and selectors, the same in every dialect
 locate              places -> lines and columns
 rendered            what an earlier compile rendered, from the texts of `rendered/`; parts: its files and folders
+dump/               what kubectl prints -> the values of `model.dump`; what programs and Nodes tell of a cluster
 narrow/             which parts of files a question needs: the others are not parsed
 """

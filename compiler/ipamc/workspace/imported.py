@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ipamc.importing import rules
-from ipamc.importing.refresh import SLACK, Past
+from ipamc.importing.refresh import Past
 from ipamc.model.diagnostics import Refused, Span
+from ipamc.model.dump import SLACK
 from ipamc.workspace import disk, git
 from ipamc.workspace.environment import utc
 from ipamc.workspace.links import refuse_links

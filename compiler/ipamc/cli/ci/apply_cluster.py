@@ -20,8 +20,8 @@ from ipamc.model.progress import phase
 from ipamc.read.parts import FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import Rendered, identity
-from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
-from ipamc.review.live.config import Difference, Running, differences, running
+from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
+from ipamc.review.live.config import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
@@ -211,7 +211,7 @@ def _nodes(kube: Kube) -> Mapping[str, Object] | None:
         return None
 
 
-def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
+def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     """Compare the flags of the cluster with those that the compile assumed, and print what differs."""
     if seen.flags.data is None and seen.flags.arguments is None:
         say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
@@ -235,7 +235,7 @@ def _withheld(
     kube: Kube, name: str, every: Sequence[Object], seen: Seen, former: Mapping[str, Sequence[Block]]
 ) -> dict[str, Withheld]:
     """Return the objects that must not be applied now, by identity, and print why."""
-    found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
+    found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
         try:
             pods = kube.pods({move.node for move in moved})

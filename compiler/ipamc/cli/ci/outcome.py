@@ -21,7 +21,7 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.review.live.operator_status import Written, judge
+from ipamc.review.live.operator_status import Run, judge
 from ipamc.workspace.cilium_nodes import CiliumNodes
 
 PATIENCE = 3
@@ -37,9 +37,9 @@ ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.
 """What kubectl says after a conflict."""
 
 
-def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
+def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Run:
     """Return what the operator's errors are judged by. `live` is what the cluster had before."""
-    return Written(
+    return Run(
         before=reported_errors(live.values()),
         nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
@@ -68,7 +68,7 @@ def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
 
 
 def operator_is_content(
-    after: CiliumNodes, name: str, only: Collection[str] | None, written: Written, wait: float
+    after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, pool_users
+from ipamc.review.live.drift import ORDER, LeftOver, is_strange, left_over, pool_users
 from ipamc.review.live.objects import CILIUM_NODE, POOL, Object, name_of
 from ipamc.workspace.cilium_nodes import CiliumNodes
 from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
