@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ipamc.model.cilium.operator_list import Assumed, ipam_argument
-from ipamc.review.live.config import Running, differences, running
+from ipamc.review.live.cilium import Running, differences, running
 from ipamc.review.live.objects import parsed
 
 POOL = {

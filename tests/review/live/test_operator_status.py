@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ipamc.review.live.cilium import Run, judge
 from ipamc.review.live.objects import parsed
-from ipamc.review.live.operator_status import Run, judge
 
 EMPTY = 'failed to allocate ipv4 address for node "n" from pool "{}": pool empty'
 UNKNOWN = "allocator not configured for the requested CIDR {}"

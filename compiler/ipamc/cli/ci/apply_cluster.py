@@ -21,7 +21,7 @@ from ipamc.read.parts import FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
-from ipamc.review.live.config import FlagDifference, Running, differences, running
+from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk

@@ -9,6 +9,7 @@ from ipamc.cli.terminal import say
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.review.live.blocks import Live
+from ipamc.review.live.cilium import Run, judge
 from ipamc.review.live.drift import drift
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -21,7 +22,6 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.review.live.operator_status import Run, judge
 from ipamc.workspace.cilium_nodes import CiliumNodes
 
 PATIENCE = 3

@@ -39,6 +39,8 @@ AGENT, OPERATOR = "cilium", "cilium-operator"
 """The names of Cilium's DaemonSet and of its operator's Deployment, and of what their pods are."""
 CONFIG = "cilium-config"
 """The ConfigMap with Cilium's flags."""
+KUBEADM = "kubeadm-config"
+"""The ConfigMap of kubeadm: the addresses that the cluster was made with."""
 BYSTANDER = "--ipam=kubernetes"
 """The argument with which the operator gives out nothing."""
 _SIZE = re.compile(r"[0-9]{1,3}").fullmatch

@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ipamc.model.cilium.operator_list import AGENT, OPERATOR
+from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.read.dump.kinds import release_of
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
 
-KUBEADM = "kubeadm-config"
 CONTROLLER = "kube-controller-manager"
 ALLOCATE = "allocate-node-cidrs"
 

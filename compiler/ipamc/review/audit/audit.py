@@ -78,10 +78,12 @@ def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diag
     since = applied_at or changed
     if _is_before(newest, since):
         what = f"what was applied last ({context.applied.revision})" if context.applied else path
-        text = f"the dump is of {newest}, and {what} of {since}: later changes would look like edits by hand"
+        between = "what came between would look as if it had been changed by hand"
+        text = f"the dump is of {newest}, and {what} of {since}: {between}"
         yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
     elif _is_before(newest, changed):
-        text = f"the dump is of {newest}, and {path} of {changed}: what is pending here may be applied now"
+        pending = "what is pending here may have been applied since"
+        text = f"the dump is of {newest}, and {path} of {changed}: {pending}"
         yield note("IPC0902", at, text, help=f"for the state of now make a new one: {DUMP}")
 
 
@@ -97,7 +99,8 @@ def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0903: it is known what was applied last."""
     if context.applied is None:
         ref = f"refs/ipamc/applied/{context.cluster.name}"
-        text = f"there is no {ref}: changes that are pending and edits by hand cannot be told apart"
+        unknown = "what is pending and what was edited by hand cannot be told apart"
+        text = f"there is no {ref}, so the dump is compared with git alone: {unknown}"
         way_out = f"git fetch origin '+{ref}:{ref}', or --applied REV"
         yield Result(note("IPC0903", Span(context.git.shown), text, help=way_out))
 

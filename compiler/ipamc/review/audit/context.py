@@ -24,12 +24,11 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import ShownBlock
 from ipamc.model.range_index import RangeIndex
-from ipamc.read.dump.managed import Offering, offering_of
-from ipamc.read.dump.programs import controller_flags, texts_of, words_of
+from ipamc.read.dump.programs import texts_of, words_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact
-from ipamc.review.live.config import Running
+from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
 LISTED = 4
@@ -172,16 +171,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return Cause(self.source(node), Fact.OTHER_BLOCKS, (*blocks, *self.held(node)))
 
     @cached_property
-    def managed(self) -> Offering | None:
-        """The managed Kubernetes that the cluster is; None: none that is known."""
-        return offering_of(self.dump)
-
-    @cached_property
-    def controller(self) -> Mapping[str, str]:
-        """The flags of kube-controller-manager, without dashes."""
-        return controller_flags(self.dump)
-
-    @cached_property
     def config_map(self) -> SeenObject | None:
         """ConfigMap cilium-config."""
         return self.dump.other("ConfigMap", CONFIG, self.cluster.namespace)
@@ -239,12 +228,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def is_young(self, pod: SeenPod) -> bool:
         """Tell whether a pod may have started while the kinds of the dump were listed."""
         return bool(self._young) and pod.started > self._young
-
-    @property
-    def before_cilium(self) -> bool:
-        """Whether the cluster runs Calico, and nothing of Cilium yet: nothing of ours can be in it."""
-        cilium = self.config_map or self.dump.cilium_nodes or AGENT in self.pods_of
-        return bool(self.dump.calico_blocks) and not cilium
 
     def agent_ran(self, node: str) -> bool:
         """Tell whether the dump proves that Cilium's agent ran on a node."""

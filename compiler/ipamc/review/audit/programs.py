@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
+from ipamc.model.cilium.operator_list import KUBEADM
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cilium.versions import usable_addresses
 from ipamc.model.cluster import CiliumNode, Mode
@@ -13,12 +14,12 @@ from ipamc.model.diagnostics import Related, Span, count, error, names, note, wa
 from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
-from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, KUBEADM, programs_of
+from ipamc.read.dump.managed import offering_of
+from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
 from ipamc.review.audit.causes import POD, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Result, and_more
-from ipamc.review.live.config import IPAM_ARGUMENT, differences
+from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
-from ipamc.review.live.operator_status import UNKNOWN, Run, judge
 
 _REQUESTED = re.compile(
     r"(?:requested CIDR \(?|cidr )(\S+?)\)? (?:is|has) already (?:been )?allocated"
@@ -93,7 +94,7 @@ def _gave_every_block(context: Context) -> bool:
 
 def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes."""
-    cluster, managed = context.cluster, context.managed
+    cluster, managed, flags = context.cluster, offering_of(context.dump), controller_flags(context.dump)
     counts = pod_cidrs_count(cluster) or cluster.patch_nodes == "annotations"
     if managed:
         if not (managed.sets_pod_cidrs and counts and any(not pool.disabled for pool in cluster.pools)):
@@ -102,7 +103,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"
     elif POD not in context.dump.kinds:
         return  # kubeadm's ConfigMap alone does not tell with which arguments it runs
-    elif context.controller.get(ALLOCATE, "").lower() in {"true", "t", "1"}:
+    elif flags.get(ALLOCATE, "").lower() in {"true", "t", "1"}:
         who = "kube-controller-manager"
         path = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
         way = f"set --{ALLOCATE}=false in {path} on each control-plane node"
@@ -112,7 +113,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         make, effect = warning, "the next node that joins has such a block, and not the one of the lock"
     else:
         make, effect = note, f"nothing in Cilium reads them in {cluster.mode} mode"
-    ranges = context.controller.get("cluster-cidr", "")
+    ranges = flags.get("cluster-cidr", "")
     of = f" of {ranges}" if ranges else ""
     flag = "" if managed else f" (--{ALLOCATE}=true)"
     manager = next(iter(context.pods_of.get(CONTROLLER, {}).values()), None)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.diagnostics import At, Related, count, error, names, note, warning
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result
@@ -153,22 +154,23 @@ def _other_blocks(context: Context, name: str) -> Cause:
 
 def missing(context: Context, objects: Sequence[str], suppressed: Suppressed) -> Iterator[Result]:
     """IPC0943: what was applied is in the cluster."""
+    cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
         known = kind in context.dump.kinds
         if known:
             make, unknown = error, ""
-        elif context.before_cilium:
+        elif context.dump.calico_blocks and not cilium:
             make, unknown = note, ": the cluster runs Calico, and nothing of Cilium yet"
         else:
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
         text = f"missing: {_number(some)} not in the dump: {names(map(_short, some))}{unknown}"
-        also = [Related(context.dump.at, "the dump")]
-        blocks = [(name, git, parsed(cidrs(git, git))) for name in some if (git := context.git.objects[name])]
-        yield Result(
-            make("IPC0943", context.git.at(some[0]), text, also=also, help=f"{context.apply} --repair"),
-            [Cause(name, Fact.MISSING, tuple(own)) for name, _, own in blocks if known],
-        )
+        also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
+        documents = {name: context.git.objects[name] for name in some if known}
+        causes = [
+            Cause(name, Fact.MISSING, tuple(parsed(cidrs(git, git)))) for name, git in documents.items()
+        ]
+        yield Result(make("IPC0943", at, text, also=also, help=f"{context.apply} --repair"), causes)
 
 
 def stale(context: Context, objects: Sequence[str], suppressed: Suppressed) -> Iterator[Result]:

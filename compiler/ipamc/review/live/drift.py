@@ -165,7 +165,8 @@ def _judged(
 ) -> LeftOver:
     name, kind, kept = name_of(document), str(document["kind"]), ""
     if kind == NODE_CONFIG:
-        effect = "its settings hold for the nodes that it selects, and win over those of a name before it"
+        wins = "and win over those of a name before it"
+        effect = f"its settings still hold for the nodes that it selects, {wins}"
     elif kind == CILIUM_NODE:
         effect = "its node keeps its block, and the operator gives it to nobody else"
         if nodes is None or busy is None:

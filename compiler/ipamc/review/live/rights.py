@@ -9,11 +9,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from ipamc.model.cilium.operator_list import AGENT, CONFIG, OPERATOR
+from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, Object, node_of
 
-KUBEADM = "kubeadm-config"
-"""The ConfigMap of kubeadm: which addresses the cluster was made with."""
 CILIUM = "cilium.io"
 RESOURCES = {CILIUM_NODE: "ciliumnodes", POOL: "ciliumpodippools", NODE_CONFIG: "ciliumnodeconfigs"}
 """The custom resources that are rendered, by kind."""
