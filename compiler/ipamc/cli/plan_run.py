@@ -74,7 +74,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, taken_back
+    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, revoked
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -101,7 +101,7 @@ def _run(task: PlanRun, name: str) -> ClusterReport:
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = (
         *line_changed(base.lock, plan, difference.unlawful, restore),
-        *(taken_back(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
+        *(revoked(base, plan, f"{task.folder}/{disk.RENDERED}") if task.revision else ()),
     )
     return ClusterReport(
         name=name,

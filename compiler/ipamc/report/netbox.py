@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import visible
-from ipamc.review.netbox import NetBoxImport, There
+from ipamc.review.netbox import NetBoxImport, NetBoxPrefix
 
 
 class _Rows(list[str]):
@@ -50,6 +50,6 @@ def summary(changes: NetBoxImport) -> list[str]:
     return lines
 
 
-def _some(prefixes: Sequence[There]) -> str:
+def _some(prefixes: Sequence[NetBoxPrefix]) -> str:
     which = names((visible(str(there.block)) for there in prefixes), limit=10)
     return f"{count(len(prefixes), 'prefix', 'prefixes')} ({which})"

@@ -57,7 +57,7 @@ class PoolReason(Struct, frozen=True, kw_only=True):
 
 
 class ClusterMap(Struct, frozen=True, kw_only=True):
-    """A cluster's pools and nodes, as a map needs them."""
+    """The pools and nodes of a cluster for a map."""
 
     cluster: Cluster
     lock: Lock

@@ -46,7 +46,7 @@ def load_without_nodes(inputs: Inputs, enough: Callable[[Cluster, Lock], bool]) 
 
 
 def enough_for_use(cluster: Cluster, lock: Lock) -> bool:
-    """Tell whether pools are equally full whichever CiliumNode has a Node, and no node is as it started.
+    """Tell whether pools are used alike whichever CiliumNode has a Node, and no node is as it started.
 
     Blocks of a CiliumNode without a Node count as held; they do already where a line has them.
     """

@@ -145,7 +145,7 @@ class ImportRow(Struct, frozen=True, kw_only=True):
     description: str
 
 
-class There(Struct, frozen=True, kw_only=True):
+class NetBoxPrefix(Struct, frozen=True, kw_only=True):
     """A prefix that NetBox has."""
 
     id: int
@@ -167,9 +167,9 @@ class NetBoxImport(Struct, frozen=True, kw_only=True):
     gone: int = 0
     """Ours, and not of the cluster any more."""
     unchanged: int = 0
-    foreign: tuple[There, ...] = ()
+    foreign: tuple[NetBoxPrefix, ...] = ()
     """What somebody else made, and what has another status than ours would have. It stays as it is."""
-    elsewhere: tuple[There, ...] = ()
+    elsewhere: tuple[NetBoxPrefix, ...] = ()
     """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
 
 
@@ -181,7 +181,7 @@ def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> Net
 
 def later_import(
     prefixes: Iterable[Prefix],
-    there: Iterable[There],
+    there: Iterable[NetBoxPrefix],
     clusters: Collection[str],
     statuses: Mapping[str, str],
     columns: Mapping[str, str],
@@ -191,9 +191,9 @@ def later_import(
     `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
     row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """
-    known: dict[Block, list[There]] = {}
-    gone: list[There] = []
-    elsewhere: list[There] = []
+    known: dict[Block, list[NetBoxPrefix]] = {}
+    gone: list[NetBoxPrefix] = []
+    elsewhere: list[NetBoxPrefix] = []
     marks = tuple(f"ipamc {cluster}/" for cluster in clusters)
     for each in sorted(there, key=lambda each: each.id):
         if _is_in(each.vrf, columns):
@@ -201,7 +201,7 @@ def later_import(
         elif each.description.startswith(marks):
             elsewhere.append(each)
     rows: list[ImportRow] = []
-    foreign: list[There] = []
+    foreign: list[NetBoxPrefix] = []
     created = updated = unchanged = 0
     for prefix in prefixes:
         row = _row(prefix, statuses)
@@ -247,13 +247,13 @@ def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
     return vrf.casefold() in _NO_VRF
 
 
-def _differs(there: There, row: ImportRow, columns: Mapping[str, str]) -> bool:
+def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) -> bool:
     if plain(there.status) != plain(row.status) or there.description != row.description:
         return True
     return any(columns.get(name, text) != text for name, text in there.others.items())
 
 
-def _gone(there: There, status: str) -> ImportRow | None:
+def _gone(there: NetBoxPrefix, status: str) -> ImportRow | None:
     """Return the row that says of a prefix that it is gone; None where NetBox says so already."""
     text = there.description.partition(": ")[0][: LONGEST - len(_GONE)] + _GONE
     if plain(there.status) == plain(status) and there.description == text:
@@ -264,18 +264,18 @@ def _gone(there: There, status: str) -> ImportRow | None:
 _HOW = "in NetBox, in the list of prefixes, choose Export, All Data (CSV), with English as the language"
 
 
-def read_export(table: Table) -> list[There]:
+def read_export(table: Table) -> list[NetBoxPrefix]:
     """Return the prefixes of an export of NetBox. Raises Refused."""
     log = Log()
     head = Span(table.path, table.head)
     if missing := [name for name in _NEEDED if name not in table.columns]:
         log.add([*table.findings, *(column_missing(head, [name], _HOW) for name in missing)])
-    result: list[There] = []
+    result: list[NetBoxPrefix] = []
     log.add(chain(table.findings, _read(table, result)))
     return result
 
 
-def _read(table: Table, result: list[There]) -> Iterator[Diagnostic]:
+def _read(table: Table, result: list[NetBoxPrefix]) -> Iterator[Diagnostic]:
     compared = [name for name in _COMPARED if name in table.columns]
     for row in table.rows:
         number, text = row.cells.get("id", ""), row.cells.get("prefix", "")
@@ -289,7 +289,7 @@ def _read(table: Table, result: list[There]) -> Iterator[Diagnostic]:
             continue
         status, vrf, description = (row.cells.get(name, "") for name in ("status", "vrf", "description"))
         others = {name: row.cells.get(name, "") for name in compared}
-        there = There(
+        prefix = NetBoxPrefix(
             id=int(number), block=block, status=status, vrf=vrf, description=description, others=others
         )
-        result.append(there)
+        result.append(prefix)

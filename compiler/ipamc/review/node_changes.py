@@ -37,7 +37,7 @@ class NodeChange(Struct, frozen=True, kw_only=True):
 
 
 class ChangedCluster(Struct, frozen=True, kw_only=True):
-    """A cluster with other nodes, and which these are."""
+    """A cluster after hypothetical changes of its nodes."""
 
     cluster: Cluster
     added: Mapping[str, tuple[str, ...]]

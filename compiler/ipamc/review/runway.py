@@ -257,7 +257,7 @@ class Ledger:
         """The addresses that are held now, by pool and family."""
 
     def read(self, text: bytes) -> Delta | None:
-        """Go on to this version; None, and nothing changes, where it is no lock that can be read."""
+        """Read the next version; None, and nothing changes, where it is no readable lock."""
         header, _, body = text.partition(b"\n")
         rows = frozenset(body.split(b"\n"))
         try:

@@ -67,7 +67,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Area(Struct, frozen=True, order=True):
-    """Where free space is looked for, and why there."""
+    """A range that is searched for free space, and why."""
 
     block: Block
     why: str
@@ -119,7 +119,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """A request for free space."""
 
     size: int
     family: int
@@ -219,7 +219,7 @@ def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) ->
 
 
 class _Home(Struct, frozen=True):
-    """Ranges to be near to."""
+    """Ranges near which a suggestion is looked for."""
 
     whose: str
     ranges: Sequence[Block]

@@ -68,7 +68,7 @@ class PoolOutlook(Struct, frozen=True, kw_only=True):
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """Something that would help, and how much."""
+    """A measure that would help."""
 
     text: str
     enough: bool
@@ -88,7 +88,7 @@ class Without(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """The answer."""
+    """The answer to `ipamc show --what-if`."""
 
     cluster: Cluster
     changes: tuple[NodeChange, ...]

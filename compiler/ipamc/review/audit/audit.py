@@ -9,35 +9,9 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.dump.rules import DUMP
-from ipamc.review.audit.blocks import (
-    block_of_another,
-    block_of_no_pool,
-    former_router,
-    other_blocks,
-    two_nodes_one_block,
-    unread_pod_cidrs,
-    wrong_routes,
-)
+from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Context, Result
-from ipamc.review.audit.nodes import (
-    created_again,
-    ghost_nodes,
-    gone,
-    left_but_runs,
-    unlisted,
-    waiting,
-    without_node,
-)
-from ipamc.review.audit.pods import endpoint_differs, one_address_twice, pods_outside, without_endpoint
-from ipamc.review.audit.programs import (
-    controller_allocates,
-    flags_differ,
-    older_cilium,
-    operator_errors,
-    other_keys,
-)
-from ipamc.review.audit.three_ways import three_ways
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 
@@ -140,30 +114,30 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
 CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     nothing_applied,
     not_in_the_dump,
-    flags_differ,
-    other_keys,
-    ghost_nodes,
-    two_nodes_one_block,
-    wrong_routes,
-    left_but_runs,
-    block_of_another,
-    created_again,
-    waiting,
-    unlisted,
-    gone,
-    without_node,
-    three_ways,
-    block_of_no_pool,
-    other_blocks,
-    former_router,
-    pods_outside,
-    one_address_twice,
-    without_endpoint,
-    endpoint_differs,
-    operator_errors,
-    unread_pod_cidrs,
-    controller_allocates,
-    older_cilium,
+    programs.flags_differ,
+    programs.other_keys,
+    nodes.ghost_nodes,
+    blocks.two_nodes_one_block,
+    blocks.wrong_routes,
+    nodes.left_but_runs,
+    blocks.block_of_another,
+    nodes.created_again,
+    nodes.waiting,
+    nodes.unlisted,
+    nodes.gone,
+    nodes.without_node,
+    three_ways.three_ways,
+    blocks.block_of_no_pool,
+    blocks.other_blocks,
+    blocks.former_router,
+    pods.pods_outside,
+    pods.one_address_twice,
+    pods.without_endpoint,
+    pods.endpoint_differs,
+    programs.operator_errors,
+    blocks.unread_pod_cidrs,
+    programs.controller_allocates,
+    programs.older_cilium,
 )
 """A cause stands before its consequences."""
 

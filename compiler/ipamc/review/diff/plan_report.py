@@ -143,13 +143,12 @@ def stated(line: Line) -> str:
     return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 
-def taken_back(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
-    """Yield what cannot be taken back of that which the base rendered below `folder`.
+def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
+    """Yield what a plan revokes of that which the base rendered below `folder`, and which may be applied.
 
     A revert of a commit reverts `rendered/` as well, and a compile compares with the `rendered/` of its own
-    commit: it sees nothing wrong. The base is what may have been applied. IPC0538 for CIDRs of
-    CiliumPodIPPools that would not stay. IPC0543 for a mode that nodes cannot leave: a warning, because the
-    revert is the way out where it was not applied yet.
+    commit: it sees nothing wrong. IPC0538 for CIDRs of CiliumPodIPPools that would not stay. IPC0543 for a
+    mode that nodes cannot leave: a warning, because the revert is the way out where it was not applied yet.
     """
     rendered = replace(base.rendered, shown=folder)
     for found in check_mode_change(plan.cluster, base.lock, None, rendered):

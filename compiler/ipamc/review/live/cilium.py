@@ -1,4 +1,4 @@
-"""Cilium in the cluster: its flags against what the compile assumed, and its operator's errors after an apply.
+"""Cilium in the cluster: its flags against what the compile assumed, its operator's errors after an apply.
 
 Who owns the flags decides what a difference means. Where Helm or a kustomization rolls them out, it may do
 so after an apply: then what is only missing yet is a warning, and what is not as assumed is refused. Where
@@ -200,7 +200,7 @@ class Judgement(Struct, frozen=True, kw_only=True):
 
 
 def judge(errors: Mapping[str, str], run: Run) -> Judgement:
-    """Divide errors. An error has a line for each of its causes; the most severe one decides."""
+    """Sort errors. An error has a line for each of its causes; the most severe one decides."""
     failures, before, restart = {}, {}, {}
     for node, text in errors.items():
         causes = [line.strip() for line in text.splitlines() if line.strip()]

@@ -136,7 +136,7 @@ def left_over(
 
 
 def is_strange(wanted: Collection[str], live: Mapping[str, Object]) -> bool:
-    """Tell whether the cluster has objects of ipamc, and not one of them is wanted: another cluster's?"""
+    """Tell whether the cluster has objects of ipamc, none of which is wanted: those of another cluster."""
     ours = _ours(live)
     return bool(ours) and not any(name in wanted for name in ours)
 

@@ -1,4 +1,4 @@
-"""Objects as kubectl prints them and as they are rendered: who they are, and which blocks they give.
+"""Objects as kubectl prints them and as they are rendered: their identity, and the blocks that they give.
 
 What somebody else wrote into a live object may be anything: a text that is no CIDR is passed over.
 """
