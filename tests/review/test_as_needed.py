@@ -25,13 +25,17 @@ from ipamc.review.as_needed import (
     enough_for_addresses,
     enough_for_started,
     enough_for_use,
-    explain_one,
     load_without_nodes,
+    started_with,
 )
 from ipamc.review.explain_address import explain_address
-from ipamc.review.explain_node import explain_alone, explain_among_all, explain_node
-from ipamc.review.node_decisions import ExplainedNode
-from ipamc.review.seeds import started_with
+from ipamc.review.explain_node import (
+    ExplainedNode,
+    explain_alone,
+    explain_among_all,
+    explain_node,
+    explain_one,
+)
 from tests.support import dumps, fleet
 from tests.test_laws import clusters
 

@@ -12,9 +12,8 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin
 from ipamc.pipeline import Inputs, compile_cluster, load_cluster
-from ipamc.review.explain_node import explain_node
-from ipamc.review.explain_pools import Verdict
-from ipamc.review.node_decisions import ExplainedNode, NodeStatus
+from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
+from ipamc.review.explain_pools import PoolRole
 from tests.support import casefile
 from tests.test_cases import CASES
 
@@ -23,7 +22,7 @@ OF_THE_INVENTORY = {
     *(NodeStatus.SKIPPED, NodeStatus.UNMATCHED, NodeStatus.REFUSED),
 }
 OF_OTHERS = set(NodeStatus) - OF_THE_INVENTORY
-SERVING = {Verdict.FIRST, Verdict.SERVES, Verdict.STANDS_IN}
+SERVING = {PoolRole.FIRST, PoolRole.SERVES, PoolRole.STANDS_IN}
 
 
 def explanations(cluster: Cluster, lock: Lock, today: str) -> Iterator[ExplainedNode]:

@@ -73,9 +73,8 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
     from ipamc.model.diagnostics import Refused, Severity
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
-    from ipamc.review.audit.audit import audit
-    from ipamc.review.audit.comparable import refused
-    from ipamc.review.audit.context import Scene
+    from ipamc.review.audit.audit import audit, refused
+    from ipamc.review.audit.context import Context
     from ipamc.workspace.applied import load_sides
     from ipamc.workspace.dump import load_dump
 
@@ -83,7 +82,9 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
         sides = load_sides(folder, applied)
         dump, warnings = load_dump(files)
         phase("comparing")
-        scene = Scene(cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied)
+        scene = Context(
+            cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied
+        )
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):
             raise Refused(locate([*warnings, *reasons], sides.sources))

@@ -131,7 +131,7 @@ def _revisions(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001
 
 
 def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.review.gates import GATES
+    from ipamc.review import GATES
 
     head = start.rpartition(",")[0]
     return [f"{head},{gate}" if head else gate for gate in GATES]

@@ -48,9 +48,9 @@ def command(*, words: tuple[str, ...]) -> int:
             click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
     elif _NUMBER(word) and (known := catalogue(assets("rules")).get(_code(word))):
         from ipamc.catalogue.examples import examples
-        from ipamc.report import rule
+        from ipamc.report.explain import rule_text
 
-        click.echo(rule.text(known, examples(assets("examples")).get(known.code)), nl=False)
+        click.echo(rule_text(known, examples(assets("examples")).get(known.code)), nl=False)
     elif texts := _meanings(word):
         click.echo("\n".join(texts), nl=False)
     else:

@@ -15,8 +15,7 @@ from ipamc.workspace import disk
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ipamc.review.netbox import Changes
-    from ipamc.review.prefixes import Prefix
+    from ipamc.review.netbox import NetBoxImport, Prefix
     from ipamc.workspace.source import Source
 
 _OURS = frozenset({"id", "prefix", "status", "description"})
@@ -106,7 +105,7 @@ def command(
 
     problems = Problems()
     source = source_of(**where)
-    changes: Changes | None = None
+    changes: NetBoxImport | None = None
     with problems.of(""):
         there = None
         if existing is not None:
@@ -137,7 +136,7 @@ def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequen
     """Return (folder, name, prefixes) of every cluster. Raises Refused where two of them share an address."""
     from ipamc.model.diagnostics import Log
     from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.prefixes import prefixes_of, same_in_several
+    from ipamc.review.netbox import prefixes_of, same_in_several
 
     found: list[tuple[str, str, Sequence[Prefix]]] = []
     for folder in source.folders:

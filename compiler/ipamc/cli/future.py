@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipamc.report.runway import History
-    from ipamc.review.runway.runway import Runway
+    from ipamc.review.runway import Runway
     from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
 
@@ -119,7 +119,7 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
 def _of(folder: str, source: Source) -> tuple[Runway, History]:
     from ipamc.report.runway import History
     from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.runway.runway import runway, to_read
+    from ipamc.review.runway import runway, to_read
     from ipamc.workspace.lock_history import is_last, lock_history, texts
 
     inputs = source.inputs(folder, rendered=False)

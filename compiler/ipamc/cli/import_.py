@@ -229,8 +229,9 @@ def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import SLACK, Past, changes, inventories, never_seen, refresh
+    from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
     from ipamc.model.diagnostics import names
+    from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
     from ipamc.workspace.environment import utc

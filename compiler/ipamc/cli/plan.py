@@ -28,7 +28,7 @@ from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
 from ipamc.model.progress import phase
-from ipamc.review.gates import GATES
+from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
 from ipamc.workspace.safe_read import refuse_links
@@ -263,8 +263,7 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, Status, picture
-    from ipamc.review.lock_law import line_changed, taken_back
+    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, revoked
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -291,7 +290,7 @@ def _run(task: PlanRun) -> ClusterReport:
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = [*line_changed(base.lock, plan, difference.unlawful, restore)]
     if task.revision:
-        lost += taken_back(base, plan, f"{task.folder}/{disk.RENDERED}")
+        lost += revoked(base, plan, f"{task.folder}/{disk.RENDERED}")
     return ClusterReport(
         name=name,
         status=status,

@@ -89,9 +89,8 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.pipeline import load_cluster
     from ipamc.place.candidates import assign
     from ipamc.report.page.data import Part
-    from ipamc.review.address_map import map_of
-    from ipamc.review.lock_versions import chosen, lock_text, versions_of
-    from ipamc.review.seeds import started_with
+    from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
+    from ipamc.review.as_needed import started_with
     from ipamc.workspace.lock_history import lock_history, texts
 
     inputs = source.inputs(folder, rendered=False)

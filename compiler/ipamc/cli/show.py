@@ -166,7 +166,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], Shown | None]:
     """Return the function from a cluster to its pools; None: a filter leaves nothing."""
-    from ipamc.review.seeds import started_with
+    from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
 
     def make(cluster: Cluster, lock: Lock) -> Shown | None:
@@ -182,7 +182,7 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
     """
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
-    from ipamc.review.seeds import started_with
+    from ipamc.review.as_needed import started_with
 
     states = choice.states or IN_USE
     said = tuple(str(state) for state in type(next(iter(states))) if state in states)

@@ -118,8 +118,7 @@ class _Search:
         answer.
         """
         from ipamc.model.diagnostics import Refused
-        from ipamc.review.as_needed import enough_for_started, load_without_nodes
-        from ipamc.review.seeds import started_with
+        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 
         if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
             return frozenset()

@@ -16,7 +16,7 @@ from ipamc.model.diagnostics import count
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.node_decisions import ExplainedNode
+    from ipamc.review.explain_node import ExplainedNode
 
 
 @click.command(cls=Verb)
@@ -87,7 +87,7 @@ def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Fi
     They are the explanation, the lock's path, and the function that finds a place. Raises Refused.
     """
     from ipamc.read.locate import Texts
-    from ipamc.review.as_needed import explain_one
+    from ipamc.review.explain_node import explain_one
 
     explained_in = explain_one(inputs, node, day)
     if explained_in is None:

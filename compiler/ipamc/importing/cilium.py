@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
-from ipamc.importing.managed import Offering
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Mode, Node, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
+from ipamc.read.dump.managed import Offering
 
 OUTSIDE = "outside"
 """The name of the pool of blocks that are outside the configured ranges."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ipamc.importing.managed import Offering
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
 from ipamc.model.wording import listing
+from ipamc.read.dump.managed import Offering
 from ipamc.read.rules import DUMP
 
 GIVERS = {

@@ -28,11 +28,6 @@ from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
 from ipamc.model.selector.find_key import find_keys
 
-SLACK = 600
-"""Seconds by which a dump may be older than the inventory's commit: kubelets write their status every five
-minutes, and clocks differ."""
-
-
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
 """Comments, and the mark before the first document."""
 _TOP = re.compile(rb"""^(?:---|\.\.\.|["']?kind["']?[ \t]*:[^\n]*)""", re.MULTILINE)
@@ -206,20 +201,9 @@ def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> I
 
 def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
     """Yield why a dump is none of this cluster, or an old one."""
-    if is_of_another(cluster, dump) and not rebuilt:
+    if dump.is_of_another(cluster) and not rebuilt:
         known = sorted(node.name for node in cluster.nodes if not node.planned)
         seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
         yield rules.other_cluster(dump.at, cluster.name, known, seen)
     elif past.limit and dump.newest and dump.newest < past.limit:
         yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)
-
-
-def is_of_another(cluster: Cluster, dump: Dump) -> bool:
-    """Tell whether no node of the inventory is in a dump, by uid; without any uid in the inventory, by name.
-
-    An inventory without nodes is of any cluster.
-    """
-    known = {node.name: node.uid for node in cluster.nodes if not node.planned}
-    uids = {uid for uid in known.values() if uid}
-    same = uids & {node.uid for node in dump.nodes} if uids else known.keys() & dump.nodes_by_name.keys()
-    return bool(known) and not same

@@ -251,6 +251,11 @@ def and_others(items: Collection[str], noun: str = "nodes") -> str:
     return f"; {len(items):,} {noun}: {names(items)}" if len(items) > 1 else ""
 
 
+def errors_of(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings that stop a compile."""
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 node`, `4,987 nodes`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -171,7 +171,7 @@ def _look(path: Path) -> Diagnostic | None:
 
 def create_cluster(folder: str, files: Mapping[str, str]) -> list[str]:
     """Write a new cluster's files; return those that changed. Raises Refused before, for other inputs."""
-    from ipamc.importing.rules import there_already
+    from ipamc.importing.import_rules import there_already
 
     refuse_links(folder)
     ours = {f"{folder}/{name}": text.encode() for name, text in files.items()}

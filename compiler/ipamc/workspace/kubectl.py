@@ -19,9 +19,9 @@ from urllib.parse import quote, urlsplit
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
 from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Pod
-from ipamc.review.live.config import CONFIG, OPERATOR
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, name_of
 from ipamc.review.live.rights import CILIUM, RESOURCES
 from ipamc.workspace import shapes

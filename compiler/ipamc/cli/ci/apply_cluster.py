@@ -18,8 +18,8 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.read.rendered import FIRST, KUSTOMIZATION, Rendered, identity
 from ipamc.read.rendered import parts as ordered
-from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
-from ipamc.review.live.config import Difference, Running, differences, running
+from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
+from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
@@ -195,7 +195,7 @@ def _nodes(kube: Kube) -> Mapping[str, Object] | None:
         return None
 
 
-def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
+def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     """Print and return the differences between the cluster's flags and those that the compile assumed."""
     if seen.flags.data is None and seen.flags.arguments is None:
         say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
@@ -216,7 +216,7 @@ def _withheld(
     kube: Kube, name: str, every: Sequence[Object], seen: Seen, former: Mapping[str, Sequence[Block]]
 ) -> dict[str, Withheld]:
     """Return the objects that must not be applied now, by identity, and print why."""
-    found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
+    found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
         try:
             pods = kube.pods({move.node for move in moved})

@@ -10,8 +10,8 @@ from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.review.live.blocks import Live
-from ipamc.review.live.drift import drift
-from ipamc.review.live.left_over import ORDER, LeftOver, is_strange, left_over, pool_users
+from ipamc.review.live.cilium import Run, judge
+from ipamc.review.live.drift import ORDER, LeftOver, drift, is_strange, left_over, pool_users
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
@@ -23,7 +23,6 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.review.live.operator_status import Written, judge
 from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
 
 Nodes = Callable[[], Mapping[str, Object] | None]
@@ -38,11 +37,11 @@ ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.
 """The advice of kubectl after a conflict."""
 
 
-def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
+def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Run:
     """Return the state by which the operator's errors are judged. `live` is the cluster before the apply."""
     pools = [document for document in every if document["kind"] == POOL and node_of(document)]
     nodes = [document for document in every if document["kind"] == CILIUM_NODE] if flags.adopts else []
-    return Written(
+    return Run(
         before=reported_errors(live.values()),
         nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
@@ -66,7 +65,7 @@ def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
 
 
 def operator_is_content(
-    after: CiliumNodes, name: str, only: Collection[str] | None, written: Written, wait: float
+    after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
 

@@ -22,13 +22,13 @@ from ipamc.importing.calico.pools import (
 )
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
-from ipamc.importing.facts import texts_of
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY, SelectorIndex
+from ipamc.read.dump.programs import texts_of
 
 MOST_POOLS = 500
 """IPPools of a dump: each is compared with each other one, as Calico itself does for a pod."""

@@ -14,10 +14,9 @@ from ipamc.model.lock import Line
 from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import Renumber
-from ipamc.review.diff.misplaced import Misplaced
+from ipamc.review.diff.lock_lines import Misplaced, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
-from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
+from ipamc.review.diff.pools import Capacity, PoolChange, PoolField, PoolStatus
 
 NONE = "(none)"
 ARROW = "→"
@@ -236,14 +235,14 @@ def _now(found: Transition) -> str:
 
 
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
-    if pool.change is Change.CHANGED:
+    if pool.change is PoolStatus.CHANGED:
         yield from ((pool.name, pool.change, f"{field.name}: {_field(field)}") for field in pool.fields)
     else:
         fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
         yield pool.name, pool.change, "; ".join(fields)
 
 
-def _field(field: Field) -> str:
+def _field(field: PoolField) -> str:
     if field.whole:
         return f"{', '.join(field.old) or NONE} {ARROW} {', '.join(field.new) or NONE}"
     old = [f"−{item}" for item in field.old]  # noqa: RUF001 - a minus is as wide as a plus
