@@ -1,7 +1,7 @@
 """Rules about what an earlier compile rendered and Cilium cannot change any more: pools, and `spec.ipam.mode`.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects are there before the flags (tests/e2e/test_mode_change.py, `review.runbook.order`).
+objects are there before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2).
 """
 
 from __future__ import annotations

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
-from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.common import uncordoned
-from ipamc.review.runbook.new_blocks import agents_read_nodes, is_made_anew, joined_again, moved
-from ipamc.review.runbook.order import order
-from ipamc.review.runbook.values import Step, Where
+from ipamc.review.runbook.planners import mode_under_way
+from ipamc.review.runbook.site import Site
+from ipamc.review.runbook.values import Cut, Step, Where
 
 KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})
 """First words that keep their capital letter."""
 LONGEST = 220
 """Characters of commands in a line; longer ones are left to the runbook."""
+Templates = Mapping[str, str]
+"""The texts of `templates/runbooks/` by file name."""
 
 
 def sentence(step: Step) -> str:
@@ -40,74 +40,79 @@ def _lowered(title: str) -> str:
     return f"{title[0].lower()}{title[1:]}" if first.istitle() and first not in KINDS else title
 
 
-def steps(lock: Lock, before: Cluster | None, plan: Plan) -> tuple[str, ...]:
+def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) -> tuple[str, ...]:
     """Return the steps, each a sentence with its commands; () where no order matters.
 
     `lock` and `before` are of the base; `before` is None if its documents cannot be read.
     """
-    return tuple(map(sentence, order(lock, before, plan, Commands(plan.cluster))))
+    site = Site(plan.cluster, templates=templates)
+    runbook = mode_under_way(lock, before, plan, site, Cut(), in_brief=True)
+    if runbook is None:
+        return ()
+    warning = runbook.about[:1] if runbook.change == "mode" else ()
+    return (*warning, *map(sentence, runbook.phases[0].waves[0].steps))
 
 
-def moves(plan: Plan, nodes: Sequence[str]) -> tuple[str, ...]:
+def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
     """Return the steps for nodes whose renumber is settled, and that are still to move; () for no nodes."""
     if not nodes:
         return ()
-    cluster = plan.cluster
+    drain = _next(plan, "NODE", templates)["drain"]["drain"].commands[0]
     return (
-        f"drain {names(nodes)}, if that was not done before: {Commands(cluster).drain('NODE')}",
+        f"drain {names(nodes)}, if that was not done before: {drain}",
         "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
-        if agents_read_nodes(cluster)
+        if Site(plan.cluster).agents_read_nodes
         else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs pods of the old one",
-        *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE"),
+        *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
     )
 
 
-def after_settle(plan: Plan, nodes: Sequence[str]) -> tuple[str, ...]:
+def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
     """Return the steps for drained nodes, each a command and why, in order; () for no nodes.
 
     They come after the lock and what it renders were merged and applied.
     """
     if not nodes:
         return ()
-    node = nodes[0] if len(nodes) == 1 else "NODE"
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
-    steps = enumerate(after_apply(plan, node), 1)
+    steps = enumerate(after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates), 1)
     return (
         f"next: compile, merge and apply this{each}; ipamc runbook {plan.cluster.name} has all steps, with checks:",
         *(f"{number}. {step}" for number, step in steps),
     )
 
 
-def after_apply(plan: Plan, node: str) -> Iterator[str]:
+def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
     """Yield the steps for a drained node, after its new block was applied; `node` may stand for several."""
-    cluster = plan.cluster
-    run = Commands(cluster, shared=plan.operator_pools)
-    refresh = (
-        f"refresh the inventory: {run.dump_nodes} && {run.refresh}, then {run.ipamc('compile', run.name)}"
-    )
-    if is_made_anew(cluster):
-        yield from map(sentence, joined_again(run, (node,)))
+    cluster, site = plan.cluster, Site(plan.cluster)
+    phases = _next(plan, node, templates)
+    commands = " && ".join(phases["drain"]["refresh"].commands)
+    refresh = f"refresh the inventory: {commands}, then ipamc compile {cluster.name}"
+    if site.joins_again:
+        yield from map(sentence, phases["join"].values())
         yield f"{refresh}, merge and apply: the new Node has another uid"
-    if agents_read_nodes(cluster):
-        return
-    yield from (
-        sentence(step) for step in moved(run, {node: plan.held.get(node, ())}) if step.key != "agent-ready"
-    )
-    yield sentence(uncordoned(run, (node,)))
-    yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
+    if not site.agents_read_nodes:
+        yield from (sentence(step) for step in phases["move"].values() if step.key != "agent-ready")
+        yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
 
 
-def after_renumber(plan: Plan) -> tuple[str, ...]:
+def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
     """Return the steps for the nodes that have a pending block, each a command and why, in order; () without any."""
     nodes = sorted({line.node for line in plan.lock.lines if line.state is State.PENDING})
     if not nodes:
         return ()
-    run = Commands(plan.cluster, shared=plan.operator_pools)
-    node = nodes[0] if len(nodes) == 1 else "NODE"
+    name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"
     return (
         f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
-        f"1. {run.drain(node)}",
-        f"2. {run.lock('--settle', node)}: it renders the new block, and says what comes then",
-        f"{run.ipamc('runbook', run.name)} has all steps, with checks; {run.ipamc('lock', run.name, '--release', node)} cancels",
+        f"1. {_next(plan, node, templates)['drain']['drain'].commands[0]}",
+        f"2. ipamc lock {name} --settle {node}: it renders the new block, and says what comes then",
+        f"ipamc runbook {name} has all steps, with checks; ipamc lock {name} --release {node} cancels",
     )
+
+
+def _next(plan: Plan, node: str, templates: Templates) -> dict[str, dict[str, Step]]:
+    """Return the steps of `next.md.j2` by phase and key."""
+    site = Site(plan.cluster, shared=plan.operator_pools, templates=templates)
+    runbook = site.runbook("next", {"nodes": (node,), "blocks": {node: plan.held.get(node, ())}})
+    return {phase.title: {step.key: step for step in phase.waves[0].steps} for phase in runbook.phases}

@@ -1,0 +1,178 @@
+"""A template of `templates/runbooks/` and its values in, a runbook out.
+
+A template is Markdown for one parser. Marks stand at the start of a line:
+
+    # title of the runbook          ## title of a phase         ### key: title of a step
+    - what to know before           wave: (name, nodes)         prose: why
+    way back: prose                                             nodes:, where:, only if:, if not:
+                                                                ```sh commands, ```edit, check: command, ```prints
+
+Prose goes on until the next mark. Each value that a template writes enters its text as JSON between two NULs, and
+takes its place when the text is divided already: no value can be a mark. In commands it is quoted for a shell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from ipamc.model.diagnostics import count, names
+from ipamc.review.runbook.values import Check, Phase, Runbook, Step, Wave, Where
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HEADINGS = {"#", "##", "###"}
+_MARK = re.compile(
+    r"(#{1,3}|-|wave:|nodes:|where:|only if:|check:|if not:|way back:) (.*)|```(sh|edit|prints)"
+).fullmatch
+_VALUE = re.compile(r"\0([^\0]*)\0")
+
+
+def runbook(
+    templates: Mapping[str, str], template: str, cluster: str, change: str, values: Mapping[str, object]
+) -> Runbook:
+    """Return what a template says with these values.
+
+    Raises Jinja2's own errors, and ValueError for a text that is no runbook: both are bugs of ipamc.
+    """
+    text = _environment(tuple(templates.items())).get_template(f"{template}.md.j2").render(values)
+    return parse(text, cluster, change)
+
+
+@lru_cache(maxsize=2)
+def _environment(templates: tuple[tuple[str, str], ...]) -> Environment:
+    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - 60 ms
+    from markupsafe import Markup  # noqa: PLC0415 - as above
+
+    def escaped(value: object) -> Markup:
+        # With `autoescape`, what a macro returns is Markup: text of a template, whose values are escaped already.
+        if isinstance(value, Markup):
+            return value
+        plain = value if type(value) in {int, list, tuple} else str(value)
+        return Markup(f"\0{json.dumps(plain)}\0")  # noqa: S704 - as JSON
+
+    environment = Environment(
+        loader=DictLoader(dict(templates)),
+        undefined=StrictUndefined,
+        autoescape=True,
+        finalize=escaped,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "counted": count,
+        "json": lambda value: json.dumps(value, separators=(",", ":")),
+        "names": names,
+        "sh": quote,
+    }
+    return environment
+
+
+def parse(text: str, cluster: str, change: str) -> Runbook:
+    """Return the runbook of a rendered template. Raises ValueError."""
+    title = way_back = ""
+    about: list[str] = []
+    phases: list[tuple[str, list[dict[str, Any]]]] = []
+    step: dict[str, Any] = {}
+    for mark, lines in _parts(text):
+        first = lines[0] if lines else ""
+        if mark == "#":
+            title = _prose(lines)
+        elif mark == "-":
+            about.append(_prose(lines))
+        elif mark == "way back:":
+            way_back = _prose(lines)
+        elif mark == "##":
+            phases.append((_prose(lines), []))
+        elif mark == "wave:":
+            name, nodes = json.loads(first.strip("\0"))
+            phases[-1][1].append({"name": name, "nodes": tuple(nodes), "steps": []})
+        elif mark == "###":
+            key, _, rest = first.partition(": ")
+            step = {"key": key, "title": _prose([rest])}
+            if not phases[-1][1]:
+                phases[-1][1].append({"steps": []})
+            phases[-1][1][-1]["steps"].append(step)
+        else:
+            field, read = _FIELDS[mark]
+            if field in step:
+                raise ValueError(f"two times {mark} in step {step['key']} of {title}")
+            step[field] = read(lines)
+    return Runbook(
+        cluster=cluster,
+        change=change,
+        title=title,
+        about=tuple(about),
+        phases=tuple(
+            Phase(title=each, waves=tuple(map(_wave, waves)) or (Wave(steps=()),)) for each, waves in phases
+        ),
+        way_back=way_back,
+    )
+
+
+def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield each mark with its lines; of prose behind the title of a step, the mark is "why"."""
+    mark, lines, fenced = "", [], False
+    for line in [*text.split("\n"), "# "]:
+        if fenced and line != "```":
+            lines.append(line)
+            continue
+        found = None if fenced else _MARK(line)
+        if not (fenced or found):
+            lines += [line.strip()] if line.strip() else []
+            continue
+        if mark and (lines or mark != "why"):
+            yield mark, lines
+        elif lines:
+            raise ValueError(f"prose without a mark: {lines[0]}")
+        mark, lines, fenced = "", [], bool(found and found[3])
+        if found:
+            mark, lines = (found[3], []) if fenced else (found[1], [found[2]])
+        if mark in HEADINGS and line != "# ":
+            yield mark, lines
+            mark, lines = "why" if mark == "###" else "", []
+
+
+def _prose(lines: list[str]) -> str:
+    return _VALUE.sub(lambda found: str(json.loads(found[1])), " ".join(lines))
+
+
+def _verbatim(lines: list[str]) -> str:
+    return "\n".join(_prose([line]) for line in lines)
+
+
+def _shell(line: str) -> str:
+    """Return a command; each value is one word for a shell, each value of a list is one, too."""
+
+    def words(found: re.Match[str]) -> str:
+        value = json.loads(found[1])
+        return " ".join(quote(str(each)) for each in (value if isinstance(value, list) else [value]))
+
+    return _VALUE.sub(words, line)
+
+
+_FIELDS: Mapping[str, tuple[str, Callable[[list[str]], Any]]] = {
+    "why": ("why", _prose),
+    "nodes:": ("nodes", lambda lines: tuple(json.loads(lines[0].strip("\0")))),
+    "where:": ("where", lambda lines: Where(_prose(lines))),
+    "only if:": ("only_if", _prose),
+    "edit": ("edit", _verbatim),
+    "sh": ("commands", lambda lines: tuple(_shell(line) for line in lines if line)),
+    "check:": ("check", lambda lines: _shell(lines[0])),
+    "prints": ("expect", _verbatim),
+    "if not:": ("if_not", _prose),
+}
+"""The field of a step and how it is read, by mark."""
+
+
+def _wave(wave: dict[str, Any]) -> Wave:
+    return Wave(**{**wave, "steps": tuple(_step(**step) for step in wave["steps"])})
+
+
+def _step(check: str = "", expect: str = "", **fields: Any) -> Step:
+    return Step(check=Check(command=check, expect=expect) if check else None, **fields)
