@@ -2,12 +2,12 @@
 
 A template is Markdown for one parser. Marks stand at the start of a line:
 
-    # title of the runbook          ## title of a phase         ### key: title of a step
-    - what to know before           wave: (name, nodes)         prose: why
-    way back: prose                                             nodes:, where:, only if:, if not:
-                                                                ```sh commands, ```edit, check: command, ```prints
+    # title of the runbook       ## title of a phase       ### key: title of a step
+    - what to know before        wave: (name, nodes)       why, as prose
+    way back: prose                                        nodes:, where:, only if:, check: and if not:
+                                                           ```sh, ```edit and ```prints, up to ```
 
-Prose goes on until the next mark. Each value that a template writes enters its text as JSON between two NULs, and
+Prose goes on until the next mark, and a line that ends with a backslash on the next line. Each value that a template writes enters its text as JSON between two NULs, and
 takes its place when the text is divided already: no value can be a mark. In commands it is quoted for a shell.
 """
 
@@ -30,6 +30,7 @@ HEADINGS = {"#", "##", "###"}
 _MARK = re.compile(
     r"(#{1,3}|-|wave:|nodes:|where:|only if:|check:|if not:|way back:) (.*)|```(sh|edit|prints)"
 ).fullmatch
+_CONTINUED = re.compile(r" \\\n *")
 _VALUE = re.compile(r"\0([^\0]*)\0")
 
 
@@ -118,7 +119,7 @@ def parse(text: str, cluster: str, change: str) -> Runbook:
 def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each mark with its lines; of prose behind the title of a step, the mark is "why"."""
     mark, lines, fenced = "", [], False
-    for line in [*text.split("\n"), "# "]:
+    for line in [*_CONTINUED.sub(" ", text).split("\n"), "# "]:
         if fenced and line != "```":
             lines.append(line)
             continue
