@@ -335,24 +335,32 @@ def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: s
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", sorted(set(ASKED) - {"replace-node"}))  # which refuses such a name
 def test_no_name_and_no_folder_runs_anything(change: str, mode: str, tmp_path: Path) -> None:
-    """Every command of every runbook is run, with the programs that it calls replaced."""
-    name, rack = "n'`touch pwned`$(touch pwned);\"&|\nx", "$(touch pwned)`touch pwned`';touch pwned\n# x"
-    held = {name: "10.0.0.0/26", "n2": "10.0.1.0/26"}
-    word, fields = MODES[mode]
-    hostile = plan(word, [pool("default", "10.0.0.0/16")], held, nodes=[node(name, {"rack": rack})], **fields)
-    some = {"nodes": [name, "n2"]} if change in {"renumber", "decommission"} else {}
+    """Every command of a runbook is run, with other programs in its place; the steps are those of any names."""
+
+    def asked(name: str, rack: str, folder: str) -> Runbook:
+        word, fields = MODES[mode]
+        held = {name: "10.0.0.0/26", "n2": "10.0.1.0/26"}
+        labelled = [node(name, {"rack": rack}), node("n2", {"rack": "zz"})]
+        made = plan(word, [pool("default", "10.0.0.0/16")], held, nodes=labelled, **fields)
+        some = {"nodes": [name, "n2"]} if change in {"renumber", "decommission"} else {}
+        return ask(change, made, folder, Cut(by="rack"), **{**ASKED[change], **some})
+
+    name, rack = (
+        "n'`touch pwned`$(touch pwned);\"&|\n# x",
+        "$(touch pwned)`touch pwned`';touch pwned\n### x: y",
+    )
     try:
-        runbook = ask(
-            change, hostile, "x '$(touch pwned)`touch pwned`", Cut(by="rack"), **{**ASKED[change], **some}
-        )
+        hostile = asked(name, rack, "x '$(touch pwned)`touch pwned`\n```")
     except Unclear:
         return
-    lines = [line for step in steps(runbook) for line in step.commands]
-    lines += [step.check.command for step in steps(runbook) if step.check]
-    for line in lines:
-        subprocess.run(["bash", "-c", f"{CALLS}\n{line}"], cwd=tmp_path, check=False, capture_output=True)
-    assert lines
+    lines = [line for step in steps(hostile) for line in step.commands]
+    lines += [step.check.command for step in steps(hostile) if step.check]
+    every = 'set +e; for line in "$@"; do (eval "$line"); done'
+    script = ["bash", "-c", f"{CALLS}\n{every}", "bash", *lines]
+    done = subprocess.run(script, cwd=tmp_path, text=True, check=False, capture_output=True)
+    assert "<--context=built>" in done.stdout
     assert not list(tmp_path.rglob("pwned"))
+    assert [step.key for step in steps(hostile)] == [step.key for step in steps(asked("n1", "r", ""))]
 
 
 EVERY_MARK = """
@@ -404,11 +412,23 @@ def test_a_value_is_no_mark_of_a_template(text: str) -> None:
     assert step.check == Check(command=shlex.quote(text), expect=text)
 
 
+def test_a_constant_of_a_template_is_a_value() -> None:
+    template = "{% macro m(x) %}<{{ x }}>{% endmacro %}# {{ '<a & b>' }} {{ m('<&>') }}\n## x\n"
+    assert of_template({"t.md.j2": template}, "t", "built", "mode", {}).title == "<a & b> <<&>>"
+
+
 @pytest.mark.parametrize(
-    "wrong", ["# x\nprose", "## x\n### k: t\nwhere: here\nwhere: here", "## x\n### k: t\nwhere: there"]
+    "wrong",
+    [
+        "# x\nprose",
+        "## x\n### k: t\nwhere: here\nwhere: here",
+        "## x\n### k: t\nwhere: there",
+        "## x\nwhere: node",
+        "## x\n### k: t\n```sh\ntrue",
+    ],
 )
 def test_a_template_that_is_no_runbook_is_a_bug(wrong: str) -> None:
-    with pytest.raises(ValueError, match=r"prose|two times|there"):
+    with pytest.raises(ValueError, match=r"prose|cannot be|there|does not end"):
         parse(wrong, "built", "mode")
 
 

@@ -45,7 +45,10 @@ MOST = 100_000
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
+        (
+            "ipamc runbook lab",
+            "the steps of what is under way: pending and settled renumbers, a new mode, …",
+        ),
         ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
         (
             "ipamc runbook lab --change renumber --pool rack-a --by zone",
@@ -60,14 +63,16 @@ MOST = 100_000
         ("ipamc runbook lab --output json", "the same for programs"),
     ),
     done="printed; also if nothing is under way",
-    refused="an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error",
+    refused="an input or a lock was refused, the change cannot be made as asked, "
+    "or an I/O or environment error",
 )
 @click.argument("cluster", metavar="CLUSTER")
 @click.option(
     "--base",
     type=Revision(),
     metavar="REV",
-    help="What the cluster has now.  [default: what was last applied, if git knows it (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
+    help="What the cluster has now.  [default: what was last applied, if git knows it "
+    "(refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
 )
 @click.option("--change", type=click.Choice(CHANGES), help="A change that has not begun.")
 @click.option(
@@ -84,19 +89,22 @@ MOST = 100_000
     "--to",
     default="",
     metavar="VALUE",
-    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), 'distinct' (calico).",
+    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), "
+    "'distinct' (calico).",
 )
 @click.option(
     "--wave-size",
     type=click.IntRange(min=1, max=MOST),
     metavar="N",
-    help="The most nodes that are without pods at a time.  [default: a tenth of the cluster; with --by, all of a value]",
+    help="The most nodes that are without pods at a time.  "
+    "[default: a tenth of the cluster; with --by, all of a value]",
 )
 @click.option(
     "--by",
     default="",
     metavar="LABEL",
-    help="Nodes with different values of this label are in different waves; 'zone' is topology.kubernetes.io/zone.",
+    help="Nodes with different values of this label are in different waves; "
+    "'zone' is topology.kubernetes.io/zone.",
 )
 @output_option("markdown", "json")
 @format_option

@@ -1,7 +1,7 @@
 """Runbooks as Markdown for people, and as JSON for programs.
 
-Markdown has numbered steps, commands to paste, what a check must print, and what to do if it does not. JSON has the
-fields of `review/runbook/values.py`, as schemas/runbook.output.json describes them.
+Markdown has numbered steps, commands to paste, what a check must print, and what to do if it does not. JSON
+has the fields of `review/runbook/values.py`, as schemas/runbook.output.json describes them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERSION = 1
 
 
 def to_json(cluster: str, runbooks: Iterable[Runbook]) -> str:
-    """Return the runbooks of one cluster, by the names of their fields; every key is there, also if it has no value."""
+    """Return the runbooks of one cluster. Every key is there, also if it has no value."""
     records = [msgspec.to_builtins(runbook) for runbook in runbooks]
     for record in records:
         del record["cluster"]
@@ -85,18 +85,24 @@ def _wave(index: int, total: int, wave: Wave) -> Iterator[str]:
 def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
     """Yield the waves of many nodes: their files, then the steps once for all waves that share them."""
     total = sum(len(wave.nodes) for wave in phase.waves)
-    yield f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. Write the names of each wave's nodes into a file first, in the folder of your shell:"
+    yield (
+        f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. "
+        "Write the names of each wave's nodes into a file first, in the folder of your shell:"
+    )
     yield from _block("", "sh", written(phase, letter))
     yield ""
     for index, wave in enumerate(phase.waves, 1):
-        yield f"- wave {index}{f', {_text(wave.name)}' if wave.name else ''}: {count(len(wave.nodes), 'node')}"
+        name = f", {_text(wave.name)}" if wave.name else ""
+        yield f"- wave {index}{name}: {count(len(wave.nodes), 'node')}"
     yield ""
     for group in groups(phase, letter):
         several = group.last > group.first
-        yield f"### {'Waves' if several else 'Wave'} {group.first}{f' to {group.last}' if several else ''} of {len(phase.waves)}"
+        numbers_of = f"Waves {group.first} to {group.last}" if several else f"Wave {group.first}"
+        yield f"### {numbers_of} of {len(phase.waves)}"
         yield ""
         yield f"Begin with `wave={group.first}` in your shell." + (
-            f" Do all steps, then begin again with the next number, up to {group.last}: a wave is finished before the next one begins."
+            f" Do all steps, then begin again with the next number, up to {group.last}: "
+            "a wave is finished before the next one begins."
             if several
             else ""
         )

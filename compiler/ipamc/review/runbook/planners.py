@@ -118,7 +118,7 @@ def replace_node(plan: Plan, site: Site, old: str, new: str) -> Runbook:
 
 
 def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
-    """Return the steps by which every node gets a block of a family. `begun`: it is merged, and the plan has them."""
+    """Return the steps by which every node gets a block of a family. `begun`: the plan has these blocks."""
     running = running_nodes(plan.cluster)
     values = {
         "begun": begun,
@@ -141,14 +141,14 @@ def calico(plan: Plan, site: Site, cut: Cut) -> Runbook:
 
 
 def calico_distinct(plan: Plan, site: Site, cut: Cut) -> Runbook:
-    """Return the steps of Cilium's own guide: Cilium has a range that Calico has not, so the two may overlay."""
+    """Return the steps of Cilium's own guide, with a range that Calico does not have."""
     nodes = running_nodes(plan.cluster)
     values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut)}
     return site.runbook("calico", values, "calico-distinct")
 
 
 def restored(change: str, plan: Plan, site: Site) -> Runbook:
-    """Return the steps of a disaster recovery: from git, or from a backup of etcd that is older than the lock."""
+    """Return the steps of a disaster recovery, from git or from a backup of etcd."""
     running = running_nodes(plan.cluster)
     blocks = {node: lines for node, lines in sorted(plan.held.items()) if lines and node in set(running)}
     return site.runbook(change, {"running": running, "blocks": blocks})
@@ -164,7 +164,7 @@ INSTEAD = {
         "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has",
     ),
 }
-"""By the name of a capability that a minor no longer has: the value of `bgp` that uses it, and what takes its place."""
+"""By name of a lost capability: the value of `bgp` that uses it, and what takes its place."""
 
 
 def upgrade(site: Site, to: Version) -> Runbook:
@@ -196,8 +196,8 @@ def mode_under_way(
 ) -> Runbook | None:
     """Return the runbook of another mode, operator, pinning or patchNodes than the base has.
 
-    `lock` and `before` are of the base; `before` is None if its documents cannot be read. None: nothing has to
-    be done in an order. `in_brief`: for a plan, which has one step in place of waves.
+    `lock` and `before` are of the base; `before` is None if its documents cannot be read. Returns
+    None where no order matters. `in_brief`: for a plan, which has one step in place of waves.
     """
     cluster = plan.cluster
     if not lock.shards:

@@ -1,15 +1,15 @@
-"""Which runbooks there are: of a change that is asked for, and of those that a cluster is in the middle of."""
+"""Runbooks of a change that a user asks for, and of the changes that a cluster is in the middle of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.rules import ONLINE
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import CidrError, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version
 from ipamc.model.diagnostics import Diagnostic, Severity, names
@@ -97,7 +97,8 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     if (cluster.mode.value, mode.value) not in ONLINE and plan.held:
         ways = [new for old, new in sorted(ONLINE) if old == cluster.mode.value]
         raise Unclear(
-            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
+            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks "
+            "(ipamc explain IPC0543)"
             + (f"; from {cluster.mode} nodes can go to {', '.join(ways)}" if ways else "")
         )
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
@@ -107,16 +108,17 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
 
 
 def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
+    name = plan.cluster.name
     if len(plan.cluster.families) > 1:
         raise Unclear(
-            f"{plan.cluster.name} has both families already; while that is rolled out: ipamc runbook {plan.cluster.name} --base REV, "
+            f"{name} has both families already; while that is rolled out: ipamc runbook {name} --base REV, "
             "a revision that has what the cluster has"
         )
     if site.joins_again:
         raise Unclear(
-            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: first go to "
-            f"cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block (ipamc runbook {plan.cluster.name} "
-            "--change mode --to cluster-pool), then ask again"
+            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: "
+            "first go to cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block "
+            f"(ipamc runbook {name} --change mode --to cluster-pool), then ask again"
         )
     return dual_stack(plan, site, request.cut, 10 - plan.cluster.families[0], begun=False)
 
@@ -125,34 +127,23 @@ def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     pools = _pools(request, plan.cluster)
     if len(pools) != 1:
         raise Unclear("name the pool that moves: --pool NAME, once")
-    block = _block(request.to)
-    pool = pools[0]
+    (pool,) = pools
+    try:
+        block = parse_block(request.to)
+    except CidrError as problem:
+        named = request.to or "nothing"
+        raise Unclear(f"--to {named}: name the new range as a CIDR; {problem.reason}") from None
     if block.family not in pool.families:
         raise Unclear(f"pool {pool.name} has no IPv{block.family}: name a range of a family that it has")
-    size = pool.families[block.family].block_size
-    if size < block.prefix:
-        raise Unclear(f"{block} has no room for a /{size}, the block size of pool {pool.name}")
-    old = [str(each.block) for each in pool.families[block.family].ranges]
-    changed = _with_range(plan.cluster, pool, block)
-    found = _preview(changed, plan, request, parse_consent(renumber=old))
-    return new_range(found, site, request.cut, pool, block)
-
-
-def _with_range(cluster: Cluster, pool: Pool, block: Block) -> Cluster:
-    """Return the cluster with a new range of a pool in front of those of its family."""
     part = pool.families[block.family]
+    if part.block_size < block.prefix:
+        raise Unclear(f"{block} has no room for a /{part.block_size}, the block size of pool {pool.name}")
     wider = replace(part, ranges=(Range(block, part.at), *part.ranges))
     changed = replace(pool, families={**pool.families, block.family: wider})
-    return replace(
-        cluster, pools=tuple(changed if each.name == pool.name else each for each in cluster.pools)
-    )
-
-
-def _block(text: str) -> Block:
-    try:
-        return parse_block(text)
-    except CidrError as problem:
-        raise Unclear(f"--to {text or 'nothing'}: name the new range as a CIDR; {problem.reason}") from None
+    every = tuple(changed if each.name == pool.name else each for each in plan.cluster.pools)
+    consent = parse_consent(renumber=[str(each.block) for each in part.ranges])
+    after = _preview(replace(plan.cluster, pools=every), plan, request, consent)
+    return new_range(after, site, request.cut, pool, block)
 
 
 def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -176,8 +167,8 @@ def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
         raise Unclear(f"--to {request.to}: omit it to keep the blocks, or write --to distinct")
     if not plan.cluster.own_pools:
         raise Unclear(
-            "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import writes it; "
-            "or write --to distinct"
+            "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import "
+            "writes it; or write --to distinct"
         )
     return calico(plan, site, request.cut)
 
@@ -192,8 +183,8 @@ def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
     if not plan.cluster.cilium < to <= LAST:
         shown = ".".join(map(str, LAST))
         raise Unclear(
-            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, and this ipamc knows "
-            f"minors up to {shown}"
+            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, "
+            f"and this ipamc knows minors up to {shown}"
         )
     return upgrade(site, to)
 
@@ -226,7 +217,7 @@ def _pools(request: Request, cluster: Cluster) -> list[Pool]:
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
-    """Place the blocks of an edit that is not made yet, as a compile would. Nothing is rendered, and nothing is written."""
+    """Place the blocks of an edit that is not made yet, as a compile would; render and write nothing."""
     wants = assign(cluster)
     shared = shared_pools(cluster, wants)
     state, found = reconcile(cluster, wants, plan.lock, consent, request.today, locked=False, shared=shared)
@@ -265,23 +256,20 @@ def under_way(
 
     In the order in which they are to be done; () if an apply does everything.
     """
-    return tuple(_found(base, plan, difference, site, cut))
-
-
-def _found(base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut) -> Iterator[Runbook]:
     before, lock = base.cluster, base.lock
+    found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        yield upgrade(replace(site, cluster=before), plan.cluster.cilium)
+        found.append(upgrade(replace(site, cluster=before), plan.cluster.cilium))
     if changed := mode_under_way(lock, before, plan, site, cut):
-        yield changed
+        found.append(changed)
     elif added := _new_family(lock, plan):
-        yield dual_stack(plan, site, cut, added, begun=True)
+        found.append(dual_stack(plan, site, cut, added, begun=True))
     settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
     if settled or pending_of(plan):
-        yield renumber(plan, site, cut, settled=settled)
-    for block in difference.lines.added:
-        if block.origin is Origin.RENAMED:
-            yield replace_node(plan, site, block.of, block.line.node)
+        found.append(renumber(plan, site, cut, settled=settled))
+    renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
+    found += [replace_node(plan, site, block.of, block.line.node) for block in renamed]
+    return tuple(found)
 
 
 def _new_family(lock: Lock, plan: Plan) -> int:

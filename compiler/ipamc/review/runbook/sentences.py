@@ -1,4 +1,4 @@
-"""The steps of a change in one line each, as `ipamc plan` and `ipamc lock` print them; the runbooks have them with checks."""
+"""The steps of runbooks in one line each, as `ipamc plan` and `ipamc lock` print them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ Templates = Mapping[str, str]
 
 def sentence(step: Step) -> str:
     """Return the title of a step, its commands, its condition and its reason."""
-    commands = (step.check.command,) if step.check and not step.commands else step.commands
     said = _lowered(step.title)
     if step.where is Where.NODE:
         said = f"on the node: {said}"
     if step.edit:
         said += f" ({'; '.join(line.strip() for line in step.edit.splitlines() if line.strip()[-1:] != ':')})"
-    line = " && ".join(commands)
+    line = step.check.command if step.check and not step.commands else _commands(step)
     if line and len(line) <= LONGEST:
         said += f": {line}"
     condition = f"; only if {step.only_if}" if step.only_if else ""
@@ -57,12 +56,13 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
     """Return the steps for nodes whose renumber is settled, and that are still to move; () for no nodes."""
     if not nodes:
         return ()
-    drain = _next(plan, "NODE", templates)["drain"]["drain"].commands[0]
+    before, _, _ = _next(plan, "NODE", templates)
     return (
-        f"drain {names(nodes)}, if that was not done before: {drain}",
+        f"drain {names(nodes)}, if that was not done before: {_commands(before['drain'])}",
         "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
         if Site(plan.cluster).agents_read_nodes
-        else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs pods of the old one",
+        else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs "
+        "pods of the old one",
         *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
     )
 
@@ -76,43 +76,45 @@ def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tupl
         return ()
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
     steps = enumerate(after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates), 1)
-    return (
-        f"next: compile, merge and apply this{each}; ipamc runbook {plan.cluster.name} has all steps, with checks:",
-        *(f"{number}. {step}" for number, step in steps),
-    )
+    every = f"{each}; ipamc runbook {plan.cluster.name} has all steps, with checks:"
+    return f"next: compile, merge and apply this{every}", *(f"{number}. {step}" for number, step in steps)
 
 
 def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
     """Yield the steps for a drained node, after its new block was applied; `node` may stand for several."""
     cluster, site = plan.cluster, Site(plan.cluster)
-    phases = _next(plan, node, templates)
-    commands = " && ".join(phases["drain"]["refresh"].commands)
-    refresh = f"refresh the inventory: {commands}, then ipamc compile {cluster.name}"
+    before, join, move = _next(plan, node, templates)
+    refresh = f"refresh the inventory: {_commands(before['refresh'])}, then ipamc compile {cluster.name}"
     if site.joins_again:
-        yield from map(sentence, phases["join"].values())
+        yield from map(sentence, join.values())
         yield f"{refresh}, merge and apply: the new Node has another uid"
     if not site.agents_read_nodes:
-        yield from (sentence(step) for step in phases["move"].values() if step.key != "agent-ready")
+        yield from (sentence(step) for step in move.values() if step.key != "agent-ready")
         yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
 
 
 def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
-    """Return the steps for the nodes that have a pending block, each a command and why, in order; () without any."""
+    """Return the steps for nodes with a pending block, each a command and why, in order; () without any."""
     nodes = sorted({line.node for line in plan.lock.lines if line.state is State.PENDING})
     if not nodes:
         return ()
     name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
+    before, _, _ = _next(plan, node, templates)
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"
     return (
         f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
-        f"1. {_next(plan, node, templates)['drain']['drain'].commands[0]}",
-        f"2. ipamc lock {name} --settle {node}: it renders the new block, and says what comes then",
-        f"ipamc runbook {name} has all steps, with checks; ipamc lock {name} --release {node} cancels",
+        f"1. {_commands(before['drain'])}",
+        f"2. {_commands(before['settle'])}: it renders the new block, and says what comes then",
+        f"ipamc runbook {name} has all steps, with checks; {_commands(before['release'])} cancels",
     )
 
 
-def _next(plan: Plan, node: str, templates: Templates) -> dict[str, dict[str, Step]]:
-    """Return the steps of `next.md.j2` by phase and key."""
-    site = Site(plan.cluster, shared=plan.operator_pools, templates=templates)
+def _next(plan: Plan, node: str, templates: Templates) -> list[dict[str, Step]]:
+    """Return the steps of each phase of `next.md.j2` by key."""
+    site = Site(plan.cluster, operator_pools=plan.operator_pools, templates=templates)
     runbook = site.runbook("next", {"nodes": (node,), "blocks": {node: plan.held.get(node, ())}})
-    return {phase.title: {step.key: step for step in phase.waves[0].steps} for phase in runbook.phases}
+    return [{step.key: step for step in phase.waves[0].steps} for phase in runbook.phases]
+
+
+def _commands(step: Step) -> str:
+    return " && ".join(step.commands)

@@ -1,4 +1,4 @@
-"""A cluster as the templates of runbooks see it: its folder, its seeds, and where its agents read their blocks.
+"""A cluster in the templates of runbooks: its folder, its seeds, and where agents read their blocks.
 
 kubectl gets the context that is called as the cluster's folder, as `ipamc ci apply` does: the current context
 may be another cluster's.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -31,13 +32,13 @@ WELL_KNOWN = {
 """Labels that every kubelet sets by itself."""
 
 
-class Site(Struct, frozen=True):
+class Site(Struct, frozen=True, dict=True):
     """One cluster. Its properties are for templates."""
 
     cluster: Cluster
     folder: str = ""
     """The cluster's folder, as the user would type it; "": below `clusters/`."""
-    shared: frozenset[str] = frozenset()
+    operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
     templates: Mapping[str, str] = {}
     """The texts of `templates/runbooks/` by file name."""
@@ -125,19 +126,19 @@ class Site(Struct, frozen=True):
         return json.dumps(document, separators=(",", ":"))
 
     def _allocated(self, node: str, lines: tuple[Line, ...]) -> Allocated:
-        known = next((each for each in self.cluster.nodes if each.name == node), None)
-        return allocated(self.cluster, self.shared, known or Node(node, {}, self.cluster.at), lines)
+        known = self._nodes.get(node) or Node(node, {}, self.cluster.at)
+        return allocated(self.cluster, self.operator_pools, known, lines)
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.cluster.nodes}
 
     def labels(self, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return the labels of the inventory that kubelets do not set, as `key=value`, by node; none without any."""
-        known = {node.name: node.labels for node in self.cluster.nodes}
+        """Return nodes with those labels of the inventory that kubelets do not set, as `key=value`."""
         pairs = {
-            node: [
-                f"{key}={value}"
-                for key, value in sorted(known.get(node, {}).items())
-                if key not in WELL_KNOWN
-            ]
+            node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
             for node in nodes
+            if (labels := self._nodes[node].labels if node in self._nodes else {})
         }
         return [(node, some) for node, some in pairs.items() if some]
 

@@ -7,8 +7,9 @@ A template is Markdown for one parser. Marks stand at the start of a line:
     way back: prose                                        nodes:, where:, only if:, check: and if not:
                                                            ```sh, ```edit and ```prints, up to ```
 
-Prose goes on until the next mark, and a line that ends with a backslash on the next line. Each value that a template writes enters its text as JSON between two NULs, and
-takes its place when the text is divided already: no value can be a mark. In commands it is quoted for a shell.
+Prose goes on until the next mark, and a line that ends with a backslash goes on in the next one. Each value
+that a template writes enters the text as JSON between two NULs, and is put in its place after the text was
+divided: no value can be a mark. In commands it is quoted for a shell.
 """
 
 from __future__ import annotations
@@ -47,11 +48,12 @@ def runbook(
 
 @lru_cache(maxsize=2)
 def _environment(templates: tuple[tuple[str, str], ...]) -> Environment:
-    from jinja2 import DictLoader, Environment, StrictUndefined  # noqa: PLC0415 - 60 ms
+    from jinja2 import DictLoader, Environment, StrictUndefined, pass_context  # noqa: PLC0415 - 60 ms
     from markupsafe import Markup  # noqa: PLC0415 - as above
 
-    def escaped(value: object) -> Markup:
-        # With `autoescape`, what a macro returns is Markup: text of a template, whose values are escaped already.
+    @pass_context  # or Jinja2 takes a constant while it compiles, and escapes it as HTML
+    def escaped(_: object, value: object) -> Markup:
+        # With `autoescape`, a macro returns Markup: text of a template, whose values are escaped already.
         if isinstance(value, Markup):
             return value
         plain = value if type(value) in {int, list, tuple} else str(value)
@@ -90,9 +92,11 @@ def parse(text: str, cluster: str, change: str) -> Runbook:
             way_back = _prose(lines)
         elif mark == "##":
             phases.append((_prose(lines), []))
+            step = {}
         elif mark == "wave:":
             name, nodes = json.loads(first.strip("\0"))
             phases[-1][1].append({"name": name, "nodes": tuple(nodes), "steps": []})
+            step = {}
         elif mark == "###":
             key, _, rest = first.partition(": ")
             step = {"key": key, "title": _prose([rest])}
@@ -101,8 +105,8 @@ def parse(text: str, cluster: str, change: str) -> Runbook:
             phases[-1][1][-1]["steps"].append(step)
         else:
             field, read = _FIELDS[mark]
-            if field in step:
-                raise ValueError(f"two times {mark} in step {step['key']} of {title}")
+            if field in step or not step:
+                raise ValueError(f"{mark} where it cannot be, in {title}: {step}")
             step[field] = read(lines)
     return Runbook(
         cluster=cluster,
@@ -137,6 +141,8 @@ def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
         if mark in HEADINGS and line != "# ":
             yield mark, lines
             mark, lines = "why" if mark == "###" else "", []
+    if fenced:
+        raise ValueError(f"a block that does not end: {lines}")
 
 
 def _prose(lines: list[str]) -> str:
