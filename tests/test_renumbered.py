@@ -13,6 +13,7 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.pipeline import compile_cluster
 from ipamc.review.diff import ClusterBase, compare
+from ipamc.workspace.disk import assets
 from tests.support import casefile
 
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
@@ -34,7 +35,7 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
             cluster=None,
             new=base is None,
         )
-        lines = compare(side, compilation, inputs.today).lines
+        lines = compare(side, compilation, inputs.today, assets("templates/runbooks")).lines
         match = re.search(r"([\d,]+) renumbered", runner.placed(compilation.plan))
         assert match
         assert int(match.group(1).replace(",", "")) == lines.counts.renumbered

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation, compile_cluster
 from ipamc.review.diff import UnreadableBase, compare, read_base
+from ipamc.workspace.disk import assets
 from tests.fuzz.laws import a_plan_can_be_shown
 from tests.fuzz.mutate import gentle, harsh
 from tests.fuzz.subjects import BASE, RENDERED, Subject, of_a_minor, subjects
@@ -60,5 +61,5 @@ def examine(subject: Subject) -> str:
         base = read_base(inputs, rendered)
     except UnreadableBase:
         return UNREADABLE
-    a_plan_can_be_shown(compare(base, done, inputs.today), done)
+    a_plan_can_be_shown(compare(base, done, inputs.today, assets("templates/runbooks")), done)
     return PLANNED

@@ -242,7 +242,7 @@ def it_can_be_planned(inputs: Inputs, done: Compilation) -> None:
     except UnreadableBase as problem:
         raise AssertionError(f"what was compiled cannot be a base: {problem}") from None
     for base in bases:
-        a_plan_can_be_shown(compare(base, done, inputs.today), done)
+        a_plan_can_be_shown(compare(base, done, inputs.today, assets("templates/runbooks")), done)
 
 
 def a_plan_can_be_shown(difference: Difference, done: Compilation) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from ipamc.review.runbook.sentences import after_settle
+from ipamc.workspace.disk import assets
 from tests.support.builders import plan, pool
 
+TEMPLATES = assets("templates/runbooks")
 POOL = pool("default", "10.0.0.0/24")
 KUBECTL = "kubectl --context=built"
 RESTART = f"restart their agents: {KUBECTL} --namespace=kube-system delete pod --selector=k8s-app=cilium --field-selector=spec.nodeName=n1"
@@ -53,7 +55,7 @@ JOINS = [
     ],
 )
 def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str]) -> None:
-    first, *steps = after_settle(plan(mode, [POOL], {}, **fields), ["n1"])
+    first, *steps = after_settle(plan(mode, [POOL], {}, **fields), ["n1"], TEMPLATES)
     assert first == "next: compile, merge and apply this; ipamc runbook built has all steps, with checks:"
     numbered = [f"{number}. {command}" for number, command in enumerate(commands, 1)]
     assert [step[: len(start)] for step, start in zip(steps, numbered, strict=True)] == numbered
@@ -61,7 +63,7 @@ def test_the_steps_by_mode(mode: str, fields: dict[str, Any], commands: list[str
 
 def test_several_nodes_have_the_steps_once() -> None:
     cluster = plan("cluster-pool", [POOL], {})
-    first, *steps = after_settle(cluster, ["n1", "n2"])
+    first, *steps = after_settle(cluster, ["n1", "n2"], TEMPLATES)
     assert "then for each of n1, n2; " in first
     assert steps[-2] == "4. let pods come back: kubectl --context=built uncordon NODE"
-    assert after_settle(cluster, []) == ()
+    assert after_settle(cluster, [], TEMPLATES) == ()

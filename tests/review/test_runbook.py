@@ -17,18 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.plan import Plan
-from ipamc.report.runbook import json as runbook_json
-from ipamc.report.runbook import markdown as runbook_markdown
+from ipamc.report.runbook import to_json, to_markdown
 from ipamc.report.runbook.looped import groups, written
-from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.new_blocks import labels_of
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
-from ipamc.review.runbook.values import CHANGES, Cut, Runbook, Step, waves
+from ipamc.review.runbook.site import Site
+from ipamc.review.runbook.template import parse
+from ipamc.review.runbook.template import runbook as of_template
+from ipamc.review.runbook.values import CHANGES, Check, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered
 
 ZONE = "topology.kubernetes.io/zone"
+TEMPLATES = assets("templates/runbooks")
 SCHEMA = json.loads(assets("schemas")["runbook.output.json"])
 NAMES = tuple(f"n{number:02}" for number in range(1, 7))
 HELD = {name: f"10.0.{number}.0/26" for number, name in enumerate(NAMES)}
@@ -66,7 +67,7 @@ def made(mode: str = "bystander", **more: Any) -> Plan:
 
 def ask(change: str, plan: Plan, folder: str = "", cut: Cut = Cut(size=2), **asked: Any) -> Runbook:  # noqa: B008 - frozen
     request = Request(change=change, cut=cut, today="2026-11-22", **(asked or ASKED[change]))
-    return requested(request, plan, Commands(plan.cluster, folder, plan.operator_pools))
+    return requested(request, plan, Site(plan.cluster, folder, plan.operator_pools, TEMPLATES))
 
 
 def steps(runbook: Runbook) -> Iterator[Step]:
@@ -157,11 +158,9 @@ def test_a_seed_is_the_one_that_is_rendered(mode: str) -> None:
     pools = [pool("default", "10.0.0.0/16", allow_first=True)]
     word, fields = MODES[mode]
     seeded = plan(word, pools, HELD, version="1.20", **fields)
-    run = Commands(seeded.cluster, "", seeded.operator_pools)
+    site = Site(seeded.cluster, "", seeded.operator_pools)
     wanted = {each["metadata"]["name"]: each for each in read(rendered(seeded)["seeds/000.yaml"])}
-    assert {
-        name: json.loads(shlex.split(run.seed(name, lines))[2]) for name, lines in seeded.held.items()
-    } == wanted
+    assert {name: json.loads(site.seed(name, lines)) for name, lines in seeded.held.items()} == wanted
     assert "allowFirstIP" in str(wanted)
 
 
@@ -202,8 +201,8 @@ def test_every_runbook_can_be_done(change: str, mode: str) -> None:
             or step.why
             or step.key in {"note", "control-plane", "join", "roll-out", "ghosts"}
         ), step
-    jsonschema.validate(json.loads(runbook_json.render("built", [runbook])), SCHEMA)
-    shown = runbook_markdown.render([runbook])
+    jsonschema.validate(json.loads(to_json("built", [runbook])), SCHEMA)
+    shown = to_markdown([runbook])
     assert all(line in shown for line in lines)
 
 
@@ -275,7 +274,7 @@ def test_waves_of_many_nodes_are_one_page() -> None:
     held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names[:200])}
     held |= {name: f"11.{number}.0.0/26" for number, name in enumerate(names[200:])}
     large = plan("cluster-pool", [pool("default", "10.0.0.0/8", "11.0.0.0/8")], held)
-    text = runbook_markdown.render([ask("renumber", large, nodes=tuple(names), cut=Cut())])
+    text = to_markdown([ask("renumber", large, nodes=tuple(names), cut=Cut())])
     assert "### Waves 1 to 11 of 11" in text
     assert len(text.splitlines()) < 350
 
@@ -283,11 +282,26 @@ def test_waves_of_many_nodes_are_one_page() -> None:
 # What is hostile reaches a shell as one word.
 
 
-HOSTILE = st.text(st.sampled_from("a'\"`$();|&<> \\\t*~#!{}[]é"), min_size=1, max_size=12)
+HOSTILE = st.text(st.sampled_from("a'\"`$();|&<> \\\t\n\0*~#!{}[]%é-:"), min_size=1, max_size=12)
+SHELL = HOSTILE.filter(lambda text: not {"\n", "\0"} & set(text))
+"""A line of a shell has neither."""
+MARKS = (
+    "# x",
+    "## x",
+    "### x: y",
+    "- x",
+    "wave: x",
+    "check: x",
+    "if not: x",
+    "```",
+    "```sh",
+    "{{ 7 * 7 }}",
+    "{% if %}",
+)
 
 
 @settings(deadline=None, max_examples=depth.examples(60))
-@given(value=HOSTILE, folder=HOSTILE, name=HOSTILE)
+@given(value=SHELL, folder=SHELL, name=SHELL)
 def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: str) -> None:
     """Names and labels like these are refused on reading; the commands do not rely on it."""
     made = plan(
@@ -296,8 +310,8 @@ def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: s
         {name: ["10.0.0.0/26", "pending 10.0.1.0/26"]},
         nodes=[node(name, {"rack": value})],
     )
-    run = Commands(made.cluster, folder)
-    (label,) = labels_of(run, (name,))
+    found = {step.key: step for step in steps(ask("renumber", made, folder, nodes=(name,)))}
+    (label,) = found["label-node"].commands
     assert shlex.split(label) == [
         "kubectl",
         "--context=built",
@@ -307,12 +321,117 @@ def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: s
         "--overwrite",
         f"rack={value}",
     ]
-    assert shlex.split(run.drain(name))[3] == name
-    assert shlex.split(run.commit("x")[1]) == ["git", "add", folder]
-    assert shlex.split(run.restart_agent(name))[-1] == f"--field-selector=spec.nodeName={name}"
-    assert shlex.split(run.dump)[-1] == "built.live.json"
-    seed = shlex.split(run.seed(name, ()))
-    assert json.loads(seed[2])["metadata"]["name"] == name
+    (drain,) = found["drain"].commands
+    assert shlex.split(drain)[3] == name
+    assert ["git", "add", folder] in [shlex.split(line) for line in found["propose"].commands]
+    shared = plan("multi-pool", [pool("default", "10.0.0.0/16")], {name: "10.0.0.0/26"})
+    found = {step.key: step for step in steps(ask("renumber", shared, folder, nodes=(name,)))}
+    (restart,) = found["restart-agent"].commands
+    assert shlex.split(restart)[-1] == f"--field-selector=spec.nodeName={name}"
+    assert shlex.split(found["audit"].commands[0])[-1] == "built.live.json"
+    (seed,) = found["seed"].commands
+    words = shlex.split(seed)
+    assert json.loads(words[words.index("printf") + 2])["metadata"]["name"] == name
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("change", sorted(set(ASKED) - {"replace-node"}))  # which refuses such a name
+def test_no_name_and_no_folder_runs_anything(change: str, mode: str, tmp_path: Path) -> None:
+    """Every command of a runbook is run, with other programs in its place; the steps are those of any names."""
+
+    def asked(name: str, rack: str, folder: str) -> Runbook:
+        word, fields = MODES[mode]
+        held = {name: "10.0.0.0/26", "n2": "10.0.1.0/26"}
+        labelled = [node(name, {"rack": rack}), node("n2", {"rack": "zz"})]
+        made = plan(word, [pool("default", "10.0.0.0/16")], held, nodes=labelled, **fields)
+        some = {"nodes": [name, "n2"]} if change in {"renumber", "decommission"} else {}
+        return ask(change, made, folder, Cut(by="rack"), **{**ASKED[change], **some})
+
+    name, rack = (
+        "n'`touch pwned`$(touch pwned);\"&|\n# x",
+        "$(touch pwned)`touch pwned`';touch pwned\n### x: y",
+    )
+    try:
+        hostile = asked(name, rack, "x '$(touch pwned)`touch pwned`\n```")
+    except Unclear:
+        return
+    lines = [line for step in steps(hostile) for line in step.commands]
+    lines += [step.check.command for step in steps(hostile) if step.check]
+    every = 'set +e; for line in "$@"; do (eval "$line"); done'
+    script = ["bash", "-c", f"{CALLS}\n{every}", "bash", *lines]
+    done = subprocess.run(script, cwd=tmp_path, text=True, check=False, capture_output=True)
+    assert "<--context=built>" in done.stdout
+    assert not list(tmp_path.rglob("pwned"))
+    assert [step.key for step in steps(hostile)] == [step.key for step in steps(asked("n1", "r", ""))]
+
+
+EVERY_MARK = """
+# {{ x }}
+- {{ x }}
+## {{ x }}
+wave: {{ (x, [x]) }}
+### key: {{ x }}
+{{ x }}
+{{ x }}
+nodes: {{ [x, x] }}
+```edit
+{{ x }}
+```
+```sh
+echo {{ x }} {{ [x, x] }}
+```
+check: {{ x }}
+```prints
+{{ x }}
+```
+if not: {{ x }}
+"""
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.one_of(HOSTILE, st.sampled_from(MARKS), st.sampled_from(MARKS).map("\n{}\n".format)))
+def test_a_value_is_no_mark_of_a_template(text: str) -> None:
+    """It is where the template has it, as it is, and shifts nothing."""
+    runbook = of_template({"t.md.j2": EVERY_MARK}, "t", "built", "mode", {"x": text})
+    (phase,) = runbook.phases
+    (wave,) = phase.waves
+    (step,) = wave.steps
+    assert (runbook.title, runbook.about, phase.title, wave.name, wave.nodes) == (
+        text,
+        (text,),
+        text,
+        text,
+        (text,),
+    )
+    assert (step.title, step.why, step.nodes, step.edit, step.if_not) == (
+        text,
+        f"{text} {text}",
+        (text, text),
+        text,
+        text,
+    )
+    assert step.commands == (f"echo {' '.join([shlex.quote(text)] * 3)}",)
+    assert step.check == Check(command=shlex.quote(text), expect=text)
+
+
+def test_a_constant_of_a_template_is_a_value() -> None:
+    template = "{% macro m(x) %}<{{ x }}>{% endmacro %}# {{ '<a & b>' }} {{ m('<&>') }}\n## x\n"
+    assert of_template({"t.md.j2": template}, "t", "built", "mode", {}).title == "<a & b> <<&>>"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "# x\nprose",
+        "## x\n### k: t\nwhere: here\nwhere: here",
+        "## x\n### k: t\nwhere: there",
+        "## x\nwhere: node",
+        "## x\n### k: t\n```sh\ntrue",
+    ],
+)
+def test_a_template_that_is_no_runbook_is_a_bug(wrong: str) -> None:
+    with pytest.raises(ValueError, match=r"prose|cannot be|there|does not end"):
+        parse(wrong, "built", "mode")
 
 
 def test_markdown_shows_text_as_it_is() -> None:
@@ -322,7 +441,7 @@ def test_markdown_shows_text_as_it_is() -> None:
         {"n1": "10.0.0.0/26"},
         nodes=[node("n1", {"rack": "<b>*x* `a_b`"})],
     )
-    shown = runbook_markdown.render([ask("decommission", made, cut=Cut(by="rack"), nodes=("n1",))])
+    shown = to_markdown([ask("decommission", made, cut=Cut(by="rack"), nodes=("n1",))])
     assert r"\<b\>\*x\* `a_b`" in shown
 
 

@@ -1,6 +1,6 @@
 """From Calico to Cilium as a state machine: whatever pods and collectors do between two steps, no address has two holders.
 
-Calico's rules are those of `review.runbook.calico`: affine blocks, claims, borrowing, release of empty blocks, and
+Calico's rules are those of `templates/runbooks/calico.md.j2`: affine blocks, claims, borrowing, release of empty blocks, and
 reservations. Its adversary starts, stops and restarts pods, and collects blocks, between any two steps. The steps are
 read from the runbook: reservations and seeds out of its commands. Steps that are left out are seen to be needed.
 """
@@ -20,12 +20,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block, parse_block
-from ipamc.review.runbook.calico import calico
-from ipamc.review.runbook.commands import Commands
+from ipamc.review.runbook.planners import calico
+from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Runbook, Step
+from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import plan, pool
 
+TEMPLATES = assets("templates/runbooks")
 NODES = ("n1", "n2", "n3")
 RANGE = "10.0.0.0/27"
 SIZE = 30
@@ -179,7 +181,7 @@ class World:
 def runbook_of(world: World) -> Runbook:
     """Return the runbook of the lock that a refresh gives."""
     made = plan("multi-pool", [pool("default", RANGE, size=SIZE)], world.held(), pinning="node")
-    return calico(made, Commands(made.cluster), Cut(size=1))
+    return calico(made, Site(made.cluster, templates=TEMPLATES), Cut(size=1))
 
 
 def documents(step: Step) -> list[dict]:  # type: ignore[type-arg]

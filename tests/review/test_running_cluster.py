@@ -46,11 +46,11 @@ def compared(before: Plan, after: Plan) -> Difference:
     rendered = {path: text.encode() for path, text in builders.rendered(before).items()}
     base = ClusterBase(lock=before.lock, cluster=before.cluster, rendered=Rendered(rendered))
     head = Compilation(files=builders.rendered(after), lock=dumps(after.lock), plan=after, diagnostics=())
-    return compare(base, head, "2026-11-21")
+    return compare(base, head, "2026-11-21", fleet.RUNBOOKS)
 
 
 def way(before: Plan, after: Plan) -> tuple[str, ...]:
-    return steps(before.lock, before.cluster, after)
+    return steps(before.lock, before.cluster, after, fleet.RUNBOOKS)
 
 
 # Steps.
@@ -124,8 +124,8 @@ def test_so_have_changes_of_other_settings(before: Plan, after: Plan, said: str)
 
 def test_no_order_matters_where_nothing_of_this_changes_or_nothing_ran() -> None:
     assert way(made(), made()) == ()
-    assert steps(replace(made().lock, shards=0, mode=Mode.CRD), None, made()) == ()
-    assert steps(made().lock, None, made(patch_nodes="podCIDRs")) == ()
+    assert steps(replace(made().lock, shards=0, mode=Mode.CRD), None, made(), fleet.RUNBOOKS) == ()
+    assert steps(made().lock, None, made(patch_nodes="podCIDRs"), fleet.RUNBOOKS) == ()
 
 
 # Restarts.
@@ -370,7 +370,7 @@ def test_after_an_edit_and_its_undo_nothing_changes(mode: str, edit: Callable[[D
     for before, after, same in ((first, second, False), (first, third, True)):
         rendered = {path: text.encode() for path, text in before.files.items()}
         base = ClusterBase(lock=before.plan.lock, cluster=before.plan.cluster, rendered=Rendered(rendered))
-        found = compare(base, after, "2026-11-21")
+        found = compare(base, after, "2026-11-21", fleet.RUNBOOKS)
         assert found.lines.counts.renumbered == 0
         if same:
             assert not found.changed

@@ -260,7 +260,9 @@ def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -
         name="case",
         status=Status.PLANNED if head else Status.REFUSED,
         said=said,
-        difference=compare(before(case), head, inputs(case).today) if head else None,
+        difference=compare(before(case), head, inputs(case).today, assets("templates/runbooks"))
+        if head
+        else None,
         findings=found,
     )
     plan_report = PlanReport(base="main", clusters=(cluster,))

@@ -13,6 +13,7 @@ from ipamc.workspace.disk import assets
 Document = dict[str, Any]
 SCHEMAS = assets("schemas")
 TEMPLATES = assets("templates")
+RUNBOOKS = assets("templates/runbooks")
 
 
 def cluster(mode: str = "cluster-pool", *, version: str = "1.18", **spec: Any) -> Document:

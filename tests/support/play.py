@@ -163,7 +163,9 @@ class Play:
         """Return the plan from what was written before to a compile."""
         assert step.compilation
         rendered = {path: text.encode() for path, text in before.files.items()}
-        return compare(read_base(self.was(before).inputs(), rendered), step.compilation, self.today)
+        return compare(
+            read_base(self.was(before).inputs(), rendered), step.compilation, self.today, fleet.RUNBOOKS
+        )
 
     def changes_nothing(self, before: Kept, step: Step) -> None:
         """Assert that the mended state is the one before the mistake: lock, files, findings, an empty plan."""

@@ -286,7 +286,8 @@ def _run(task: PlanRun) -> ClusterReport:
     base = before or empty_base(name, plan.lock.mode)
     if isinstance(task.source, Commit):
         refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
-    difference = compare(base, compilation, task.today, {Reason.ENDED_EARLY} if task.released else ())
+    allowed = {Reason.ENDED_EARLY} if task.released else ()
+    difference = compare(base, compilation, task.today, disk.assets("templates/runbooks"), allowed)
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = [*line_changed(base.lock, plan, difference.unlawful, restore)]
     if task.revision:

@@ -13,14 +13,15 @@ from ipamc.cli.options import Revision, output_option
 from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import Refused
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.disk import assets
 from ipamc.workspace.source import Disk
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipamc.pipeline import Compilation, Inputs
-    from ipamc.review.runbook.commands import Commands
     from ipamc.review.runbook.request import Request
+    from ipamc.review.runbook.site import Site
     from ipamc.review.runbook.values import Cut, Runbook
     from ipamc.workspace.source import Source
 
@@ -44,7 +45,10 @@ MOST = 100_000
 @click.command(
     cls=Verb,
     examples=(
-        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
+        (
+            "ipamc runbook lab",
+            "the steps of what is under way: pending and settled renumbers, a new mode, …",
+        ),
         ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
         (
             "ipamc runbook lab --change renumber --pool rack-a --by zone",
@@ -59,14 +63,16 @@ MOST = 100_000
         ("ipamc runbook lab --output json", "the same for programs"),
     ),
     done="printed; also if nothing is under way",
-    refused="an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error",
+    refused="an input or a lock was refused, the change cannot be made as asked, "
+    "or an I/O or environment error",
 )
 @click.argument("cluster", metavar="CLUSTER")
 @click.option(
     "--base",
     type=Revision(),
     metavar="REV",
-    help="What the cluster has now.  [default: what was last applied, if git knows it (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
+    help="What the cluster has now.  [default: what was last applied, if git knows it "
+    "(refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
 )
 @click.option("--change", type=click.Choice(CHANGES), help="A change that has not begun.")
 @click.option(
@@ -83,19 +89,22 @@ MOST = 100_000
     "--to",
     default="",
     metavar="VALUE",
-    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), 'distinct' (calico).",
+    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), "
+    "'distinct' (calico).",
 )
 @click.option(
     "--wave-size",
     type=click.IntRange(min=1, max=MOST),
     metavar="N",
-    help="The most nodes that are without pods at a time.  [default: a tenth of the cluster; with --by, all of a value]",
+    help="The most nodes that are without pods at a time.  "
+    "[default: a tenth of the cluster; with --by, all of a value]",
 )
 @click.option(
     "--by",
     default="",
     metavar="LABEL",
-    help="Nodes with different values of this label are in different waves; 'zone' is topology.kubernetes.io/zone.",
+    help="Nodes with different values of this label are in different waves; "
+    "'zone' is topology.kubernetes.io/zone.",
 )
 @output_option("markdown", "json")
 @format_option
@@ -122,8 +131,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
     a kubeconfig with a context that is called as the cluster. --selector and --node, --pool are added up.
     """
-    from ipamc.report.runbook import json as runbook_json
-    from ipamc.report.runbook import markdown as runbook_markdown
+    from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.values import Cut
     from ipamc.workspace.environment import today
@@ -149,9 +157,9 @@ def command(  # noqa: PLR0913 - an argument for each option
         return REFUSED
     name = name_of(folder)
     if output == "json":
-        show_json(runbook_json.render(name, found))
+        show_json(to_json(name, found))
     elif found:
-        show(runbook_markdown.render(found))
+        show(to_markdown(found))
     if not found:
         against = _known(folder, base) or "the lock and the rendered files on the disk"
         say(
@@ -168,7 +176,7 @@ def _asked(folder: str, day: str, request: Request) -> Runbook:
 
     inputs, compilation = _compiled(folder, day)
     try:
-        return requested(request, compilation.plan, _commands(inputs, compilation))
+        return requested(request, compilation.plan, _site(inputs, compilation))
     except Unclear as unclear:
         raise click.UsageError(str(unclear)) from None
     except Impossible as impossible:
@@ -187,7 +195,13 @@ def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[R
     source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
     before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
-    return under_way(base, plan, compare(base, compilation, day), _commands(inputs, compilation), cut)
+    return under_way(
+        base,
+        plan,
+        compare(base, compilation, day, assets("templates/runbooks")),
+        _site(inputs, compilation),
+        cut,
+    )
 
 
 def _known(folder: str, revision: str | None) -> str | None:
@@ -208,8 +222,8 @@ def _compiled(folder: str, day: str) -> tuple[Inputs, Compilation]:
     return inputs, compile_cluster(inputs)
 
 
-def _commands(inputs: Inputs, compilation: Compilation) -> Commands:
-    from ipamc.review.runbook.commands import Commands
+def _site(inputs: Inputs, compilation: Compilation) -> Site:
+    from ipamc.review.runbook.site import Site
 
     plan = compilation.plan
-    return Commands(plan.cluster, inputs.folder, plan.operator_pools)
+    return Site(plan.cluster, inputs.folder, plan.operator_pools, assets("templates/runbooks"))

@@ -22,7 +22,7 @@ from ipamc.cli.terminal import progress
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
 from ipamc.model.wording import typed
-from ipamc.workspace import output
+from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.output import Left, begin, left
@@ -146,11 +146,11 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     if task.consent.settle:
         from ipamc.review.runbook.sentences import after_settle
 
-        steps = after_settle(compilation.plan, sorted(task.consent.settle))
+        steps = after_settle(compilation.plan, sorted(task.consent.settle), disk.assets("templates/runbooks"))
     if task.consent.renumber and not task.check:
         from ipamc.review.runbook.sentences import after_renumber
 
-        steps += after_renumber(compilation.plan)
+        steps += after_renumber(compilation.plan, disk.assets("templates/runbooks"))
     return Outcome(
         name=name,
         folder=task.folder,

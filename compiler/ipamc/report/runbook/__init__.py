@@ -1,1 +1,165 @@
-"""Runbooks as text: Markdown for people, JSON for programs."""
+"""Runbooks as Markdown for people, and as JSON for programs.
+
+Markdown has numbered steps, commands to paste, what a check must print, and what to do if it does not. JSON
+has the fields of `review/runbook/values.py`, as schemas/runbook.output.json describes them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ipamc.model.diagnostics import count
+from ipamc.report.runbook.looped import MANY, groups, written
+from ipamc.report.terminal_text import harmless, visible
+from ipamc.review.runbook.values import Phase, Runbook, Step, Wave, Where
+
+PLACES = {
+    Where.HERE: "",
+    Where.NODE: "on each of these nodes",
+    Where.PIPELINE: "the pipeline runs it after the merge; without a pipeline you do",
+    Where.FORGE: "after the merge",
+    Where.EDITOR: "edit",
+}
+_SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|#"})
+
+
+VERSION = 1
+"""Of the JSON; it grows when a program that reads it must change."""
+
+
+def to_json(cluster: str, runbooks: Iterable[Runbook]) -> str:
+    """Return the runbooks of one cluster. Every key is there, also if it has no value."""
+    records = [msgspec.to_builtins(runbook) for runbook in runbooks]
+    for record in records:
+        del record["cluster"]
+    return json.dumps({"version": VERSION, "cluster": cluster, "runbooks": records}, indent=2)
+
+
+def to_markdown(runbooks: Iterable[Runbook]) -> str:
+    """Return the runbooks of one cluster, one after the other."""
+    return "\n".join(line for runbook in runbooks for line in _runbook(runbook))
+
+
+def _runbook(runbook: Runbook) -> Iterator[str]:
+    yield f"# {_text(runbook.title)}"
+    yield ""
+    for about in runbook.about:
+        yield f"- {_sentence(about)}"
+    if runbook.about:
+        yield ""
+    numbers = itertools.count(1)
+    for index, phase in enumerate(runbook.phases):
+        yield from _phase(chr(ord("A") + index) if index < 26 else str(index + 1), phase, numbers)
+    yield "## The way back"
+    yield ""
+    yield _text(f"{runbook.way_back[0].upper()}{runbook.way_back[1:]}.")
+    yield ""
+
+
+def _phase(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
+    yield f"## {letter}. {_text(phase.title)}"
+    yield ""
+    if sum(len(wave.nodes) for wave in phase.waves) > MANY:
+        yield from _looped(letter, phase, numbers)
+        return
+    for index, wave in enumerate(phase.waves, 1):
+        if wave.nodes:
+            yield from _wave(index, len(phase.waves), wave)
+        for step in wave.steps:
+            yield from _step(next(numbers), step)
+
+
+def _wave(index: int, total: int, wave: Wave) -> Iterator[str]:
+    name = f", {_text(wave.name)}" if wave.name else ""
+    yield f"### Wave {index} of {total}{name}: {count(len(wave.nodes), 'node')}"
+    yield ""
+    yield f"{', '.join(map(_text, wave.nodes))}"
+    yield ""
+
+
+def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
+    """Yield the waves of many nodes: their files, then the steps once for all waves that share them."""
+    total = sum(len(wave.nodes) for wave in phase.waves)
+    yield (
+        f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. "
+        "Write the names of each wave's nodes into a file first, in the folder of your shell:"
+    )
+    yield from _block("", "sh", written(phase, letter))
+    yield ""
+    for index, wave in enumerate(phase.waves, 1):
+        name = f", {_text(wave.name)}" if wave.name else ""
+        yield f"- wave {index}{name}: {count(len(wave.nodes), 'node')}"
+    yield ""
+    for group in groups(phase, letter):
+        several = group.last > group.first
+        numbers_of = f"Waves {group.first} to {group.last}" if several else f"Wave {group.first}"
+        yield f"### {numbers_of} of {len(phase.waves)}"
+        yield ""
+        yield f"Begin with `wave={group.first}` in your shell." + (
+            f" Do all steps, then begin again with the next number, up to {group.last}: "
+            "a wave is finished before the next one begins."
+            if several
+            else ""
+        )
+        yield ""
+        for short in group.steps:
+            yield from _step(next(numbers), short.step, each=short.each)
+
+
+def _step(number: int, step: Step, *, each: bool = False) -> Iterator[str]:
+    indent = " " * (len(str(number)) + 2)
+    condition = f" *Only if {_text(step.only_if)}.*" if step.only_if else ""
+    yield f"{number}. **{_text(step.title)}.**{condition}{f' {_sentence(step.why)}' if step.why else ''}"
+    place = PLACES[step.where]
+    if step.edit:
+        yield from _block(indent, "", step.edit.splitlines())
+    if step.commands:
+        if place and step.where is not Where.EDITOR:
+            yield ""
+            yield f"{indent}{place[0].upper()}{place[1:]}:"
+        yield from _block(indent, "sh", step.commands)
+    if step.check:
+        yield ""
+        yield f"{indent}Check:"
+        yield from _block(indent, "sh", [step.check.command])
+        yield ""
+        if step.check.expect:
+            yield f"{indent}It must print{' this line for each of the nodes' if each else ''}:"
+            yield from _block(indent, "", step.check.expect.splitlines())
+        else:
+            yield f"{indent}It must print nothing."
+    if step.if_not:
+        yield ""
+        yield f"{indent}If not: {_ended(_text(step.if_not))}"
+    yield ""
+
+
+def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a fenced block; the fence is longer than any in the lines."""
+    shown = [harmless(line) for line in lines]
+    fence = "```"
+    while any(fence in line for line in shown):
+        fence += "`"
+    yield ""
+    yield f"{indent}{fence}{language}"
+    yield from (f"{indent}{line}" for line in shown)
+    yield f"{indent}{fence}"
+
+
+def _sentence(text: str) -> str:
+    return _ended(_text(f"{text[0].upper()}{text[1:]}"))
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _text(text: str) -> str:
+    """Return text that Markdown shows as it is, but for `words` in backticks, which are code in both."""
+    pieces = re.split(r"(`[^`]+`)", visible(text))
+    return "".join(piece if number % 2 else piece.translate(_SPECIAL) for number, piece in enumerate(pieces))

@@ -1,7 +1,7 @@
-"""Waves of many nodes on one page: loops over a file of each wave's nodes, and the steps that waves share told once.
+"""Waves of many nodes on one page: loops over a file of each wave's nodes, steps that waves share only once.
 
-A loop is printed only where its turns are the commands of the runbook, letter by letter; what differs from node
-to node, as a seed does, stays as it is.
+A loop is printed only where its turns are the commands of the runbook, letter by letter; what differs from
+node to node, as a seed does, stays as it is.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def _loops(commands: Sequence[str], nodes: Sequence[str], file: str) -> Iterator
 
 
 def _turn(texts: Sequence[str], nodes: Sequence[str], *, shell: bool = True) -> str | None:
-    """Return the text that is each of the texts, in order, with `$node` for its node; None if there is none."""
+    """Return one text with `$node` that stands for all of the texts, in order; None if there is none."""
     if len(texts) != len(nodes) or nodes[0] not in texts[0]:
         return None
     parts = texts[0].split(nodes[0])
@@ -130,7 +130,7 @@ def _same(lines: Sequence[str]) -> str | None:
 
 
 def _listed(command: str, nodes: Sequence[str], file: str) -> str:
-    """Return a command with the wave's file in place of all of its nodes, or of an option with each of them."""
+    """Return a command with the wave's file in place of its nodes, or of an option with each of them."""
     option = re.search(rf"(--[a-z-]+) {re.escape(nodes[0])}(?![\w.-])", command) if nodes else None
     lists = [(" ".join(nodes), f"$(cat {file})")]
     if option:
@@ -145,12 +145,12 @@ def _listed(command: str, nodes: Sequence[str], file: str) -> str:
 
 
 def _expanded(before: str, variable: str) -> str:
-    """Return how a variable is written behind some text of a command, so that a shell puts its value there."""
+    """Return a variable as it is written behind some text of a command, so that a shell expands it."""
     return variable if _is_bare(before) else f"""'"{variable.strip('"')}"'"""
 
 
 def _is_bare(before: str) -> bool:
-    """Return whether a shell that has read a text is outside of quotes; `shlex.quote` knows single ones alone."""
+    """Return whether a shell that has read a text is outside of quotes."""
     try:
         split(before)
     except ValueError:

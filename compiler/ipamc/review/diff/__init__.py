@@ -144,17 +144,22 @@ def _cluster(inputs: Inputs) -> Cluster | None:
 
 
 def compare(
-    before: ClusterBase, after: Compilation, today: str, allowed: Collection[Reason] = ()
+    before: ClusterBase,
+    after: Compilation,
+    today: str,
+    runbooks: Mapping[str, str],
+    allowed: Collection[Reason] = (),
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
 
-    `allowed`: what is agreed to though no line shows it. O(n log n) in lines.
+    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line shows
+    it. O(n log n) in lines.
     """
     plan = after.plan
     room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
-    in_order = steps(before.lock, before.cluster, plan)
+    in_order = steps(before.lock, before.cluster, plan, runbooks)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
     # What the base keeps back is kept as long as it says, also where this change shortens the quarantine.
@@ -170,7 +175,7 @@ def compare(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
-        steps=(*in_order, *moves(plan, moved)),
+        steps=(*in_order, *moves(plan, moved, runbooks)),
         restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=ordered)
         if known
         else (),

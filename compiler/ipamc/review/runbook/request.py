@@ -1,15 +1,15 @@
-"""Which runbooks there are: of a change that is asked for, and of those that a cluster is in the middle of."""
+"""Runbooks of a change that a user asks for, and of the changes that a cluster is in the middle of."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file_rules import ONLINE
-from ipamc.model.cidr import Block, CidrError, parse_block
+from ipamc.model.cidr import CidrError, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version
 from ipamc.model.diagnostics import Diagnostic, Severity, names
@@ -22,20 +22,21 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.diff import ClusterBase, Difference
-from ipamc.review.runbook.calico import calico
-from ipamc.review.runbook.calico_distinct import calico_distinct
-from ipamc.review.runbook.commands import Commands
-from ipamc.review.runbook.decommission import decommission
-from ipamc.review.runbook.dual_stack import dual_stack
-from ipamc.review.runbook.mode_change import mode_change
-from ipamc.review.runbook.new_blocks import is_made_anew
-from ipamc.review.runbook.new_range import new_range
-from ipamc.review.runbook.order import order
-from ipamc.review.runbook.renumber import pending_of, renumber
-from ipamc.review.runbook.replace_node import replace_node
-from ipamc.review.runbook.restore_etcd import restore_etcd
-from ipamc.review.runbook.restore_git import restore_git
-from ipamc.review.runbook.upgrade import upgrade
+from ipamc.review.runbook.planners import (
+    calico,
+    calico_distinct,
+    decommission,
+    dual_stack,
+    mode_change,
+    mode_under_way,
+    new_range,
+    pending_of,
+    renumber,
+    replace_node,
+    restored,
+    upgrade,
+)
+from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Runbook
 
 
@@ -65,17 +66,17 @@ class Impossible(Exception):  # noqa: N818 - a statement about the change, not a
         self.findings = findings
 
 
-def requested(request: Request, plan: Plan, run: Commands) -> Runbook:
+def requested(request: Request, plan: Plan, site: Site) -> Runbook:
     """Return the runbook of a change of a cluster as it is planned today. Raises Unclear and Impossible."""
-    return PLANNERS[request.change](request, plan, run)
+    return PLANNERS[request.change](request, plan, site)
 
 
-def _renumber(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
     asked = _asked(request, plan)
     found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
     if not pending_of(found):
         raise Unclear("no node would move: these are at their pins, or planned")
-    return renumber(found, run, request.cut, asked=asked)
+    return renumber(found, site, request.cut, asked=asked)
 
 
 def _asked(request: Request, plan: Plan) -> tuple[str, ...]:
@@ -86,7 +87,7 @@ def _asked(request: Request, plan: Plan) -> tuple[str, ...]:
     return (*pools, *nodes)
 
 
-def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     cluster = plan.cluster
     if request.to not in set(Mode):
         raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(Mode)}")
@@ -96,65 +97,56 @@ def _mode(request: Request, plan: Plan, run: Commands) -> Runbook:
     if (cluster.mode.value, mode.value) not in ONLINE and plan.held:
         ways = [new for old, new in sorted(ONLINE) if old == cluster.mode.value]
         raise Unclear(
-            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
+            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks "
+            "(ipamc explain IPC0543)"
             + (f"; from {cluster.mode} nodes can go to {', '.join(ways)}" if ways else "")
         )
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     after = replace(cluster, mode=mode, patch_nodes=patch)
-    then = Commands(after, run.folder, run.shared)
-    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut, begun=False)
+    then = replace(site, cluster=after)
+    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
 
 
-def _dual_stack(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
+    name = plan.cluster.name
     if len(plan.cluster.families) > 1:
         raise Unclear(
-            f"{plan.cluster.name} has both families already; while that is rolled out: ipamc runbook {run.name} --base REV, "
+            f"{name} has both families already; while that is rolled out: ipamc runbook {name} --base REV, "
             "a revision that has what the cluster has"
         )
-    if is_made_anew(plan.cluster):
+    if site.joins_again:
         raise Unclear(
-            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: first go to "
-            f"cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block (ipamc runbook {run.name} "
-            "--change mode --to cluster-pool), then ask again"
+            "podCIDRs of a Node cannot be extended, so no node could get its second block while others run: "
+            "first go to cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block "
+            f"(ipamc runbook {name} --change mode --to cluster-pool), then ask again"
         )
-    return dual_stack(plan, run, request.cut, 10 - plan.cluster.families[0], begun=False)
+    return dual_stack(plan, site, request.cut, 10 - plan.cluster.families[0], begun=False)
 
 
-def _new_range(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     pools = _pools(request, plan.cluster)
     if len(pools) != 1:
         raise Unclear("name the pool that moves: --pool NAME, once")
-    block = _block(request.to)
-    pool = pools[0]
+    (pool,) = pools
+    try:
+        block = parse_block(request.to)
+    except CidrError as problem:
+        named = request.to or "nothing"
+        raise Unclear(f"--to {named}: name the new range as a CIDR; {problem.reason}") from None
     if block.family not in pool.families:
         raise Unclear(f"pool {pool.name} has no IPv{block.family}: name a range of a family that it has")
-    size = pool.families[block.family].block_size
-    if size < block.prefix:
-        raise Unclear(f"{block} has no room for a /{size}, the block size of pool {pool.name}")
-    old = [str(each.block) for each in pool.families[block.family].ranges]
-    changed = _with_range(plan.cluster, pool, block)
-    found = _preview(changed, plan, request, parse_consent(renumber=old))
-    return new_range(found, run, request.cut, pool, block)
-
-
-def _with_range(cluster: Cluster, pool: Pool, block: Block) -> Cluster:
-    """Return the cluster with a new range of a pool in front of those of its family."""
     part = pool.families[block.family]
+    if part.block_size < block.prefix:
+        raise Unclear(f"{block} has no room for a /{part.block_size}, the block size of pool {pool.name}")
     wider = replace(part, ranges=(Range(block, part.at), *part.ranges))
     changed = replace(pool, families={**pool.families, block.family: wider})
-    return replace(
-        cluster, pools=tuple(changed if each.name == pool.name else each for each in cluster.pools)
-    )
+    every = tuple(changed if each.name == pool.name else each for each in plan.cluster.pools)
+    consent = parse_consent(renumber=[str(each.block) for each in part.ranges])
+    after = _preview(replace(plan.cluster, pools=every), plan, request, consent)
+    return new_range(after, site, request.cut, pool, block)
 
 
-def _block(text: str) -> Block:
-    try:
-        return parse_block(text)
-    except CidrError as problem:
-        raise Unclear(f"--to {text or 'nothing'}: name the new range as a CIDR; {problem.reason}") from None
-
-
-def _replace_node(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
     nodes = _nodes(request, plan)
     if len(nodes) != 1:
         raise Unclear("name the one node that is replaced: --node NODE; and its replacement: --to NODE")
@@ -165,23 +157,23 @@ def _replace_node(request: Request, plan: Plan, run: Commands) -> Runbook:
         raise Unclear(
             f"{new} is in the inventory already: a replacement gets the blocks of {nodes[0]} before its own"
         )
-    return replace_node(plan, run, nodes[0], new)
+    return replace_node(plan, site, nodes[0], new)
 
 
-def _calico(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
     if request.to == "distinct":
-        return calico_distinct(plan, run, request.cut)
+        return calico_distinct(plan, site, request.cut)
     if request.to:
         raise Unclear(f"--to {request.to}: omit it to keep the blocks, or write --to distinct")
     if not plan.cluster.own_pools:
         raise Unclear(
-            "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import writes it; "
-            "or write --to distinct"
+            "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import "
+            "writes it; or write --to distinct"
         )
-    return calico(plan, run, request.cut)
+    return calico(plan, site, request.cut)
 
 
-def _upgrade(request: Request, plan: Plan, run: Commands) -> Runbook:
+def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
     parts = request.to.split(".")
     if not (
         len(parts) > 1 and all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts[:2])
@@ -191,10 +183,10 @@ def _upgrade(request: Request, plan: Plan, run: Commands) -> Runbook:
     if not plan.cluster.cilium < to <= LAST:
         shown = ".".join(map(str, LAST))
         raise Unclear(
-            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, and this ipamc knows "
-            f"minors up to {shown}"
+            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, "
+            f"and this ipamc knows minors up to {shown}"
         )
-    return upgrade(run, to)
+    return upgrade(site, to)
 
 
 def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
@@ -225,7 +217,7 @@ def _pools(request: Request, cluster: Cluster) -> list[Pool]:
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
-    """Place the blocks of an edit that is not made yet, as a compile would. Nothing is rendered, and nothing is written."""
+    """Place the blocks of an edit that is not made yet, as a compile would; render and write nothing."""
     wants = assign(cluster)
     shared = shared_pools(cluster, wants)
     state, found = reconcile(cluster, wants, plan.lock, consent, request.today, locked=False, shared=shared)
@@ -240,49 +232,44 @@ def _refuse(found: Iterable[Diagnostic]) -> None:
         raise Impossible(errors)
 
 
-PLANNERS: Mapping[str, Callable[[Request, Plan, Commands], Runbook]] = {
+PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
     "renumber": _renumber,
     "mode": _mode,
     "dual-stack": _dual_stack,
     "new-range": _new_range,
-    "decommission": lambda request, plan, run: decommission(
-        plan, run, request.cut, _nodes(request, plan), request.pools
+    "decommission": lambda request, plan, site: decommission(
+        plan, site, request.cut, _nodes(request, plan), request.pools
     ),
     "replace-node": _replace_node,
     "calico": _calico,
     "upgrade": _upgrade,
-    "restore-git": lambda _, plan, run: restore_git(plan, run),
-    "restore-etcd": lambda _, plan, run: restore_etcd(plan, run),
+    "restore-git": lambda request, plan, site: restored(request.change, plan, site),
+    "restore-etcd": lambda request, plan, site: restored(request.change, plan, site),
 }
 """By the name of the change."""
 
 
 def under_way(
-    base: ClusterBase, plan: Plan, difference: Difference, run: Commands, cut: Cut
+    base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut
 ) -> tuple[Runbook, ...]:
     """Return the runbooks of the changes from a base to a plan that an apply alone cannot do.
 
     In the order in which they are to be done; () if an apply does everything.
     """
-    return tuple(_found(base, plan, difference, run, cut))
-
-
-def _found(
-    base: ClusterBase, plan: Plan, difference: Difference, run: Commands, cut: Cut
-) -> Iterator[Runbook]:
     before, lock = base.cluster, base.lock
+    found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        yield upgrade(Commands(before, run.folder, run.shared), plan.cluster.cilium)
-    if order(lock, before, plan, run):
-        yield mode_change(lock, before, plan, run, cut, begun=True)
+        found.append(upgrade(replace(site, cluster=before), plan.cluster.cilium))
+    if changed := mode_under_way(lock, before, plan, site, cut):
+        found.append(changed)
     elif added := _new_family(lock, plan):
-        yield dual_stack(plan, run, cut, added, begun=True)
+        found.append(dual_stack(plan, site, cut, added, begun=True))
     settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
     if settled or pending_of(plan):
-        yield renumber(plan, run, cut, settled=settled)
-    for block in difference.lines.added:
-        if block.origin is Origin.RENAMED:
-            yield replace_node(plan, run, block.of, block.line.node)
+        found.append(renumber(plan, site, cut, settled=settled))
+    renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
+    found += [replace_node(plan, site, block.of, block.line.node) for block in renamed]
+    return tuple(found)
 
 
 def _new_family(lock: Lock, plan: Plan) -> int:

@@ -107,11 +107,8 @@ CHANGES = {
 """The changes that have a runbook, by name."""
 
 
-def alone(title: str, *steps: Step) -> Phase:
-    """Return a phase that is not about waves of nodes."""
-    return Phase(title=title, waves=(Wave(steps=steps),))
-
-
+FEW = 25
+"""The most nodes whose blocks a check lists; for more, the audit is the check."""
 SHORT = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",

@@ -1,0 +1,257 @@
+"""What the template of each change is given: which nodes, in which waves, with which blocks."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from ipamc.lock.file_rules import ONLINE
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.features import LAST
+from ipamc.model.cilium.support import READ_AT, TABLE, Row
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.plan import Plan
+from ipamc.review.runbook.site import Site, in_order
+from ipamc.review.runbook.values import FEW, Cut, Runbook, waves
+
+Blocks = Mapping[str, Sequence[Line]]
+"""Lines by node."""
+
+
+def pending_of(plan: Plan) -> Blocks:
+    """Return the pending lines of each node that has some."""
+    found: dict[str, list[Line]] = defaultdict(list)
+    for line in plan.lock.lines:
+        if line.state is State.PENDING:
+            found[line.node].append(line)
+    return found
+
+
+def running_nodes(cluster: Cluster) -> tuple[str, ...]:
+    """Return the names of the nodes that are not planned."""
+    return tuple(node.name for node in cluster.nodes if not node.planned)
+
+
+def renumber(
+    plan: Plan, site: Site, cut: Cut, *, asked: Sequence[str] = (), settled: Collection[str] = ()
+) -> Runbook:
+    """Return the steps for the nodes that have a pending line in a plan, or whose renumber is settled.
+
+    `asked`: what `--renumber` is to be given, if the plan was made with this consent and the lock has no
+    pending lines yet. `settled`: nodes that are still to move to the block that they hold.
+    """
+    pending, one = pending_of(plan), plan.cluster.mode.one_block
+    moves = []
+    for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
+        keys = {line.key(one_block=one) for line in lines}
+        old = [str(line.block) for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
+        moves.append((node, ", ".join(old), ", ".join(str(line.block) for line in lines)))
+    values = {
+        **_moving(plan, pending, cut),
+        "asked": asked,
+        "moves": moves,
+        "settled_blocks": {node: in_order(plan.held.get(node, ())) for node in settled},
+        "settled_waves": waves(plan.cluster, settled, cut),
+        "total": len({*pending, *settled}),
+    }
+    return site.runbook("renumber", values)
+
+
+def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
+    """Return what `moving.md.j2` is given."""
+    one, blocks = plan.cluster.mode.one_block, {}
+    for node, new in pending.items():
+        # What it holds after its new lines replaced those of the same key.
+        keys = {line.key(one_block=one) for line in new}
+        kept = [line for line in plan.held.get(node, ()) if line.key(one_block=one) not in keys]
+        blocks[node] = in_order({*kept, *new})
+    return {
+        "blocks": blocks,
+        "evidence": plan.cluster.cilium_nodes if plan.cluster.shared_pools else (),
+        "lines": sum(map(len, pending.values())),
+        "pending": sorted(pending),
+        "waves": waves(plan.cluster, pending, cut),
+    }
+
+
+def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block) -> Runbook:
+    """Return the steps. `plan` has the pending lines that the consent gives once the range is written."""
+    pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
+    part, native = pool.families[block.family], plan.cluster.native_routing
+    narrow = native and native.block.family == block.family and not native.block.contains(block)
+    values = {
+        **_moving(plan, pending, cut),
+        "block": block,
+        "native": native.block if native and narrow else None,
+        "native_pool": pool.dialect is Dialect.NATIVE,
+        "old": [str(each.block) for each in part.ranges],
+        "pool": pool,
+        "size": part.block_size,
+    }
+    return site.runbook("new-range", values)
+
+
+def decommission(
+    plan: Plan, site: Site, cut: Cut, nodes: Collection[str], pools: Sequence[str] = ()
+) -> Runbook:
+    """Return the steps by which nodes leave. `pools`: those that are to go with them."""
+    planned = {node.name: node.planned for node in plan.cluster.nodes}
+    going = [node for node in sorted(nodes) if plan.held.get(node) or node in planned]
+    values = {
+        "going": going,
+        "lines": sum(len(plan.held.get(node, ())) for node in going),
+        "planned": [node for node in going if planned.get(node)],
+        "pools": pools,
+        "waves": waves(plan.cluster, [node for node in going if planned.get(node) is False], cut),
+    }
+    return site.runbook("decommission", values)
+
+
+def replace_node(plan: Plan, site: Site, old: str, new: str) -> Runbook:
+    """Return the steps for one node; `new` is the name of its replacement, or the same name."""
+    labels = next((node.labels for node in plan.cluster.nodes if node.name == old), {})
+    entry = json.dumps({"name": new, "labels": dict(sorted(labels.items())), "planned": True})
+    blocks = {new: plan.held.get(old, ())}
+    return site.runbook("replace-node", {"old": old, "new": new, "blocks": blocks, "entry": entry})
+
+
+def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
+    """Return the steps by which every node gets a block of a family. `begun`: the plan has these blocks."""
+    running = running_nodes(plan.cluster)
+    values = {
+        "begun": begun,
+        "blocks": {node: plan.held.get(node, ()) for node in running},
+        "family": family,
+        "pools": [
+            pool.name for pool in plan.cluster.pools if family not in pool.families and not pool.disabled
+        ],
+        "running": running,
+        "waves": waves(plan.cluster, running, cut),
+    }
+    return site.runbook("dual-stack", values)
+
+
+def calico(plan: Plan, site: Site, cut: Cut) -> Runbook:
+    """Return the steps by which each node keeps its blocks. `plan` holds them, as `ipamc import` made it."""
+    nodes = [node.name for node in plan.cluster.nodes if plan.held.get(node.name)]
+    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut), "blocks": plan.held}
+    return site.runbook("calico", values)
+
+
+def calico_distinct(plan: Plan, site: Site, cut: Cut) -> Runbook:
+    """Return the steps of Cilium's own guide, with a range that Calico does not have."""
+    nodes = running_nodes(plan.cluster)
+    values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut)}
+    return site.runbook("calico", values, "calico-distinct")
+
+
+def restored(change: str, plan: Plan, site: Site) -> Runbook:
+    """Return the steps of a disaster recovery, from git or from a backup of etcd."""
+    running = running_nodes(plan.cluster)
+    blocks = {node: lines for node, lines in sorted(plan.held.items()) if lines and node in set(running)}
+    return site.runbook(change, {"running": running, "blocks": blocks})
+
+
+INSTEAD = {
+    "METALLB": (
+        "metallb",
+        "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks",
+    ),
+    "BGP_PEERING_POLICY": (
+        "control-plane",
+        "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has",
+    ),
+}
+"""By name of a lost capability: the value of `bgp` that uses it, and what takes its place."""
+
+
+def upgrade(site: Site, to: Version) -> Runbook:
+    """Return the steps from the minor of the Cluster to another one, of which this ipamc knows."""
+    cluster, (_, start), (_, end) = site.cluster, site.cluster.cilium, to
+    minors = []
+    for minor in range(start + 1, end + 1):
+        gained, lost = rows(cluster, minor)
+        replaced = []
+        for row in lost:
+            used_by, instead = INSTEAD.get(row.capability.name, ("", ""))
+            if cluster.bgp == used_by:
+                replaced.append((row.capability.value.partition(",")[0], instead))
+        notes = [f"from now on: {row.capability.value}" for row in gained]
+        notes += [f"no longer: {row.capability.value}" for row in lost]
+        minors.append((minor, replaced, "; ".join(notes), READ_AT[minor]))
+    return site.runbook("upgrade", {"start": start, "end": end, "minors": minors})
+
+
+def rows(cluster: Cluster, minor: int) -> tuple[list[Row], list[Row]]:
+    """Return what a minor gains and what it loses, of that which concerns a cluster's mode."""
+    about = [row for row in TABLE if cluster.mode.value in row.modes.split(", ")]
+    lost = [row for row in about if row.until == minor - 1 and (1, row.until) < LAST]
+    return [row for row in about if row.since == minor], lost
+
+
+def mode_under_way(
+    lock: Lock, before: Cluster | None, plan: Plan, site: Site, cut: Cut, *, in_brief: bool = False
+) -> Runbook | None:
+    """Return the runbook of another mode, operator, pinning or patchNodes than the base has.
+
+    `lock` and `before` are of the base; `before` is None if its documents cannot be read. Returns
+    None where no order matters. `in_brief`: for a plan, which has one step in place of waves.
+    """
+    cluster = plan.cluster
+    if not lock.shards:
+        return None
+    if lock.mode is not cluster.mode:
+        online = (lock.mode.value, cluster.mode.value) in ONLINE
+        return mode_change(lock, before, plan, site, cut, begun=True, in_brief=in_brief) if online else None
+    if before is None or _settings(before) == _settings(cluster):
+        return None
+    found = mode_change(lock, before, plan, site, cut, begun=True, in_brief=in_brief)
+    (wave,) = found.phases[0].waves
+    return found if any(step.key != "audit" for step in wave.steps) else None
+
+
+def _settings(cluster: Cluster) -> tuple[str, ...]:
+    return cluster.mode, cluster.operator, cluster.pinning, cluster.patch_nodes
+
+
+def mode_change(
+    lock: Lock,
+    before: Cluster | None,
+    plan: Plan,
+    site: Site,
+    cut: Cut,
+    *,
+    begun: bool = False,
+    in_brief: bool = False,
+) -> Runbook:
+    """Return the runbook of a change of mode or of another setting. `begun`: it is merged already."""
+    cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
+    online = bool(lock.shards) and (lock.mode.value, cluster.mode.value) in ONLINE
+    # An agent looks for the addresses of running pods in the pool default alone.
+    in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = {
+        node: ",".join(str(line.block) for line in in_order(lines))
+        for node, lines in sorted(plan.held.items())
+        if lines and node not in planned
+    }
+    values = {
+        "LAST": LAST,
+        "before": before,
+        "begun": begun,
+        "blocks": blocks,
+        "drained": sorted(plan.held),
+        "from_bystander": lock.mode is Mode.CLUSTER_POOL and not (before and before.operator_adopts),
+        "holders": list(blocks),
+        "in_brief": in_brief,
+        "node_by_node": online
+        and cluster.mode is Mode.MULTI_POOL
+        and not (cluster.shared_pools and in_default),
+        "of_mode": of_mode,
+        "old": lock.mode,
+        "ordered": online or not of_mode,
+        "waves": waves(cluster, plan.held, cut),
+    }
+    return site.runbook("mode" if of_mode else "settings", values, "mode")

@@ -1,0 +1,148 @@
+"""A cluster in the templates of runbooks: its folder, its seeds, and where agents read their blocks.
+
+kubectl gets the context that is called as the cluster's folder, as `ipamc ci apply` does: the current context
+may be another cluster's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+from msgspec import Struct
+
+from ipamc.model.cilium.support import READ_AT
+from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.lock import Line
+from ipamc.render.targets.cilium_node import Allocated, allocated
+from ipamc.render.targets.context import texts
+from ipamc.render.targets.node import pod_cidrs
+from ipamc.review.runbook.template import runbook
+from ipamc.review.runbook.values import FEW, Runbook
+
+WELL_KNOWN = {
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+}
+"""Labels that every kubelet sets by itself."""
+
+
+class Site(Struct, frozen=True, dict=True):
+    """One cluster. Its properties are for templates."""
+
+    cluster: Cluster
+    folder: str = ""
+    """The cluster's folder, as the user would type it; "": below `clusters/`."""
+    operator_pools: frozenset[str] = frozenset()
+    """Names of the pools whose blocks Cilium's operator gives out."""
+    templates: Mapping[str, str] = {}
+    """The texts of `templates/runbooks/` by file name."""
+
+    def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
+        """Return the runbook of a change; `template`: its file without suffix, if it has another name."""
+        common = {"cluster": self.cluster, "site": self, "FEW": FEW}
+        return runbook(self.templates, template or change, self.cluster.name, change, common | {**values})
+
+    @property
+    def where(self) -> str:
+        """The cluster's folder."""
+        return self.folder or f"clusters/{self.cluster.name}"
+
+    @property
+    def live(self) -> str:
+        """The file that dumps of the live cluster are written to."""
+        return f"{self.cluster.name}.live.json"
+
+    @property
+    def release(self) -> str:
+        """The patch level of the cluster's minor whose source ipamc was written by."""
+        return READ_AT[self.cluster.cilium[1]]
+
+    @property
+    def renders_nodes(self) -> bool:
+        """Whether Nodes are rendered, with their uids."""
+        return self.cluster.patch_nodes != "none"
+
+    @property
+    def joins_again(self) -> bool:
+        """Whether a Node is deleted and joins again when its node gets another block."""
+        return self.cluster.patch_nodes == "podCIDRs"
+
+    @property
+    def agents_read_nodes(self) -> bool:
+        """Whether agents read `podCIDRs` of Nodes, so that nothing is left to do for the CiliumNode."""
+        return self.cluster.mode is Mode.KUBERNETES and self.joins_again
+
+    @property
+    def evidence(self) -> str:
+        """The kind of object that an agent reads its block from."""
+        return "nodes" if self.cluster.mode is Mode.KUBERNETES else "ciliumnodes"
+
+    @property
+    def evidence_columns(self) -> str:
+        """The columns of kubectl that show the blocks of `evidence`."""
+        cluster = self.cluster
+        if cluster.mode is Mode.MULTI_POOL:
+            columns = ["BLOCKS:.spec.ipam.pools.allocated[*].cidrs[*]"]
+        elif cluster.mode is not Mode.KUBERNETES:
+            columns = ["BLOCKS:.spec.ipam.podCIDRs[*]"]
+        elif cluster.patch_nodes != "annotations":
+            columns = ["BLOCKS:.spec.podCIDRs[*]"]
+        else:
+            keys = {family: pod_cidr_annotation(cluster.cilium, family) for family in cluster.families}
+            escaped = {family: key.replace(".", r"\.") for family, key in keys.items()}
+            columns = [f"IPV{family}:.metadata.annotations.{key}" for family, key in escaped.items()]
+        return ",".join(("NODE:.metadata.name", *columns))
+
+    def shows(self, node: str, lines: Iterable[Line]) -> str:
+        """Return what kubectl prints in these columns for a node with these lines."""
+        cluster, some = self.cluster, in_order(lines)
+        if cluster.mode is Mode.MULTI_POOL:
+            blocks: Iterable[str] = [block for _, cidrs, _ in self._allocated(node, some) for block in cidrs]
+        elif cluster.mode is Mode.KUBERNETES:
+            blocks = texts(pod_cidrs(cluster, some))
+        else:
+            blocks = texts(line.block for line in some)
+        of_annotations = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "annotations"
+        return (" " if of_annotations else ",").join(blocks) or "<none>"
+
+    def seed(self, node: str, lines: Iterable[Line]) -> str:
+        """Return a node's seed as JSON; it is the one that is rendered."""
+        pools = [
+            {"pool": pool, "cidrs": list(cidrs), **dict.fromkeys(allowed, True)}
+            for pool, cidrs, allowed in self._allocated(node, in_order(lines))
+        ]
+        document = {
+            "apiVersion": "cilium.io/v2",
+            "kind": "CiliumNode",
+            "metadata": {"name": node},
+            "spec": {"ipam": {"pools": {"allocated": pools}}},
+        }
+        return json.dumps(document, separators=(",", ":"))
+
+    def _allocated(self, node: str, lines: tuple[Line, ...]) -> Allocated:
+        known = self._nodes.get(node) or Node(node, {}, self.cluster.at)
+        return allocated(self.cluster, self.operator_pools, known, lines)
+
+    @cached_property
+    def _nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in self.cluster.nodes}
+
+    def labels(self, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Return nodes with those labels of the inventory that kubelets do not set, as `key=value`."""
+        pairs = {
+            node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
+            for node in nodes
+            if (labels := self._nodes[node].labels if node in self._nodes else {})
+        }
+        return [(node, some) for node, some in pairs.items() if some]
+
+
+def in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Return lines by block, IPv4 first."""
+    return tuple(sorted(lines, key=lambda line: line.block))
