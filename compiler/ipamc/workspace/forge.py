@@ -192,13 +192,13 @@ def on_github() -> bool:
     raise Nowhere("this is not a job of GitHub or GitLab")
 
 
-def forge_of_this_job(on_github_by: str = "GITHUB_TOKEN") -> Forge:
-    """Return the forge on which this job runs, from the variables that it sets; GitHub with this token.
+def forge_of_this_job(github_variable: str = "GITHUB_TOKEN") -> Forge:
+    """Return the forge on which this job runs, with the token of a variable: on GitLab IPAMC_TOKEN.
 
     Raises Nowhere outside of a forge and without a token, Trouble where a variable is not what a forge sets.
     """
     github = on_github()
-    name = on_github_by if github else "IPAMC_TOKEN"
+    name = github_variable if github else "IPAMC_TOKEN"
     if not (token := variable(name)):
         raise Nowhere(f"there is no {name}")
     url = "GITHUB_API_URL" if github else "CI_API_V4_URL"
