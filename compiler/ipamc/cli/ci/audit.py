@@ -57,7 +57,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     """
     from ipamc.cli.audit import audited
     from ipamc.report.findings import report
-    from ipamc.review.audit.audit import number_of_problems
+    from ipamc.review.audit import number_of_problems
     from ipamc.workspace.revision import require_top
 
     require_top()
