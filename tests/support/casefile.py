@@ -66,7 +66,7 @@ from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
-from ipamc.review.audit.audit import audit, refused
+from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status

@@ -19,7 +19,7 @@ from ipamc.pipeline import Compilation
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
-from ipamc.review.audit.audit import audit, refused
+from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps

@@ -51,7 +51,7 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
             error
     """
     from ipamc.report.findings import format_of
-    from ipamc.review.audit.audit import number_of_problems
+    from ipamc.review.audit import number_of_problems
     from ipamc.workspace.clusters import find
 
     (folder,) = find([cluster])
@@ -73,7 +73,7 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
     from ipamc.model.diagnostics import Refused, Severity
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
-    from ipamc.review.audit.audit import audit, refused
+    from ipamc.review.audit import audit, refused
     from ipamc.review.audit.context import Context
     from ipamc.workspace.applied import load_sides
     from ipamc.workspace.dump import load_dump

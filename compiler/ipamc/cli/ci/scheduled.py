@@ -105,7 +105,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     """
     from ipamc.cli.audit import audited
     from ipamc.report.findings import report
-    from ipamc.review.audit.audit import number_of_problems
+    from ipamc.review.audit import number_of_problems
     from ipamc.workspace.forge import Nowhere, last_applied
     from ipamc.workspace.revision import require_top
 
