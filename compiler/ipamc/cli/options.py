@@ -129,7 +129,7 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means: by the three options of these names.
+    """Return the disk with these clusters, or the commit that `at` means. The options have these names.
 
     Prints which commit a date means, and which clusters the commit does not have.
     """
