@@ -100,7 +100,7 @@ _nodes, _pools = _in_locks(b"node"), _in_locks(b"pool")
 def _in_state(*states: bytes) -> _Find:
     keys = [b'"%s":' % state for state in states]
 
-    def find(_: click.Context, start: str) -> Iterable[str]:
+    def find(ctx: click.Context, _: str) -> Iterable[str]:
         rows = (row for text in _locks(ctx) for row in text.split(b"\n") if any(key in row for key in keys))
         return {found[1].decode() for row in rows if (found := _NODE(row))}
 
@@ -120,7 +120,7 @@ def _clusters(_: click.Context, start: str) -> Iterable[Any]:
     return found or [CompletionItem(start, type="dir")]
 
 
-def _revisions(_: click.Context, start: str) -> Iterable[str]:
+def _revisions(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.workspace.git import names_of_revisions
 
     return {*names_of_revisions("."), "HEAD"}
@@ -133,13 +133,13 @@ def _gates(_: click.Context, start: str) -> Iterable[str]:
     return [f"{head},{gate}" if head else gate for gate in GATES]
 
 
-def _kinds(_: click.Context, start: str) -> Iterable[str]:
+def _kinds(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.workspace.disk import schemas
 
     return schemas()
 
 
-def _minors(_: click.Context, start: str) -> Iterable[str]:
+def _minors(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.model.cilium.versions import minors, text
 
     return map(text, minors())

@@ -33,7 +33,7 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # as above
     """A minor of Cilium that ipamc knows."""
 
     name = "VERSION"
