@@ -85,9 +85,7 @@ trunk_option = click.option(
 )
 
 FORMER = {"--output": "--write"}
-"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show
-it.
-"""
+"""The former name of --write in `ipamc ci`: pipelines of users have it, help does not show it."""
 
 
 def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:

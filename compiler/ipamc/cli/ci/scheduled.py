@@ -242,9 +242,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
 
 
 def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, ClusterReport | None]:
-    """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing
-    changed.
-    """
+    """Refresh and compile in the work tree; return the exit code and the plan, None without a change."""
     from ipamc.cli import main
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
