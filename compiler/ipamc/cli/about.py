@@ -1,6 +1,4 @@
-"""What ipamc has for other programs and for reports: its versions, its JSON Schemas, its completion
-scripts.
-"""
+"""`ipamc version`, `ipamc schema` and `ipamc completion`: ipamc itself, for other programs."""
 
 from __future__ import annotations
 

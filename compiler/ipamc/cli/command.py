@@ -38,7 +38,24 @@ class NoCluster(click.UsageError):
         self.word = word
 
 
-class Verb(click.Command):
+class _Helped(click.Command):
+    """A command whose help ends with examples, as (line, effect), and the exit codes 0, 1 and perhaps 2."""
+
+    examples: Sequence[tuple[str, str]]
+    exits: Sequence[str]
+
+    def format_epilog(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples and exit codes."""
+        with formatter.section("Examples"):
+            formatter.write_dl(self.examples)
+        codes = [(str(code), when) for code, when in enumerate(self.exits) if when]
+        codes.append((str(USAGE), "usage: an unknown option, cluster, kind or code"))
+        codes += [(str(BUG), "a bug in ipamc"), (str(INTERRUPTED), "interrupted")]
+        with formatter.section("Exit codes"):
+            formatter.write_dl(codes)
+
+
+class Verb(_Helped):
     """A command whose docstring is its help page: text, then sections.
 
     An entry of a section is a line and the further indented lines below it:
@@ -72,8 +89,9 @@ class Verb(click.Command):
             options[name].help = said
         pairs = [line.split(" # ", 1) for line in sections["Examples"]]
         self.examples = examples or [(command.rstrip(), said) for command, said in pairs]
-        self.exits = {DONE: done, REFUSED: refused, CHANGED: changed}
-        self.exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
+        exits = {DONE: done, REFUSED: refused, CHANGED: changed}
+        exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
+        self.exits = list(exits.values())
         self.former = former or {}
         """Options by names that they had before: accepted, and not shown."""
 
@@ -105,21 +123,12 @@ class Verb(click.Command):
                 raise NoCluster(str(problem), problem.word, ctx) from None
             raise
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
-        """Write examples and exit codes."""
-        with formatter.section("Examples"):
-            formatter.write_dl(self.examples)
-        write_exits(formatter, *self.exits.values())
 
-
-class Lazy(click.Group):
+class Lazy(_Helped, click.Group):
     """A group that imports a command when it is called, so that help and completion are quick."""
 
     lines: Mapping[str, str]
     """The lines of its help, by name."""
-    examples: tuple[tuple[str, str], ...]
-    exits: tuple[str, ...]
-    """What 0, 1 and 2 mean."""
 
     def where(self, name: str) -> tuple[str, str]:
         """Return the module below `ipamc.cli` of a command, and its name there."""
@@ -140,11 +149,11 @@ class Lazy(click.Group):
             raise NoSuchVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click
+    def list_commands(self, _: click.Context) -> list[str]:
         """Return the names of the commands."""
         return list(self.lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click
+    def get_command(self, _: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; None where there is none of this name."""
         if cmd_name not in self.lines:
             return None
@@ -152,16 +161,10 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(f"ipamc.cli.{module}"), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
-        """Write examples and exit codes."""
-        with formatter.section("Examples"):
-            formatter.write_dl(self.examples)
-        write_exits(formatter, *self.exits)
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
@@ -196,18 +199,3 @@ def renamed(words: list[str], names: Mapping[str, str]) -> list[str]:
     end = words.index("--") if "--" in words else len(words)
     split = [word.partition("=") for word in words[:end]]
     return [*(names.get(option, option) + equals + value for option, equals, value in split), *words[end:]]
-
-
-def write_exits(formatter: click.HelpFormatter, done: str, refused: str, changed: str = "") -> None:
-    """Write the table of exit codes."""
-    with formatter.section("Exit codes"):
-        formatter.write_dl(
-            [
-                (str(DONE), done),
-                (str(REFUSED), refused),
-                *([(str(CHANGED), changed)] if changed else []),
-                (str(USAGE), "usage: an unknown option, cluster, kind or code"),
-                (str(BUG), "a bug in ipamc"),
-                (str(INTERRUPTED), "interrupted"),
-            ]
-        )

@@ -47,12 +47,7 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
     def __init__(self, find: _Find) -> None:
         self.find = find
 
-    def shell_complete(
-        self,
-        ctx: click.Context,
-        param: click.Parameter,  # noqa: ARG002 - click's signature
-        incomplete: str,
-    ) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Return what begins with what is typed; nothing where something fails."""
         try:
             found = list(self.find(ctx, incomplete))
@@ -104,7 +99,7 @@ _nodes, _pools = _in_locks(b"node"), _in_locks(b"pool")
 def _in_state(*states: bytes) -> _Find:
     keys = [b'"%s":' % state for state in states]
 
-    def find(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
+    def find(ctx: click.Context, _: str) -> Iterable[str]:
         rows = (row for text in _locks(ctx) for row in text.split(b"\n") if any(key in row for key in keys))
         return {found[1].decode() for row in rows if (found := _NODE(row))}
 
@@ -117,33 +112,33 @@ def _to_renumber(ctx: click.Context, start: str) -> Iterable[str]:
     return {*_nodes(ctx, start), "pool/"}
 
 
-def _clusters(ctx: click.Context, start: str) -> Iterable[Any]:  # noqa: ARG001 - as the others
+def _clusters(_: click.Context, start: str) -> Iterable[Any]:
     from ipamc.workspace.clusters import known_names
 
     found = [name for name in known_names() if name.startswith(start) and _HARMLESS(name)]
     return found or [CompletionItem(start, type="dir")]
 
 
-def _revisions(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
+def _revisions(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.workspace.git import names_of_revisions
 
     return {*names_of_revisions("."), "HEAD"}
 
 
-def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
+def _gates(_: click.Context, start: str) -> Iterable[str]:
     from ipamc.review import GATES
 
     head = start.rpartition(",")[0]
     return [f"{head},{gate}" if head else gate for gate in GATES]
 
 
-def _kinds(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
+def _kinds(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.workspace.disk import schemas
 
     return schemas()
 
 
-def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
+def _minors(_: click.Context, __: str) -> Iterable[str]:
     from ipamc.model.cilium.versions import minors, text
 
     return map(text, minors())

@@ -42,9 +42,7 @@ _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 def tell_future(
     source: Source, changes: tuple[str, ...], pools: tuple[str, ...], *, runway: bool, output: str, style: str
 ) -> int:
-    """Answer --what-if or --runway; return the exit code. Raises UsageError for options of other
-    questions.
-    """
+    """Answer --what-if or --runway; return the exit code. Raises UsageError for other options."""
     if runway and changes:
         raise click.UsageError("--runway and --what-if are two questions: ask one after the other")
     name, own = ("--runway", {"runway", "pools"}) if runway else ("--what-if", {"changes"})
@@ -90,9 +88,7 @@ def _tell_what_if(source: Source, changes: Sequence[str], output: str, style: st
 
 
 def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
-    """Print for how long pools of these names or patterns have room, without any all; return the exit
-    code.
-    """
+    """Print how long pools of these names or patterns, or all, have room; return the exit code."""
     from ipamc.report import runway as report
     from ipamc.review.shown_pools import Choice, without_match
 

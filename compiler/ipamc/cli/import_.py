@@ -1,6 +1,4 @@
-"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to
-date.
-"""
+"""`ipamc import`: the files of a running cluster from a dump, and later its inventory again."""
 
 from __future__ import annotations
 

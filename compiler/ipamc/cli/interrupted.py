@@ -37,9 +37,7 @@ def accounted(account: Callable[[], Account]) -> Iterator[None]:
 
 
 def tell(end: BaseException, head: str, phase: str, arguments: Sequence[str]) -> None:
-    """Print the line: `interrupted while reading nodes.yaml: nothing was written; run again: ipamc compile
-    lab`.
-    """
+    """Print a line: `interrupted while reading nodes.yaml: nothing was written; run again: ipamc plan`."""
     said, then = getattr(end, "__notes__", ("", ""))
     line = f"{head} while {phase}" if phase else head
     if said:

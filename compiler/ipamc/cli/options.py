@@ -33,7 +33,7 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # as above
     """A minor of Cilium that ipamc knows."""
 
     name = "VERSION"
@@ -85,9 +85,7 @@ trunk_option = click.option(
 )
 
 FORMER = {"--output": "--write"}
-"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show
-it.
-"""
+"""The former name of --write in `ipamc ci`: pipelines of users have it, help does not show it."""
 
 
 def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -129,7 +127,7 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means: by the three options of these names.
+    """Return the disk with these clusters, or the commit that `at` means. The options have these names.
 
     Prints which commit a date means, and which clusters the commit does not have.
     """

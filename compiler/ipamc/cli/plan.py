@@ -236,9 +236,7 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 
 def run(task: PlanRun) -> ClusterReport:
-    """Compile one cluster, and compare it with its base. `failed` makes a result of exceptions but
-    Refused.
-    """
+    """Compile one cluster, and compare it with its base. Refused is a result, too."""
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
     try:
@@ -303,9 +301,7 @@ def _run(task: PlanRun) -> ClusterReport:
 
 
 def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
-    """Return why a branch that is behind seems to lose lines and published CIDRs; else how CIDRs come
-    back.
-    """
+    """Return why a branch that is behind seems to lose blocks, or how lost CIDRs come back."""
     from ipamc.review.diff.plan_report import published_lost
     from ipamc.workspace.plan_base import behind
 

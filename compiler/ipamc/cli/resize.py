@@ -8,13 +8,13 @@ from msgspec.structs import replace
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Minor, assume_option, cluster_argument, output_option
+from ipamc.cli.options import Minor, assume_option, cluster_argument, files_argument, output_option
 from ipamc.cli.terminal import progress, show, show_record
 
 
 @click.command(cls=Verb)
 @cluster_argument
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@files_argument
 @click.option("--check", is_flag=True)
 @click.option("--all", "every", is_flag=True)
 @output_option("text", "json")

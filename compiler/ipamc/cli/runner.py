@@ -161,9 +161,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, each with the other clusters of its address space, in the order of the
-    tasks.
-    """
+    """Do `run` for every task, with the other clusters of its address space; keep the order."""
     outcomes: dict[int, Outcome] = {}
     with accounted(lambda: _account(tasks, outcomes)):
         folders = [task.folder for task in tasks]

@@ -177,9 +177,7 @@ def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock]
 
 
 def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
-    """Return the function from a cluster to its aggregates, by pool or by a label of nodes; None: it has
-    none.
-    """
+    """Return the function from a cluster to its aggregates, by pool or by label; None without any."""
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
     from ipamc.review.as_needed import started_with

@@ -29,9 +29,7 @@ PATIENCE = 1.0
 TICK = 0.1
 """Seconds between two updates."""
 ROOM = 3
-"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be
-removed.
-"""
+"""Free columns at the end: a terminal echoes `^C` there, and a wrapped line cannot be removed."""
 _ERASE = "\r\x1b[K"
 """To the first column, and clear to the end of the line: also an echo of what was typed."""
 
@@ -80,9 +78,7 @@ def say(text: str) -> None:
 
 
 def show(text: str, *, err: bool = False) -> None:
-    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI
-    system.
-    """
+    """Write a finished text for people to stdout. Nothing in it acts on a terminal or a CI system."""
     _LINE.erase()
     click.echo(harmless(text), nl=False, err=err, color=True)
 

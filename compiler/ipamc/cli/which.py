@@ -114,9 +114,7 @@ class _Search:
             yield LockAnswer(cluster=name, line=row.line, at=at, started=row.line.block in started)
 
     def _started(self, folder: str, text: bytes) -> frozenset[Block]:
-        """Return the blocks that nodes started with; none if the input is refused, as the lock has the
-        answer.
-        """
+        """Return the blocks that nodes started with; none if the input is refused."""
         from ipamc.model.diagnostics import Refused
         from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 

@@ -206,7 +206,8 @@ def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     if path.name != _WHEEL:
         raise click.UsageError(
             f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: "
-            "write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' in its repository"
+            "write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' "
+            "in its repository"
         )
     if remote:
         return f"ipamc @ {wheel}", hashes

@@ -43,7 +43,8 @@ def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> li
     submodule, by its own path.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
-    return sorted({name for name, slash, _ in inside if (slash or name in there) and name[0:1] != "."})
+    found = {name for name, slash, _ in inside if slash or name in there}
+    return sorted(name for name in found if not name.startswith("."))
 
 
 class Job(Struct, frozen=True, kw_only=True):

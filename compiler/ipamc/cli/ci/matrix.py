@@ -77,8 +77,8 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     200 for GitLab; where there are more clusters, several share a job.
 
     Options:
-        --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success', that
-            differ from the commit of the last successful pipeline. Without it, or with an empty one, all
+        --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success',
+            that differ from the commit of the last successful pipeline. Without it, or with an empty one, all
             clusters are listed.
         --stage: What the jobs do; apply and repair have a job for each shard of a large cluster.
         --refresh: With --output gitlab --stage repair: jobs that refresh inventories, too.

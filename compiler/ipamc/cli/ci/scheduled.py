@@ -12,7 +12,7 @@ from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.interrupted import NOTHING, Account, accounted
-from ipamc.cli.options import FORMER, write_option
+from ipamc.cli.options import FORMER, files_argument, write_option
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk, git
@@ -79,7 +79,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
 
 @click.command(cls=Verb)
 @click.argument("cluster")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@files_argument
 @click.option("--remote", "url", required=True, metavar="URL")
 def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     """Audit CLUSTER by dumps, as 'ipamc audit' does, and keep one issue open while something is wrong.
@@ -162,7 +162,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
 
 @click.command(cls=Verb)
 @click.argument("cluster")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@files_argument
 @click.option("--remote", "url", required=True, metavar="URL")
 @click.option("--target", required=True, metavar="NAME")
 def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> int:
@@ -240,9 +240,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
 
 
 def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, ClusterReport | None]:
-    """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing
-    changed.
-    """
+    """Refresh and compile in the work tree; return the exit code and the plan, None without a change."""
     from ipamc.cli import main
     from ipamc.cli.plan import PlanRun, run
     from ipamc.cli.runner import ClusterRun, compile_all, conclude

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Context, Result
