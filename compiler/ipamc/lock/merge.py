@@ -230,8 +230,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
 
     def at(self, block: Block) -> list[tuple[Line, int]]:
         """Return the lines of a block on which ours and theirs differ, each with its side.
-        Of two lines of one node, changed beats unchanged unless both are in use; if neither is, the later day
-        counts.
+        Of two lines of one node, changed beats unchanged, unless both are in use; out of use, the later day.
         """
         one, two = self.ours.get(block), self.theirs.get(block)
         both = [(line, side) for side, line in enumerate((one, two)) if line]
