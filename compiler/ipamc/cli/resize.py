@@ -16,7 +16,7 @@ from ipamc.cli.terminal import progress, show, show_record
 if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.model.diagnostics import Diagnostic
-    from ipamc.place.resize.look import Looked
+    from ipamc.place.resize.look import ResizeDecisions
 
 
 @click.command(
@@ -81,7 +81,7 @@ def command(
 
 def _look(
     folder: str, files: tuple[str, ...], day: str, assume: Version | None
-) -> tuple[Looked, tuple[Diagnostic, ...], bool]:
+) -> tuple[ResizeDecisions, tuple[Diagnostic, ...], bool]:
     """Read the dump and the cluster, and decide; tell whether the manifests of the lock are still to be written. Raises Refused."""
     from ipamc.model.diagnostics import Refused
     from ipamc.pipeline import compile_cluster
@@ -105,7 +105,7 @@ def _look(
     return looked, locate((*warnings, *found), inputs.sources), unfinished
 
 
-def _print(name: str, looked: Looked, output: str, *, every: bool) -> None:
+def _print(name: str, looked: ResizeDecisions, output: str, *, every: bool) -> None:
     from ipamc.report import resize as report
 
     if output == "json":

@@ -107,7 +107,7 @@ class Occupancy(Struct):
         return line.state is State.RELEASED or is_over(line, self.last_day, self.today)
 
     def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:
-        """Yield the pieces of a block that are neither blocked nor in `but`, whatever lines lie there."""
+        """Yield the pieces of a block that are neither blocked nor in `but`; lines do not count."""
         return subtract(block, [*blocks_over(self.blocked, block), *but])
 
 
