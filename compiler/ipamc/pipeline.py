@@ -50,7 +50,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     passed_over: tuple[Diagnostic, ...] = ()
     """Findings about files of the folder that are no inputs by their names."""
     untested: bool = False
-    """The tests are not made: for who looks at a plan, and writes nothing of it."""
+    """The tests are not made: the plan is looked at, and not written."""
     lock_path: str
     lock: bytes | None
     """None: there is no lock file."""

@@ -1,6 +1,4 @@
-"""Rules: a cluster, a plan or rendered files in, findings out.
-A rule's docstring is the title in `rules/`.
-"""
+"""Rules: a cluster, a plan or rendered files in, findings out. Each has a text below `rules/`."""
 
 from __future__ import annotations
 

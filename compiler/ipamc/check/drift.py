@@ -20,7 +20,7 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if cluster.mode is not Mode.KUBERNETES and cluster.patch_nodes != "podCIDRs":
         return
-    law = _law(plan)
+    law = Law(cluster, plan.lock.lines, plan.operator_pools)
     by_severity: dict[Make, list[Node]] = {warning: [], error: []}
     for node in cluster.nodes:
         if node.pod_cidrs and _wanted(plan, node) != node.pod_cidrs:
@@ -36,10 +36,8 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
         message = f"{has}, but {holds}{and_others([node.name for node in some])}"
         also = _held_at(plan, name)
         for node in some[1:PAIRS]:
-            also += (
-                Related(node.at, f"node {node.name}: {cidr_texts(node.pod_cidrs)}"),
-                *_held_at(plan, node.name),
-            )
+            also.append(Related(node.at, f"node {node.name}: {cidr_texts(node.pod_cidrs)}"))
+            also += _held_at(plan, node.name)
         drain = f"drain {name}, run kubectl delete node {name}"
         if sorted(wanted) == sorted(first.pod_cidrs):
             fix = "write ipFamilies in the order of the Nodes' podCIDRs"
@@ -76,7 +74,8 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     cluster = plan.cluster
     if not cluster.cilium_nodes:
         return
-    law, evidence = _law(plan), Evidence(cluster, plan.lock.lines)
+    law = Law(cluster, plan.lock.lines, plan.operator_pools)
+    evidence = Evidence(cluster, plan.lock.lines)
     nodes = {node.name: node for node in cluster.nodes}
     by_severity: dict[Make, list[tuple[Node, CiliumNode, list[ShownBlock]]]] = {warning: [], error: []}
     for seen in cluster.cilium_nodes:
@@ -124,10 +123,6 @@ def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
     """Return an error, unless all of these blocks are from before a move."""
     found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
-
-
-def _law(plan: Plan) -> Law:
-    return Law(plan.cluster, plan.lock.lines, plan.operator_pools)
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:

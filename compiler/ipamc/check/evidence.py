@@ -31,11 +31,8 @@ def cidr_texts(blocks: Iterable[Block]) -> str:
 
 def pod_cidrs_count(cluster: Cluster) -> bool:
     """Tell whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
-    return (
-        cluster.mode is Mode.KUBERNETES
-        or cluster.patch_nodes == "podCIDRs"
-        or (cluster.bgp == "metallb" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE))
-    )
+    announced = cluster.bgp == "metallb" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
+    return announced or cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"
 
 
 def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iterator[Diagnostic]:
@@ -118,11 +115,9 @@ def _again(cluster: Cluster, node: Node) -> str:
     dump = path = node.at.path
     if not path.endswith(".json"):
         folder = path.rpartition("/")[0]
-        dump = (
-            f"{folder}/nodes.json, and remove the nodes of {path}"
-            if folder
-            else f"nodes.json, in place of {path}"
-        )
+        dump = f"nodes.json, in place of {path}"
+        if folder:
+            dump = f"{folder}/nodes.json, and remove the nodes of {path}"
     return f"kubectl get nodes,ciliumnodes -o json > {dump}"
 
 
@@ -133,12 +128,9 @@ def pods_elsewhere(
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
-        what, nodes = (
-            "with addresses in use outside of their blocks, which are taken",
-            {it.node for it in found},
-        )
+        what = "with addresses in use outside of their blocks, which are taken"
         blocks = [f"{shown.block} ({shown.node})" for shown in found]
-        message = several(blocks, "node", what, number=len(nodes))
+        message = several(blocks, "node", what, number=len({shown.node for shown in found}))
         fix = "restart the agents of these nodes, and delete the pods with such addresses"
         yield warning("IPC0439", found[0].at, message, help=fix)
 
@@ -174,8 +166,8 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
     found = [each for each in shown if index_around(unlisted, each.block) is None]
     if found:
         blocks = [f"{each.node} ({each.block})" for each in found]
-        what, number = "without a node in the inventory, blocks taken", len({each.node for each in found})
-        message = several(blocks, "CiliumNode", what, number=number)
+        what = "without a node in the inventory, blocks taken"
+        message = several(blocks, "CiliumNode", what, number=len({each.node for each in found}))
         fix = "add the node to the inventory, or kubectl delete ciliumnode"
         yield warning("IPC0424", found[0].at, message, help=fix)
 

@@ -74,8 +74,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
 
 def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
     """Return what is wrong with a line's block where this node has it; () for most.
-    `pool` is the one around the block, `line.pool` the name in the lock. An illegal block has one fault.
-    O(log n).
+    `pool` is the one around the block, `line.pool` its name in the lock. An illegal block has one fault.
     """
     block, family = line.block, line.block.family
     if fault := illegal(cluster, block, pool, line):

@@ -21,11 +21,8 @@ Leavers = Mapping[str, tuple[Line, ...]]
 def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent) -> Iterator[Diagnostic]:
     """Yield why the leavers are refused. O(leavers), and O(lines) where one leaves without consent."""
     yield from consent_without_leaver(cluster, lock, leavers, consent)
-    surprising = {
-        node: lines
-        for node, lines in leavers.items()
-        if not consent.leave & {"all", node} and any(line.state is State.HELD for line in lines)
-    }
+    unexpected = ((node, lines) for node, lines in leavers.items() if not consent.leave & {"all", node})
+    surprising = {node: its for node, its in unexpected if any(line.state is State.HELD for line in its)}
     if not surprising:
         return
     if not cluster.nodes:

@@ -163,15 +163,12 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned:
-        what = (
-            "to get blocks by the first apply after joining, because operators before Cilium "
-            f"{text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node"
-        )
+        older = f"operators before Cilium {text(since(Capability.DO_NOT_GC))}"
+        because = f"because {older} delete a CiliumNode without a Node"
+        what = f"to get blocks by the first apply after joining, {because}"
         message = several([node.name for node in planned], "planned node", what)
-        fix = (
-            f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, "
-            "compile and merge then"
-        )
+        joined = f"when they have joined: ipamc ci apply {cluster.name}"
+        fix = f"{joined}; where Argo CD or Flux applies, refresh, compile and merge then"
         yield note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
 
 

@@ -11,7 +11,7 @@ from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
-from ipamc.model.selector.normal_form import ANYTHING, apart
+from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart
 from ipamc.model.wording import shown
 
 
@@ -37,10 +37,8 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14."""
     if not can(cluster.cilium, Capability.MULTI_POOL):
-        at, message = (
-            cluster.field("spec", "ipam", "mode"),
-            _needs(cluster, "multi-pool mode", Capability.MULTI_POOL),
-        )
+        at = cluster.field("spec", "ipam", "mode")
+        message = _needs(cluster, "multi-pool mode", Capability.MULTI_POOL)
         yield error("IPC0521", at, message, also=[cluster.version_here], help="use cluster-pool mode")
 
 
@@ -326,14 +324,10 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     """Yield pools that may select a pod of an earlier one, each with the first such.
     Only pools are compared that share a value of the label that most of them test, or do not test it.
     """
-    conditions = [
-        {
-            (field, key): outcomes
-            for field, selector in pool.by_pods.items()
-            for key, outcomes in selector.outcomes().items()
-        }
-        for pool in pools
-    ]
+    conditions: list[dict[tuple[str, str], Outcomes]] = []
+    for pool in pools:
+        both = ((field, selector.outcomes().items()) for field, selector in pool.by_pods.items())
+        conditions.append({(field, key): outcomes for field, some in both for key, outcomes in some})
     tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
     common = max(tested, key=lambda key: (tested[key], key), default=None)
     by_value: dict[str, list[int]] = {}

@@ -120,10 +120,8 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
             bounds = f"{low} to {high}, which Calico allows for IPv{family}"
-            message, best = (
-                f"blockSize {part.block_size} is not one of {bounds}",
-                min(max(part.block_size, low), high),
-            )
+            message = f"blockSize {part.block_size} is not one of {bounds}"
+            best = min(max(part.block_size, low), high)
             fix = f"use {best}, or write the pool in the native form: {native_form(pool, {})}"
             yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size

@@ -27,9 +27,7 @@ DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -
 
 
 def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
-    """Yield CIDRs that cannot leave their pool, and the manual steps of other changes.
-    O(n log n) in CIDRs.
-    """
+    """Yield CIDRs that cannot leave their pool, and the manual steps of other changes. O(n log n)."""
     cluster = plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
         return

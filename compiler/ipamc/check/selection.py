@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -56,12 +56,20 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     known = {key for node in cluster.nodes for key in node.labels} if missing else set()
     found: dict[object, Testers | None] = {}
     for key in sorted(missing):
-        near = _near_key(key, known) if len(missing) * len(known) <= MOST_COMPARISONS else ""
+        near = ""
+        if len(missing) * len(known) <= MOST_COMPARISONS:
+            # The key that was probably meant: the nearest, or the only one that differs by its prefix.
+            same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
+            near = nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
         # Labels of one selector have the same testers: those of its pools, of which there may be thousands.
         alike = bool(near), *map(id, by_key[key])
         if alike not in found:
             every = (each for same in by_key[key] for each in same)
-            found[alike] = _testers([each for each in every if near or each.pool.name not in stand_ins], idle)
+            some = [each for each in every if near or each.pool.name not in stand_ins]
+            users = {each.pool.name for each in some}
+            first = min(some, key=lambda each: each.number, default=None)
+            number = sum(name in idle for name in users)
+            found[alike] = Testers(first, len(users), names(users), number) if first else None
         if testers := found[alike]:
             yield label_of_no_node(key, near, testers)
     idle_by_itself = (pool for pool in pools if pool.name in idle - stand_ins)
@@ -83,15 +91,6 @@ class Testers(NamedTuple):
     """A few of their names, sorted."""
     idle: int
     """How many of them select no node."""
-
-
-def _testers(several: Sequence[PlacedSelector], idle: Collection[str]) -> Testers | None:
-    """Return the pools of some selectors; None for none."""
-    if not several:
-        return None
-    pools = {each.pool.name for each in several}
-    first = min(several, key=lambda each: each.number)
-    return Testers(first, len(pools), names(pools), sum(name in idle for name in pools))
 
 
 def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
@@ -146,12 +145,6 @@ def _selectors(pool: Pool) -> Iterator[PlacedSelector]:
     yield PlacedSelector(pool, pool.selector, pool.selector_at)
     for size_class in pool.block_sizes:
         yield PlacedSelector(pool, size_class.selector, size_class.at / "nodeSelector")
-
-
-def _near_key(key: str, known: Collection[str]) -> str:
-    """Return the key that was probably meant: the nearest, or the only one that differs by its prefix."""
-    same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
-    return nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
 
 
 def _meant(

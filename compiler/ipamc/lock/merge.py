@@ -83,10 +83,10 @@ def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
     dropped = tuple(reversed(of_a_line.values()))
     if texts[0] == texts[-1]:
         return Merged(text=texts[0], dropped=dropped)
-    conflicts = (
-        f"node {node} is renumbered to two places: {' and '.join(', '.join(map(str, its)) for its in both)}"
-        for (node, _, _), both in sorted(apart.items())
-    )
+    conflicts = []
+    for (node, _, _), both in sorted(apart.items()):
+        places = " and ".join(", ".join(map(str, blocks)) for blocks in both)
+        conflicts.append(f"node {node} is renumbered to two places: {places}")
     text = _with_markers(header, *(lines for lines, _ in resolved))
     return Merged(text=text, dropped=dropped, conflicts=tuple(conflicts))
 
@@ -144,13 +144,10 @@ def _three_way(
 def _with_markers(header: Lock, ours: Lines, theirs: Lines) -> bytes:
     """Write the lock with conflict markers where the two differ; either alone is canonical text."""
     rows = [dumps(header).encode().rstrip()]
-    for same, group in itertools.groupby(
-        sorted(ours.keys() | theirs.keys()), key=lambda block: ours.get(block) == theirs.get(block)
-    ):
+    every = sorted(ours.keys() | theirs.keys())
+    for same, group in itertools.groupby(every, key=lambda block: ours.get(block) == theirs.get(block)):
         blocks = list(group)
-        mine, others = (
-            [encode(lines[block]) for block in blocks if block in lines] for lines in (ours, theirs)
-        )
+        mine, others = ([encode(its[block]) for block in blocks if block in its] for its in (ours, theirs))
         rows += mine if same else _conflict(mine, others)
     return b"\n".join((*rows, b""))
 
@@ -233,8 +230,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
 
     def at(self, block: Block) -> list[tuple[Line, int]]:
         """Return the lines of a block on which ours and theirs differ, each with its side.
-        Of two lines of one node, changed beats unchanged unless both are in use; if neither is, the later day
-        counts.
+        Of two lines of one node, changed beats unchanged, unless both are in use; out of use, the later day.
         """
         one, two = self.ours.get(block), self.theirs.get(block)
         both = [(line, side) for side, line in enumerate((one, two)) if line]
@@ -328,12 +324,8 @@ def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
         line, key = ranked.line, (locks.key(ranked.line), ranked.side)
         filled = first.get(locks.place(ranked), ranked)
         holder = over(line.block) or (filled.line if filled.side != ranked.side else None)
-        if (
-            not holder
-            and ranked.known > 1
-            and (left := over(line.block, in_doubt))
-            and left.node != line.node
-        ):
+        left = over(line.block, in_doubt) if ranked.known > 1 and not holder else None
+        if left and left.node != line.node:
             holder = left
         if ranked.turn == CHANGED and line.state is State.HELD:
             gained[key] = gained.get(key, False) or not holder

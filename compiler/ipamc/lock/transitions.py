@@ -280,7 +280,10 @@ class _Comparison:
             is_over = was.since <= self.known.days.over or _is_kept(was, over)
             reason = Reason.RE_USED if is_over else Reason.ENDED_EARLY
         else:
-            reason = Reason.TAKEN if self._is_there(was.node) else self._at_once()
+            days, reason = self.known.days, Reason.TAKEN
+            # The node left, and its addresses are given out the same day.
+            if not self._is_there(was.node) and "" < days.today <= max(days.over, days.shortened):
+                reason = Reason.LEFT if days.today <= days.over else Reason.ENDED_EARLY
         return Transition(before=was, after=None, reason=reason, other=next(iter(others or over), None))
 
     def _is_there(self, node: str) -> bool:
@@ -291,13 +294,6 @@ class _Comparison:
         alike = now.state is was.state or now.state is State.QUARANTINED
         is_heir = now.node not in self.had and was.node not in self.waiting
         return was.in_use and alike and is_heir and not self._is_there(was.node)
-
-    def _at_once(self) -> Reason:
-        """Return what becomes of a line whose node left, and whose addresses are given out the same day."""
-        days = self.known.days
-        if not "" < days.today <= max(days.over, days.shortened):
-            return Reason.TAKEN
-        return Reason.LEFT if days.today <= days.over else Reason.ENDED_EARLY
 
     def _may_be_since(self, was: Line | None, now: Line) -> bool:
         """Tell whether a compile can have put a line into quarantine on its day, never a future one.

@@ -73,7 +73,8 @@ def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
                 outside, pinned = blocks_over(without_line, block), blocks_over(pins, block)
                 use = _range_use(block, part.block_size, lines, outside, kept, pinned)
                 ranges.append(RangeUse(range=cidr, use=use))
-            total = _sum([counted.use for counted in ranges])
+            uses, parts = [counted.use for counted in ranges], Use.__struct_fields__
+            total = Use(**{name: sum(getattr(use, name) for use in uses) for name in parts})
             found.append(PoolUse(pool=pool, family=part, use=total, ranges=tuple(ranges)))
     return tuple(found)
 
@@ -110,10 +111,6 @@ def _range_use(
         blocks_free=_places(block, prefix, _in_order(held, quarantined, without_line, reserved, pins)),
         blocks=_places(block, prefix, ()),
     )
-
-
-def _sum(parts: Sequence[Use]) -> Use:
-    return Use(**{name: sum(getattr(part, name) for part in parts) for name in Use.__struct_fields__})
 
 
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:

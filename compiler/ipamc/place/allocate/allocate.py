@@ -63,12 +63,11 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     re-used line leaves the lock as a whole. O(n log n) in lines and newcomers, times the number of block
     sizes.
     """
-    order = _Order()
-    pinned = place_pins(cluster, reconciled, order.sorted(reconciled.demands))
+    pinned = place_pins(cluster, reconciled, _in_order(reconciled.demands))
     with_pinned = reconciled.lock
     if pinned.new:
         with_pinned = replace(with_pinned, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block)))
-    renumbers = order.sorted(reconciled.renumbers)
+    renumbers = _in_order(reconciled.renumbers)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     over = last_day(today, cluster.quarantine_days)
     occupancy = Occupancy(moved.kept, blocked(cluster, reconciled.taken), over, today)
@@ -128,29 +127,24 @@ def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
     ]
 
 
-class _Order:
-    """The order of demands: by node name; those of one node in the order in which its pools serve it."""
+def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
+    """Return demands by node name, those of a node by its pools. Those of an inventory are in order."""
+    names = [demand.want.node.name for demand in demands]
+    if len(set(names)) == len(names) and sorted(names) == names:
+        return demands
+    places: dict[int, dict[int, int]] = {}
 
-    def __init__(self) -> None:
-        self._places: dict[int, tuple[tuple[Offer, ...], dict[int, int]]] = {}
-
-    def sorted(self, demands: Sequence[Demand]) -> Sequence[Demand]:
-        """Return demands in order. Those of an inventory are: then no sort keys are made."""
-        names = [demand.want.node.name for demand in demands]
-        if len(set(names)) == len(names) and sorted(names) == names:
-            return demands
-        return sorted(demands, key=self.of)
-
-    def of(self, demand: Demand) -> tuple[str, int]:
-        """Return the sort key of a demand."""
+    def key(demand: Demand) -> tuple[str, int]:
         name, offers, offer = demand.want.node.name, demand.want.offers, demand.offer
         if offer is None:
             return name, 0
-        known = self._places.get(id(offers))
+        known = places.get(id(offers))
         if known is None:
-            known = self._places[id(offers)] = offers, {id(each): place for place, each in enumerate(offers)}
-        place = known[1].get(id(offer))
+            known = places[id(offers)] = {id(each): place for place, each in enumerate(offers)}
+        place = known.get(id(offer))
         return name, offers.index(offer) if place is None else place
+
+    return sorted(demands, key=key)
 
 
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:

@@ -63,7 +63,10 @@ class Space:
         """
         if prefix <= self._full:
             return None
-        place = self._free(prefix) or self._reusable(prefix)
+        if found := self._lowest(prefix):
+            key, cut = found
+            return FreePlace(Block(self._family, key & self._addresses, prefix), key, cut)
+        place = self._reusable(prefix)
         if place is None:
             # This never changes: whatever is freed later, this size could have had as part of an old line.
             self._full = prefix
@@ -120,13 +123,6 @@ class Space:
             heap = self._heaps[length] = []
             self._ordered = sorted(self._heaps.items())
         heappush(heap, key)
-
-    def _free(self, prefix: int) -> FreePlace | None:
-        found = self._lowest(prefix)
-        if found is None:
-            return None
-        key, cut = found
-        return FreePlace(Block(self._family, key & self._addresses, prefix), key, cut)
 
     def _lowest(self, prefix: int) -> tuple[int, int] | None:
         """Return the lowest free place: its key, and the prefix length of its piece, -1 at the cursor."""

@@ -82,9 +82,7 @@ class Occupancy(Struct):
         return sorted([*lines, *blocked]) if blocked else lines
 
     def join(self, ranges: Sequence[Block], take: Take) -> None:
-        """Let a space take its part of what is freed, before and from now on.
-        O(log n + result) each range.
-        """
+        """Let a space take its part of what is freed, before and from now on. O(log n) each range."""
         for number, block in enumerate(ranges if self.freed else ()):
             for piece in blocks_over(self.freed, block):
                 take(number, piece)
@@ -109,7 +107,7 @@ class Occupancy(Struct):
         return line.state is State.RELEASED or is_over(line, self.last_day, self.today)
 
     def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:
-        """Yield the pieces of a block that are neither blocked nor in `but`, whatever lines lie there."""
+        """Yield the pieces of a block that are neither blocked nor in `but`; lines do not count."""
         return subtract(block, [*blocks_over(self.blocked, block), *but])
 
 

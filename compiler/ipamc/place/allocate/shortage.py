@@ -188,11 +188,9 @@ def _full_pool(
     if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
         ways.append("name a pool with room in its overflow")
     first = pool.families[full[0][0]]
-    return _FullPool(
-        at=first.ranges[0].at if first.ranges else first.at,
-        contents="; ".join(contents),
-        ways_out="; or ".join(filter(None, (*ways, release))),
-    )
+    at = first.ranges[0].at if first.ranges else first.at
+    ways_out = "; or ".join(filter(None, (*ways, release)))
+    return _FullPool(at=at, contents="; ".join(contents), ways_out=ways_out)
 
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:

@@ -121,6 +121,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += pods_elsewhere(taken, evidence, {entry.node.name for entry in unknown})
     found += truncated_list(cluster, consent, stale=bool(stale))
     found += stale_lock(lock, stale) if locked else ()
+    origins = [(node.origins, line.block) for node in with_lines if node.origins for line in node.in_use]
     return Reconciled(
         lock=replace(lock, lines=tuple(lines)),
         held={**idle, **{node.name: held for node in with_lines if (held := node.held)}},
@@ -129,12 +130,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
         renumbers=tuple(demand for node in nodes for demand in node.renumbers),
         renumbered={node.name: node for node in nodes if node.renumbers},
         taken=taken,
-        origins={
-            line.block: node.origins[line.block]
-            for node in with_lines
-            for line in (node.in_use if node.origins else ())
-            if line.block in node.origins
-        },
+        origins={block: known[block] for known, block in origins if block in known},
         stale=stale,
     ), found
 
@@ -160,11 +156,8 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
     for line in before.lines if changed else ():
         if line.state is State.HELD and line.node in changed:
             had[line.node].add(line.block)
-    return [
-        node
-        for name, node in changed.items()
-        if had[name] and had[name].isdisjoint(line.block for line in node.held)
-    ]
+    both = ((node, had[name]) for name, node in changed.items())
+    return [node for node, old in both if old and old.isdisjoint(line.block for line in node.held)]
 
 
 def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -> Iterator[Unknown]:

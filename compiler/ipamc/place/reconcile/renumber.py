@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ipamc.lock.consent import did_you_mean
 from ipamc.lock.file import line_at
-from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
@@ -33,7 +32,9 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         offer = next((offer for offer in want.offers if offer.pool.name == pool), None)
         if not scopes or (node.name, family, pool) in pending:
             continue
-        if {line.block for line in lines} <= _pins(want, family, pool):
+        serving = [each.pool for each in want.offers if pool in {"", each.pool.name}]
+        pins = {pin.block for each in serving for pin in each.pins.get(node.name, ())}
+        if {line.block for line in lines} <= pins:
             if any(scope.node for scope in scopes):  # else it is one of many, and stays at its pin
                 found.append(pinned_already(context.lock, want, lines[0]))
         elif family not in context.cluster.families:
@@ -55,16 +56,6 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
     if not demands and not found:
         return node
     return replace(node, renumbers=tuple(demands), found=(*node.found, *found))
-
-
-def _pins(want: Want, family: int, pool: str) -> set[Block]:
-    """Return a node's pins of a family, in one pool, or in all that serve it where `pool` is ""."""
-    return {
-        pin.block
-        for offer in want.offers
-        for pin in offer.pool.pins.get(want.node.name, ())
-        if pin.block.family == family and pool in {"", offer.pool.name}
-    }
 
 
 def complete_placed(

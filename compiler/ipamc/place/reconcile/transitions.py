@@ -180,12 +180,11 @@ def follow(node: NodeState, context: Context) -> NodeState:
         return replace(node, found=(*node.found, found))
     have = {line.block for line in node.held}
     families = {line.block.family for line in gone}
-    new = [
-        shown
-        for shown in node.shown
-        if shown.block not in have
-        and (shown.block.family in families if context.one_block else context.law.operator_gave(shown))
-    ]
+    new = [shown for shown in node.shown if shown.block not in have]
+    if context.one_block:
+        new = [shown for shown in new if shown.block.family in families]
+    else:
+        new = [shown for shown in new if context.law.operator_gave(shown)]
     if gone:
         node = _released(node, gone)
     return _holding(node, new, StaleReason.FOLLOWED, context) if new else node

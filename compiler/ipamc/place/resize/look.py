@@ -25,14 +25,14 @@ DAYS = 1
 """The most days that a dump may be old: pods come and go."""
 
 
-class Looked(Struct, frozen=True, kw_only=True):
-    """What was decided, and what told of the use."""
+class ResizeDecisions(Struct, frozen=True, kw_only=True):
+    """The decisions about all nodes, and the kinds of objects that tell the use."""
 
     rows: tuple[Sized, ...]
     sources: tuple[str, ...]
 
 
-def look(plan: Plan, dump: Dump, today: str) -> tuple[Looked, Sequence[Diagnostic]]:
+def look(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisions, Sequence[Diagnostic]]:
     """Decide about the nodes of an ordinary compile's plan; return the warnings, too.
     `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
     """
@@ -40,7 +40,7 @@ def look(plan: Plan, dump: Dump, today: str) -> tuple[Looked, Sequence[Diagnosti
     log.add(check_dump(plan, dump, today))
     rows = decide(plan, dump)
     log.add(stuck(plan, rows))
-    return Looked(rows=rows, sources=sources(dump)), tuple(log.diagnostics)
+    return ResizeDecisions(rows=rows, sources=sources(dump)), tuple(log.diagnostics)
 
 
 def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:

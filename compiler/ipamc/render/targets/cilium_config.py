@@ -1,4 +1,4 @@
-"""`cilium-config`, the keys that decide where addresses come from: as a partial ConfigMap, as Helm values, as a Component.
+"""`cilium-config`, the keys that decide where addresses come from: partial ConfigMap, Helm values, Component.
 
 Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys
 of a disabled family are left out: the operator does not start with CIDRs of such a family.
@@ -31,10 +31,11 @@ def files(layout: Layout) -> Iterator[File]:
 
 def helm_values(layout: Layout) -> Iterator[File]:
     """Yield `cilium/helm-values.yaml` for `helm upgrade -f`; it is no manifest.
-    `operator.rollOutPods` annotates the operator's pods with a checksum of `cilium-config`: it restarts by itself,
-    and pods lose nothing by that. There is no `rollOutCiliumPods`: it would restart every agent at any change of
-    `cilium-config`, also of keys that only the operator reads and of keys of others, and in a change of mode before
-    the nodes are drained. The plan says which agents must restart; a value that the user sets stays as it is.
+    `operator.rollOutPods` annotates the operator's pods with a checksum of `cilium-config`: it restarts by
+    itself, and pods lose nothing by that. There is no `rollOutCiliumPods`: it would restart every agent at
+    any change of `cilium-config`, also of keys that only the operator reads and of keys of others, and in a
+    change of mode before the nodes are drained. The plan says which agents must restart; a value that the
+    user sets stays as it is.
     """
     cluster = layout.plan.cluster
     annotate = cluster.patch_nodes == "annotations"
@@ -53,20 +54,16 @@ def helm_values(layout: Layout) -> Iterator[File]:
 
 def component(layout: Layout) -> Iterator[File]:
     """Yield the files of `cilium/component/`, which the user's kustomization with Cilium names, not ours.
-    A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart. Both
-    patches are strategic, so a base without those objects fails the build. The operator reads its configuration only
-    at its start: an annotation with the data's hash restarts it when the data changes. As a bystander it gets
-    `--ipam=kubernetes`, which overrides the ConfigMap, and hands out nothing.
+    A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart.
+    Both patches are strategic, so a base without those objects fails the build. The operator reads its
+    configuration only at its start: an annotation with the data's hash restarts it when the data changes. As
+    a bystander it gets `--ipam=kubernetes`, which overrides the ConfigMap, and hands out nothing.
     """
     namespace = layout.plan.cluster.namespace
     yield File(f"{COMPONENT}/cilium-config.yaml", TEMPLATE, values(layout), applied=False)
     digest = hashlib.sha256(json.dumps(data(layout), sort_keys=True).encode()).hexdigest()
-    yield File(
-        f"{COMPONENT}/cilium-operator.yaml",
-        "component.yaml.j2",
-        {"namespace": namespace, "digest": digest},
-        applied=False,
-    )
+    found = {"namespace": namespace, "digest": digest}
+    yield File(f"{COMPONENT}/cilium-operator.yaml", "component.yaml.j2", found, applied=False)
     patches: list[dict[str, str]] = [{"path": "cilium-config.yaml"}, {"path": "cilium-operator.yaml"}]
     if layout.plan.cluster.bystander:
         operation = {"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": BYSTANDER}
@@ -115,9 +112,9 @@ def data(layout: Layout) -> dict[str, str]:
 
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
-    With `operator: adopt` the operator gives out whatever is free in the list: see `operator_list`. A bystander
-    gives out nothing and has all pools. The mask is the longest prefix in use: with a shorter one the operator
-    would book more addresses than a block has.
+    With `operator: adopt` the operator gives out whatever is free in the list: see `operator_list`. A
+    bystander gives out nothing and has all pools. The mask is the longest prefix in use: with a shorter one
+    the operator would book more addresses than a block has.
     """
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.CLUSTER_POOL:
@@ -145,7 +142,7 @@ Families = tuple[tuple[int, tuple[str, ...], int], ...]
 
 
 def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
-    """Return families and fields of `allowed` by pool, for the shared pools that the operator's flag creates."""
+    """Return families and fields of `allowed` by pool, for shared pools that the operator's flag creates."""
     cluster = layout.plan.cluster
     created = layout.plan.operator_pools.intersection(cluster.auto_create)
     if not created:

@@ -24,8 +24,8 @@ TEMPLATE = "cilium_node.yaml.j2"
 
 Allocated = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
-"""Name, whether the operator must keep it, podCIDRs, single addresses (crd), (pool, CIDRs, fields of `allowed`)
-(multi-pool)."""
+"""Name, whether the operator must keep it, podCIDRs; of crd mode single addresses; of multi-pool mode
+(pool, CIDRs, fields of `allowed`)."""
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -42,7 +42,7 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def waiting(layout: Layout) -> Iterator[File]:
-    """Yield what is in no file: the CiliumNodes of planned nodes that the operator would delete, by the path of their part.
+    """Yield CiliumNodes of planned nodes, by path, which are in no file: the operator would delete them.
     They are applied once their agents, which wait for a block, have made them. Seeds have no such moment.
     """
     if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
@@ -52,8 +52,8 @@ def waiting(layout: Layout) -> Iterator[File]:
 
 def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Line, ...]], Values | None]:
     """Return the function from a node and its lines to the template's values, by mode; None: no object.
-    `waiting`: of the nodes that wait for their agents, and of no others. The operator must keep a planned node's
-    CiliumNode. IPv4 comes first, as the operator writes it back.
+    `waiting`: of the nodes that wait for their agents, and of no others. The operator must keep a planned
+    node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
     cluster = layout.plan.cluster
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)

@@ -45,9 +45,9 @@ class Layout(Struct, frozen=True, kw_only=True):
     """In cluster-pool mode the longest prefix in use, by family of the cluster."""
 
     def by_shard(self, make: Callable[[Want, tuple[Line, ...]], T | None]) -> Iterator[tuple[str, list[T]]]:
-        """Yield each shard by name, with what `make` returns for its nodes from their held lines, by node name.
-        None is left out, and so is a shard with nothing. Nodes are taken in the order in which they were read, and
-        not shard by shard: there each is somewhere else in memory, and 100,000 of them took half as long again.
+        """Yield each shard by name, with the result of `make` for the held lines of its nodes, by node name.
+        Neither None nor an empty shard is yielded. Nodes are taken in the order in which they were read:
+        shard by shard, each is somewhere else in memory, and 100,000 of them took half as long again.
         """
         rows: dict[str, list[T]] = {shard: [] for shard in sorted(set(self.shards))}
         held = self.held

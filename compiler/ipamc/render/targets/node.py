@@ -56,13 +56,7 @@ def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
 
 
 def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> Values:
-    if cluster.patch_nodes == "annotations":
-        return (
-            node.name,
-            node.uid,
-            tuple(
-                sorted((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
-            ),
-            (),
-        )
-    return node.name, node.uid, (), texts(blocks)
+    if cluster.patch_nodes != "annotations":
+        return node.name, node.uid, (), texts(blocks)
+    annotations = ((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
+    return node.name, node.uid, tuple(sorted(annotations)), ()

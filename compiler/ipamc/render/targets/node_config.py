@@ -104,9 +104,9 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
-    candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more values
-    than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools that may select
-    one node).
+    candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more
+    values than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools
+    that may select one node).
     """
     groups = _groups(wants)
     members: dict[str, list[Node]] = defaultdict(list)
@@ -118,11 +118,8 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
             members[pool.name] += group.nodes
     found = _ByLabels(sorted(pools.values(), key=rank)).found(groups)
     for name in sorted(found):
-        yield (
-            name,
-            found[name]
-            or LabelSelector(((HOSTNAME, "In", tuple(sorted({node.hostname for node in members[name]}))),)),
-        )
+        hostnames = tuple(sorted({node.hostname for node in members[name]}))
+        yield name, found[name] or LabelSelector(((HOSTNAME, "In", hostnames),))
 
 
 def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
@@ -141,14 +138,14 @@ def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
 MOST_COMPARISONS = 2_000_000
 """Pairs of selectors that are compared; a pool that would take more of them lists hostnames."""
 MOST_VALUES = 100_000
-"""Values in the opposites of other selectors that are written; a pool that would take more lists hostnames."""
+"""Values in the opposites of other selectors; a pool that would take more lists hostnames."""
 
 
 class _ByLabels:
     """Selectors by labels of the nodes with a first candidate, as far as they can be proved.
-    Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one both
-    select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting it.
-    Only pins can make another pool than the highest one the first candidate: see `_misled`.
+    Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one
+    both select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting
+    it. Only pins can make another pool than the highest one the first candidate: see `_misled`.
     """
 
     def __init__(self, ranked: Sequence[Pool]) -> None:
@@ -177,7 +174,7 @@ class _ByLabels:
         return result
 
     def _misled(self, groups: Iterable[SameOffers]) -> Iterator[str]:
-        """Yield the pools that would select a node that a pin takes to another, and the pools of such pins."""
+        """Yield pools that would select a node that a pin takes to another, and the pools of such pins."""
         ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
         for group in groups:
             if not group.offers or not group.offers[0].pinned:

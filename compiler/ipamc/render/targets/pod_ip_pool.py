@@ -2,7 +2,8 @@
 
 One that nodes share has a pool's ranges without what is reserved; what was published stays as it was, and the
 rest is appended (`model/pool_ranges.py`). With `pinning: node` there is one for each node and first candidate
-as well, with exactly that node's blocks: whatever the order of events, the operator can hand out nothing else.
+as well, with exactly that node's blocks: whatever the order of events, the operator can hand out nothing
+else.
 """
 
 from __future__ import annotations
