@@ -61,7 +61,7 @@ def command(
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them.
     """
-    from ipamc.report.page import page
+    from ipamc.report import page
     from ipamc.report.terminal_text import visible
     from ipamc.workspace.environment import today
 

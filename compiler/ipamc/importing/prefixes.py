@@ -1,8 +1,8 @@
 """Prefixes that a NetBox or a spreadsheet plans, as pools: a table in, the pools of one cluster out.
 
 A row that names a pool is a range of it. A row inside a range is reserved: somebody else has the addresses,
-or is to have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster are
-read back, its blocks are in the lock.
+or is to have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster
+are read back, its blocks are in the lock.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
 
 LIMIT = 10
-"""How many of the pools that were passed over are shown to a person."""
+"""Pools that were passed over, for a person."""
 
 Find = Callable[[At], Span]
 """From a place in the input to its line."""
@@ -37,11 +37,11 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
         rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is Verdict.PASSED_OVER]
-    shown = [pool for pool in node.pools if pool not in passed_over[LIMIT:]]
-    for pool in shown:
-        rows += _pool(pool, find)
-    if left_out := len(node.pools) - len(shown):
-        rows.append(_row("passed over", f"{count(left_out, 'more pool')}, all in --output json"))
+    left_out = passed_over[LIMIT:]
+    for pool in node.pools:
+        rows += _pool(pool, find) if pool not in left_out else ()
+    if left_out:
+        rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
     for block in node.blocks:
         rows += _block(block, lock, find)
     return "\n".join(rows) + "\n"

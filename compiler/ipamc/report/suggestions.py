@@ -51,9 +51,9 @@ def nothing(answer: Suggestions) -> str:
 
 def _title(answer: Suggestions) -> str:
     whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
-    clusters = count(len(answer.members), "cluster")
+    have = count(len(answer.members), "cluster has", "clusters have")
     places = count(len(answer.found), "place")
-    return f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {clusters} {'has' if len(answer.members) == 1 else 'have'}"
+    return f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}"
 
 
 def _areas(answer: Suggestions) -> str:
@@ -68,16 +68,12 @@ def _room(answer: Suggestions, found: Suggestion) -> str:
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
     """Yield why a place was chosen, and what is against it."""
-    told: set[tuple[Block, Block]] = set()
+    # One range may be the nearest of the pool, of the cluster and of the address space.
+    nearest: dict[tuple[Block, Block], Near] = {}
     for near in found.near:
-        if (near.with_range, near.within) in told:
-            continue  # the pool is the only one of the cluster that is near, or the cluster of the address space
-        told.add((near.with_range, near.within))
-        yield _nearness(answer, found.block, near)
-    if found.hole == found.block:
-        yield "fills a free hole"
-    else:
-        yield f"a part of the free {found.hole}"
+        nearest.setdefault((near.with_range, near.within), near)
+    yield from (_nearness(answer, found.block, near) for near in nearest.values())
+    yield "fills a free hole" if found.hole == found.block else f"a part of the free {found.hole}"
     if found.routed is False and answer.cluster and answer.cluster.native_routing:
         native = answer.cluster.native_routing.block
         yield f"outside nativeRoutingCIDR {native}: agents masquerade its pods until that is widened"
@@ -152,19 +148,20 @@ def record(answer: Suggestions) -> dict[str, Any]:
 
 
 def _record(answer: Suggestions, found: Suggestion) -> dict[str, Any]:
+    near = [
+        {
+            "whose": each.whose,
+            "range": str(each.with_range),
+            "within": str(each.within),
+            "joined": str(each.joined) if each.joined != found.block else None,
+        }
+        for each in found.near
+    ]
     return {
         "cidr": str(found.block),
         "blocks": 1 << (answer.block_size - found.block.prefix),
         "hole": str(found.hole),
-        "near": [
-            {
-                "whose": near.whose,
-                "range": str(near.with_range),
-                "within": str(near.within),
-                "joined": str(near.joined) if near.joined != found.block else None,
-            }
-            for near in found.near
-        ],
+        "near": near,
         "insideNativeRoutingCIDR": found.routed,
         "why": list(reasons(answer, found)),
         "yaml": yaml(answer, found.block),

@@ -18,11 +18,8 @@ def render(content: Content) -> str:
 
     Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
     """
-    pairs = zip(content.findings, fingerprints(content.findings), strict=True)
-    records = [
-        *map(_failure, content.failures),
-        *(_record(finding, fingerprint) for finding, fingerprint in pairs),
-    ]
+    records = [*map(_failure, content.failures)]
+    records += map(_record, content.findings, fingerprints(content.findings))
     return json.dumps(records, indent=2) + "\n"
 
 
@@ -37,7 +34,7 @@ def _record(finding: Located, fingerprint: str) -> dict[str, object]:
 
 
 def _failure(failure: Failure) -> dict[str, object]:
-    """Return an entry for it: a run that failed is not a run without findings."""
+    """Return a record of it: a run that failed is not a run without findings."""
     return {
         "description": failure.text,
         "check_name": "ipamc",
