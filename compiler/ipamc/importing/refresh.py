@@ -67,7 +67,12 @@ def refresh(
     log = Log()
     homes = _homes(cluster, folder, dump, sources)
     log.add(_elsewhere(cluster, folder, dump, homes))
-    log.add(_other(cluster, dump, past, rebuilt=rebuilt))
+    if is_of_another(cluster, dump) and not rebuilt:
+        nodes = sorted(node.name for node in cluster.nodes if not node.planned)
+        seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
+        log.add([rules.other_cluster(dump.at, cluster.name, nodes, seen)])
+    elif past.limit and dump.newest and dump.newest < past.limit:
+        log.add([rules.older_dump(dump.at, dump.newest, past.committed, NODES)])
     wanted = _wanted(cluster, labels)
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.
@@ -135,8 +140,9 @@ def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
     """Return the keys of labels of the new inventory: those of the old one, and those that selectors test."""
     # A host name that is not the node's name is always there; the others only where a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
-    selecting = [each for pool in cluster.pools for each in (pool, *pool.block_sizes)]
-    tested = {key for each in selecting for key in find_keys(each.selector.source)}
+    selectors = [pool.selector for pool in cluster.pools]
+    selectors += [size_class.selector for pool in cluster.pools for size_class in pool.block_sizes]
+    tested = {key for selector in selectors for key in find_keys(selector.source)}
     return frozenset({*LABELS, *labels, *kept, *tested})
 
 
@@ -201,16 +207,6 @@ def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> I
             firsts.setdefault((each.at.path, "CiliumNodes"), each.at)
     for (path, what), at in firsts.items():
         yield rules.elsewhere(at, path, what, NODES if what == "nodes" else CILIUM_NODES)
-
-
-def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
-    """Yield why a dump is none of this cluster, or an old one."""
-    if is_of_another(cluster, dump) and not rebuilt:
-        known = sorted(node.name for node in cluster.nodes if not node.planned)
-        seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
-        yield rules.other_cluster(dump.at, cluster.name, known, seen)
-    elif past.limit and dump.newest and dump.newest < past.limit:
-        yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)
 
 
 def is_of_another(cluster: Cluster, dump: Dump) -> bool:

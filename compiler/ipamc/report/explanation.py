@@ -86,7 +86,17 @@ def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
         "notes": list(node.notes),
         **({"node": {**_place(find(node.at)), "labels": dict(node.labels)}} if node.at else {}),
         "pools": [_pool_record(pool, find) for pool in node.pools],
-        "blocks": [_block_record(block, lock) for block in node.blocks],
+        "blocks": [
+            {
+                "block": str(block.line.block),
+                "pool": block.line.pool,
+                **(state_record(block.line) if block.number else {"state": "to come"}),
+                **({"origin": block.origin} if block.origin else {}),
+                "why": block.why,
+                **({"file": lock, "line": block.number} if block.number else {}),
+            }
+            for block in node.blocks
+        ],
     }
 
 
@@ -101,17 +111,6 @@ def _pool_record(explained: ExplainedPool, find: Find) -> dict[str, Any]:
         **_place(find(pool.selector_at)),
         "key": list(rank(pool)),
         **({"blockSizes": sizes} if size else {}),
-    }
-
-
-def _block_record(block: ExplainedBlock, lock: str) -> dict[str, Any]:
-    return {
-        "block": str(block.line.block),
-        "pool": block.line.pool,
-        **(state_record(block.line) if block.number else {"state": "to come"}),
-        **({"origin": block.origin} if block.origin else {}),
-        "why": block.why,
-        **({"file": lock, "line": block.number} if block.number else {}),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
+from ipamc.model.cluster import Dialect, PoolFamily, Range
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible
@@ -28,7 +28,10 @@ def text(answer: Suggestions) -> str:
     """Return the suggestions, and the YAML of the first one."""
     if not answer.found:
         return ""
-    lines = [f"{_title(answer)}\n"]
+    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
+    have = count(len(answer.members), "cluster has", "clusters have")
+    places = count(len(answer.found), "place")
+    lines = [f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
     for number, found in enumerate(answer.found, 1):
         lines.append(f"{number}. {found.block}  {_room(answer, found)}\n")
         lines += [f"   {reason}\n" for reason in reasons(answer, found)]
@@ -47,13 +50,6 @@ def nothing(answer: Suggestions) -> str:
     largest = answer.largest
     most = f"the largest free block is {largest}" if largest else "nothing is free there"
     return f"no /{answer.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
-
-
-def _title(answer: Suggestions) -> str:
-    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
-    have = count(len(answer.members), "cluster has", "clusters have")
-    places = count(len(answer.found), "place")
-    return f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}"
 
 
 def _areas(answer: Suggestions) -> str:
@@ -109,11 +105,13 @@ def yaml(answer: Suggestions, block: Block) -> str:
             f"  nodeSelector: {_quoted(selector)}\n"
         )
     if pool.dialect is not Dialect.NATIVE:
-        return f"{native_form(_beside(pool, block, size), {})}\n"
-    part = pool.families.get(block.family)
-    ranges = [found.block for found in part.ranges] if part else []
+        part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
+        beside = replace(pool, name=f"{pool.name}-2", families={block.family: part})
+        return f"{native_form(beside, {})}\n"
+    known = pool.families.get(block.family)
+    ranges = [found.block for found in known.ranges] if known else []
     cidrs = ", ".join(map(_cidr, (*ranges, block)))
-    more = "" if part else f"\n    blockSize: {size}"
+    more = "" if known else f"\n    blockSize: {size}"
     return f"spec:\n  {family}:\n    cidrs: [{cidrs}]{more}\n"
 
 
@@ -123,11 +121,6 @@ def _cidr(block: Block) -> str:
 
 def _quoted(value: str) -> str:
     return f"'{value}'" if '"' in value else json.dumps(value)
-
-
-def _beside(pool: Pool, block: Block, size: int) -> Pool:
-    part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
-    return replace(pool, name=f"{pool.name}-2", families={block.family: part})
 
 
 def record(answer: Suggestions) -> dict[str, Any]:

@@ -33,18 +33,17 @@ def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
 
 def record(cluster: str, checked: Sequence[Checked] | None) -> dict[str, object]:
     """Return the JSON object of one cluster; `tests` is null where it was refused before they were made."""
-    tests = None if checked is None else list(map(_record, checked))
-    return {"name": cluster, "tests": tests}
-
-
-def _record(test: Checked) -> dict[str, object]:
-    return {
-        "name": test.name,
-        "because": test.because,
-        "status": test.status,
-        "subjects": test.subjects,
-        "file": test.at.path,
-        "line": test.at.line,
-        "column": test.at.column,
-        "findings": [finding_record(finding) for finding in test.findings],
-    }
+    tests = [
+        {
+            "name": test.name,
+            "because": test.because,
+            "status": test.status,
+            "subjects": test.subjects,
+            "file": test.at.path,
+            "line": test.at.line,
+            "column": test.at.column,
+            "findings": list(map(finding_record, test.findings)),
+        }
+        for test in checked or ()
+    ]
+    return {"name": cluster, "tests": None if checked is None else tests}

@@ -12,7 +12,7 @@ from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line
 from ipamc.report.terminal_text import box, visible
 from ipamc.report.utilisation import number
-from ipamc.review.what_if import PoolChange, WhatIf, Without
+from ipamc.review.what_if import WhatIf
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -128,7 +128,18 @@ def record(answer: WhatIf) -> dict[str, Any]:
         "cluster": answer.cluster.name,
         "changes": [change.text for change in answer.changes],
         "fits": answer.fits,
-        "pools": [_pool_record(change) for change in answer.pools],
+        "pools": [
+            {
+                "pool": change.pool.name,
+                "family": f"IPv{change.family}",
+                "blockSize": change.block_size,
+                "blocks": change.blocks,
+                "before": asdict(change.before),
+                "after": asdict(change.after),
+                "later": {**asdict(change.later), "on": change.later_on} if change.later_on else None,
+            }
+            for change in answer.pools
+        ],
         "added": [
             {"node": name, "change": change, "blocks": blocks(answer.given.get(name, ()))}
             for change, names in answer.added.items()
@@ -139,31 +150,18 @@ def record(answer: WhatIf) -> dict[str, Any]:
         ],
         "quarantined": [{**block, "node": line.node} for line in answer.left for block in blocks([line])],
         "freeOn": answer.free_on,
-        "without": [_without_record(found) for found in answer.without],
+        "without": [
+            {
+                "nodes": list(found.nodes),
+                "pool": found.pool or None,
+                "code": found.finding.code,
+                "message": found.finding.message,
+                "ways": list(map(asdict, found.ways)),
+            }
+            for found in answer.without
+        ],
         "refused": [{"code": found.code, "message": found.message} for found in answer.refused],
         "notCompiled": answer.not_compiled,
         "needsConsent": sorted({found.code for found in answer.consent}),
         "operatorPools": sorted(answer.operator_pools),
-    }
-
-
-def _pool_record(change: PoolChange) -> dict[str, Any]:
-    return {
-        "pool": change.pool.name,
-        "family": f"IPv{change.family}",
-        "blockSize": change.block_size,
-        "blocks": change.blocks,
-        "before": asdict(change.before),
-        "after": asdict(change.after),
-        "later": {**asdict(change.later), "on": change.later_on} if change.later_on else None,
-    }
-
-
-def _without_record(found: Without) -> dict[str, Any]:
-    return {
-        "nodes": list(found.nodes),
-        "pool": found.pool or None,
-        "code": found.finding.code,
-        "message": found.finding.message,
-        "ways": list(map(asdict, found.ways)),
     }

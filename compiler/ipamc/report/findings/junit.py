@@ -44,7 +44,7 @@ def render(content: Content) -> str:
     for (cluster, path), checked in groupby(content.checked, key=lambda test: (test.cluster, test.at.path)):
         _tests(suites, visible(cluster), visible(path), list(checked))
     for path, some in groupby(findings, key=lambda finding: finding.at.path):
-        _suite(suites, visible(path), list(some))
+        _findings(suites, visible(path), list(some))
     if not len(suites):
         suite = _add(suites, "testsuite", _counts("ipamc", 1, 0, 0))
         _add(suite, "testcase", {"classname": "ipamc", "name": "no findings"})
@@ -77,7 +77,7 @@ def _text(finding: Located) -> str:
     return "\n".join((where(finding.at), *lines(finding), f"docs: ipamc explain {finding.code}"))
 
 
-def _suite(suites: Element, path: str, findings: list[Located]) -> None:
+def _findings(suites: Element, path: str, findings: list[Located]) -> None:
     suite = _add(suites, "testsuite", _counts(path, len(findings), _failed(findings), 0))
     for name, finding in _numbered((f"{f.code}: {visible(f.message)}", f) for f in findings):
         line = {"line": str(finding.at.line)} if finding.at.line else {}

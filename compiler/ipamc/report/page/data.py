@@ -19,7 +19,7 @@ from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
 from ipamc.review.address_map import ClusterMap, PoolMap
-from ipamc.review.lock_versions import Step, Versions
+from ipamc.review.lock_versions import Versions
 
 _FEW = 16
 """A label that fewer than one node in so many has is written as pairs."""
@@ -85,7 +85,17 @@ def _cluster(part: Part) -> dict[str, Any]:
         "current": versions.current,
         "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],
         "reasons": list(Reason),
-        "steps": [_step(step) for step in versions.steps],
+        "steps": [
+            {
+                "commit": step.commit,
+                "second": step.second,
+                "subject": step.subject,
+                "added": list(_ranges(step.added)),
+                "removed": list(_ranges(step.removed)),
+                "why": _runs([_REASONS[reason] for reason in step.reasons]),
+            }
+            for step in versions.steps
+        ],
         "shallow": part.shallow,
         "leftOut": part.left_out,
         "unreadable": versions.passed_over,
@@ -144,8 +154,8 @@ def _lines(
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of lines.
 
-    The first address of a block is a number in IPv4, less that of the line before. In IPv6 it is the text of the
-    CIDR: a script has no numbers of that size.
+    The first address of a block is a number in IPv4, less that of the line before. In IPv6 it is the text of
+    the CIDR: a script has no numbers of that size.
     """
     firsts: list[int | str] = []
     before = 0
@@ -171,17 +181,6 @@ def _lines(
 def _runs(numbers: Iterable[int]) -> list[int]:
     """Return a column of numbers as [number, how often, …]: neighbours are often the same."""
     return [part for number, run in groupby(numbers) for part in (number, sum(1 for _ in run))]
-
-
-def _step(step: Step) -> dict[str, Any]:
-    return {
-        "commit": step.commit,
-        "second": step.second,
-        "subject": step.subject,
-        "added": list(_ranges(step.added)),
-        "removed": list(_ranges(step.removed)),
-        "why": _runs([_REASONS[reason] for reason in step.reasons]),
-    }
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[int]:
