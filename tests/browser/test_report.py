@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from ipamc.report.page import About, render
 from ipamc.report.page.data import Part
-from ipamc.report.page.page import About, render
 from ipamc.review.address_map import map_of, versions_of
 from ipamc.workspace.disk import assets
 from tests.browser.conftest import Open

@@ -336,9 +336,9 @@ def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False
 
             return markdown.render(report)
         case "html":
-            from ipamc.report.plan import html
+            from ipamc.report.page import render_plan
 
-            return html.render(report, disk.assets("page"), day)
+            return render_plan(report, disk.assets("page"), day)
         case "svg":
             from ipamc.report.plan import svg
 

@@ -52,7 +52,7 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
     Exit codes:
         1: an input or a lock was refused, or an I/O or environment error; the page has the other clusters
     """
-    from ipamc.report.page import page
+    from ipamc.report import page
     from ipamc.report.terminal_text import visible
     from ipamc.workspace.environment import today
 

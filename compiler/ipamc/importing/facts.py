@@ -165,16 +165,12 @@ def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
         if not isinstance(entry, dict):
             continue
         yield from readable_blocks([entry.get("cidr", "")])
-        ends = [_host(entry.get(key)) for key in ("start", "stop")]
-        first, last = ends[0], ends[1] or ends[0]
+        texts = [entry.get(key) for key in ("start", "stop")]
+        hosts = [f"{text}/{128 if ':' in text else 32}" if isinstance(text, str) else "" for text in texts]
+        first, last = (next(readable_blocks([host]), None) for host in hosts)
+        last = last or first
         if first and last and first.family == last.family and first.first <= last.first:
             yield from aligned(first.family, first.first, last.first + 1)
-
-
-def _host(text: Any) -> Block | None:
-    if not isinstance(text, str) or not text:
-        return None
-    return next(readable_blocks([f"{text}/{128 if ':' in text else 32}"]), None)
 
 
 def _network(text: str) -> Block | None:

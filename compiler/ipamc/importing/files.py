@@ -18,7 +18,7 @@ from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Address, Block, address_text
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import HOSTNAME, CiliumNode, ManagedBy, Mode, Node, Version
+from ipamc.model.cluster import HOSTNAME, ManagedBy, Mode, Node, Version
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import around
 from ipamc.model.overlap_index import OverlapIndex
@@ -196,7 +196,12 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingP
         if blocks and not (kubernetes and node and node.pod_cidrs):
             ipam_of[name] = _ipam(blocks)
     for seen in dump.cilium_nodes:
-        ipam = _ipam_of(seen, mode)
+        blocks = tuple((block, "") for block in seen.blocks)
+        whole = outermost(seen.blocks) if mode is Mode.CRD else []
+        addresses = seen.addresses if mode is Mode.CRD else ()
+        single = [block for block in addresses if index_around(whole, block) is None]
+        allocated = seen.allocated if mode is Mode.MULTI_POOL else ()
+        ipam = _ipam(allocated or blocks, () if allocated else single)
         node = dump.nodes_by_name.get(seen.name)
         if kubernetes and (not ipam or (node and node.pod_cidrs == seen.blocks)):
             continue
@@ -209,14 +214,6 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingP
     head = _HEAD.format("the blocks that CiliumNodes show in the running cluster")
     listed = f"items:\n{''.join(lines)}" if lines else "items: []\n"
     return f"{head}apiVersion: cilium.io/v2\nkind: CiliumNodeList\n{listed}"
-
-
-def _ipam_of(seen: CiliumNode, mode: Mode) -> Mapping[str, Any]:
-    if mode is Mode.MULTI_POOL and seen.allocated:
-        return _ipam(seen.allocated)
-    whole = outermost(seen.blocks)
-    single = [block for block in seen.addresses if index_around(whole, block) is None]
-    return _ipam(tuple((block, "") for block in seen.blocks), single if mode is Mode.CRD else ())
 
 
 def _ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Prefixes that a NetBox or a spreadsheet plans, as pools: a table in, the pools of one cluster out.
 
 A row that names a pool is a range of it. A row inside a range is reserved: somebody else has the addresses,
-or is to have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster are
-read back, its blocks are in the lock.
+or is to have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster
+are read back, its blocks are in the lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from ipamc.importing.draft import DraftPool
 from ipamc.model.address_sets import aggregated, blocks_over, covers, nested, outermost
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import (
     At,
@@ -131,7 +131,7 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
             block = parse_block(text)
         except CidrError as problem:
             # Networks that pods cannot have are no mistake, unless they are planned as a pool.
-            if not _is_cidr(text) or row.cells.get(source, "") not in _EMPTY:
+            if next(readable_blocks([text]), None) is None or row.cells.get(source, "") not in _EMPTY:
                 yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
         ours = _OURS.fullmatch(row.cells.get("description", ""))
@@ -149,15 +149,6 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
             yield bad_pool(table.at(row, source), text, way_out)
             continue
         rows.append(PlannedPrefix(row=row, block=block, pool=pool, status=plain(row.cells.get("status", ""))))
-
-
-def _is_cidr(text: str) -> bool:
-    """Tell whether a text is a CIDR, whether or not pods can have its addresses."""
-    try:
-        parse_block(text, pods=False)
-    except CidrError:
-        return False
-    return True
 
 
 def _source_of_names(table: Table) -> str:

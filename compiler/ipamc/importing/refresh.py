@@ -62,7 +62,12 @@ def refresh(
     log = Log()
     homes = _homes(cluster, folder, dump, sources)
     log.add(_elsewhere(cluster, folder, dump, homes))
-    log.add(_other(cluster, dump, past, rebuilt=rebuilt))
+    if dump.is_of_another(cluster) and not rebuilt:
+        nodes = sorted(node.name for node in cluster.nodes if not node.planned)
+        seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
+        log.add([rules.other_cluster(dump.at, cluster.name, nodes, seen)])
+    elif past.limit and dump.newest and dump.newest < past.limit:
+        log.add([rules.older_dump(dump.at, dump.newest, past.committed, NODES)])
     wanted = _wanted(cluster, labels)
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.

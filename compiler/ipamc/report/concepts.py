@@ -1,4 +1,4 @@
-"""The words of ipamc and of Cilium, as `ipamc explain WORD` tells them: the sections of the files in `words/`.
+"""The words of ipamc and of Cilium for `ipamc explain WORD`: the sections of the files in `words/`.
 
 A section is `# NAME`, `Also: other names`, the text, commands to run (indented), and `Codes: rules about it`.
 All but the name and the text may be missing.

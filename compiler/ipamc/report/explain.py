@@ -1,4 +1,4 @@
-"""What `ipamc explain` prints: a rule with its example, a field of a document, and what each Cilium minor supports."""
+"""What `ipamc explain` prints: a rule with its example, a field of a document, a table of Cilium minors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
 
 
 def matching(name: str, fields: Mapping[str, Field]) -> list[Field]:
-    """Return the fields that a name means: a path, or the end of one. Case, and `[]` behind lists, do not count."""
+    """Return the fields that a name means: a path, or the end of one. Case and `[]` do not count."""
     wanted = f".{name.replace('[]', '').lower().lstrip('.')}"
     return [field for path, field in fields.items() if f".{path.lower()}".endswith(wanted)]
 
@@ -156,7 +156,7 @@ def _bounds(part: Mapping[str, Any]) -> str:
 
 
 def versions_text() -> str:
-    """Return the legend, a table of a row a capability and a column a minor, and the kube-apiserver's, as Markdown."""
+    """Return as Markdown what each Cilium minor supports, and what each kube-apiserver does."""
     cilium = _table(
         ("mode", "Cilium", *map(version_text, minors()), "ipamc"),
         (

@@ -17,7 +17,7 @@ VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
 
 LIMIT = 10
-"""How many of the pools that were passed over are shown to a person."""
+"""Pools that were passed over, for a person."""
 
 Find = Callable[[At], Span]
 """From a place in the input to its line."""
@@ -37,11 +37,11 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
         rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
-    shown = [pool for pool in node.pools if pool not in passed_over[LIMIT:]]
-    for pool in shown:
-        rows += _pool(pool, find)
-    if left_out := len(node.pools) - len(shown):
-        rows.append(_row("passed over", f"{count(left_out, 'more pool')}, all in --output json"))
+    left_out = passed_over[LIMIT:]
+    for pool in node.pools:
+        rows += _pool(pool, find) if pool not in left_out else ()
+    if left_out:
+        rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
     for block in node.blocks:
         rows += _block(block, lock, find)
     return "\n".join(rows) + "\n"
@@ -86,7 +86,17 @@ def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
         "notes": list(node.notes),
         **({"node": {**_place(find(node.at)), "labels": dict(node.labels)}} if node.at else {}),
         "pools": [_pool_record(pool, find) for pool in node.pools],
-        "blocks": [_block_record(block, lock) for block in node.blocks],
+        "blocks": [
+            {
+                "block": str(block.line.block),
+                "pool": block.line.pool,
+                **(state_record(block.line) if block.number else {"state": "to come"}),
+                **({"origin": block.origin} if block.origin else {}),
+                "why": block.why,
+                **({"file": lock, "line": block.number} if block.number else {}),
+            }
+            for block in node.blocks
+        ],
     }
 
 
@@ -101,17 +111,6 @@ def _pool_record(explained: ExplainedPool, find: Find) -> dict[str, Any]:
         **_place(find(pool.selector_at)),
         "key": list(rank(pool)),
         **({"blockSizes": sizes} if size else {}),
-    }
-
-
-def _block_record(block: ExplainedBlock, lock: str) -> dict[str, Any]:
-    return {
-        "block": str(block.line.block),
-        "pool": block.line.pool,
-        **(state_record(block.line) if block.number else {"state": "to come"}),
-        **({"origin": block.origin} if block.origin else {}),
-        "why": block.why,
-        **({"file": lock, "line": block.number} if block.number else {}),
     }
 
 

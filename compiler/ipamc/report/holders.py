@@ -11,7 +11,7 @@ from msgspec import Struct
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Span
 from ipamc.model.lock import Line
-from ipamc.report.terminal_text import Row, box, visible, where, width
+from ipamc.report.terminal_text import Cells, box, visible, where, width
 from ipamc.report.utilisation import state, state_record
 
 if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
@@ -42,30 +42,27 @@ class InputAnswer(Struct, frozen=True, kw_only=True):
 
 
 def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
-    """Return the table: a group of rows a cluster, in the order given, without columns that have nothing.
+    """Return the table: a group of rows a cluster, in the order given, without empty columns.
 
-    Where that is wider than `columns` cells, each answer is a paragraph: names of nodes have up to 253 characters.
+    Where that is wider than `columns`, each answer is a paragraph: names of nodes have up to 253 characters.
     """
     rows = list(map(_row, answers))
     used = [number for number in range(len(_HEAD)) if any(row[number] for row in rows)]
     groups = groupby(zip(answers, rows, strict=True), key=lambda pair: pair[0].cluster)
-    drawn = box(
-        tuple(_HEAD[number] for number in used),
-        [[tuple(row[number] for number in used) for _, row in group] for _, group in groups],
-    )
+    parts = [[tuple(row[number] for number in used) for _, row in group] for _, group in groups]
+    drawn = box(tuple(_HEAD[number] for number in used), parts)
     if width(drawn.partition("\n")[0]) <= columns:
         return drawn
-    return "\n".join(map(_paragraph, rows))
+    paragraphs = []
+    for row in rows:
+        cells = dict(zip(_HEAD, row, strict=True))
+        lines = [f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"]
+        lines += [f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text]
+        paragraphs.append("".join(lines))
+    return "\n".join(paragraphs)
 
 
-def _paragraph(row: Row) -> str:
-    """Return an answer in lines: the block and its state, then a line for each cell that has something."""
-    cells = dict(zip(_HEAD, row, strict=True))
-    head = f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"
-    return head + "".join(f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text)
-
-
-def _row(answer: LockAnswer | InputAnswer) -> Row:
+def _row(answer: LockAnswer | InputAnswer) -> Cells:
     if isinstance(answer, LockAnswer):
         line = answer.line
         block, pool, node = line.block, line.pool, line.node
@@ -78,14 +75,13 @@ def _row(answer: LockAnswer | InputAnswer) -> Row:
 
 
 def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[str, str | int]]]:
-    """Return the answers for JSON: `lines` of locks, and what the input says of addresses that are `vacant`."""
+    """Return the answers for JSON: `lines` of locks, and what the input says of `vacant` addresses."""
     lines: list[dict[str, str | int]] = []
     unheld: list[dict[str, str | int]] = []
     for answer in answers:
         if isinstance(answer, LockAnswer):
-            line = answer.line
-            in_state_of = state_record(line, started=answer.started)
-            lines.append(_record(answer, line.block, line.pool, line.node, in_state_of))
+            line, words = answer.line, state_record(answer.line, started=answer.started)
+            lines.append(_record(answer, line.block, line.pool, line.node, words))
         else:
             block, pool, node, in_state, _, reason = answer.unheld
             why = {"reason": reason} if reason else {}
@@ -94,11 +90,7 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
 
 
 def _record(
-    answer: LockAnswer | InputAnswer,
-    block: Block,
-    pool: str,
-    node: str,
-    in_state: Mapping[str, str | bool | int],
+    answer: LockAnswer | InputAnswer, block: Block, pool: str, node: str, state: Mapping[str, str | int]
 ) -> dict[str, str | int]:
-    place: dict[str, str | int] = {"file": answer.at.path, "line": answer.at.line}
-    return {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node, **in_state, **place}
+    of: dict[str, str | int] = {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node}
+    return {**of, **state, "file": answer.at.path, "line": answer.at.line}

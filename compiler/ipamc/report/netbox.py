@@ -8,11 +8,11 @@ formula, and have no separator and no quote: NetBox guesses the separator from t
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import visible
-from ipamc.review.netbox import NetBoxImport, NetBoxPrefix
+from ipamc.review.netbox import NetBoxImport
 
 
 class _Rows(list[str]):
@@ -37,19 +37,16 @@ def table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> st
 
 def summary(changes: NetBoxImport) -> list[str]:
     """Return what an import does, as lines for people."""
-    made = count(changes.created, "prefix", "prefixes")
-    lines = [
-        f"{made} to create, {changes.updated:,} to update, {changes.gone:,} gone, {changes.unchanged:,} unchanged"
-    ]
-    if changes.foreign:
-        lines.append(
-            f"not made by this export, with another status, and left as they are: {_some(changes.foreign)}"
-        )
-    if changes.elsewhere:
-        lines.append(f"made by this export in another VRF, and left as they are: {_some(changes.elsewhere)}")
+    made = f"{count(changes.created, 'prefix', 'prefixes')} to create, {changes.updated:,} to update"
+    lines = [f"{made}, {changes.gone:,} gone, {changes.unchanged:,} unchanged"]
+    kept = (
+        ("not made by this export, with another status", changes.foreign),
+        ("made by this export in another VRF", changes.elsewhere),
+    )
+    for why, prefixes in kept:
+        if prefixes:
+            which = names((visible(str(there.block)) for there in prefixes), limit=10)
+            lines.append(
+                f"{why}, and left as they are: {count(len(prefixes), 'prefix', 'prefixes')} ({which})"
+            )
     return lines
-
-
-def _some(prefixes: Sequence[NetBoxPrefix]) -> str:
-    which = names((visible(str(there.block)) for there in prefixes), limit=10)
-    return f"{count(len(prefixes), 'prefix', 'prefixes')} ({which})"

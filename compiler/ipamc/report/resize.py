@@ -22,19 +22,11 @@ def table(rows: Sequence[Sized], *, every: bool) -> str:
     some = [row for row in rows if every or row.verdict not in {Verdict.KEPT, Verdict.REPORTED}]
     kept = len(rows) - len(some)
     last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
-    return (box(_HEAD, [[_row(row) for row in some]], numbers=_NUMBERS) if some else "") + last
-
-
-def _row(row: Sized) -> tuple[str, ...]:
-    return (
-        visible(row.node),
-        f"{visible(row.pool)} IPv{row.family}",
-        f"{len(row.blocks):,}",
-        f"{row.used:,}",
-        f"{row.usable:,}",
-        f"{row.percent:.1f} %",
-        decision(row),
-    )
+    cells = []
+    for row in some:
+        numbers = (f"{len(row.blocks):,}", f"{row.used:,}", f"{row.usable:,}", f"{row.percent:.1f} %")
+        cells.append((visible(row.node), f"{visible(row.pool)} IPv{row.family}", *numbers, decision(row)))
+    return (box(_HEAD, [cells], numbers=_NUMBERS) if some else "") + last
 
 
 def decision(row: Sized) -> str:

@@ -33,11 +33,11 @@ def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
 
 
 def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Object]:
-    """Return the objects of a package after a compile: those that came, then the manifests in order of application.
+    """Return the objects of a package after a compile: those that came, then manifests in the order to apply.
 
-    What an earlier run rendered is replaced. Inputs and the state stay, as `local-config`, where the orchestrator writes
-    objects back to the files that they came from. Without such files they are left out: kustomize applies what it gets back, and
-    refuses an inventory's Node beside the rendered one.
+    What an earlier run rendered is replaced. Inputs and the state stay, as `local-config`, if they came from
+    files, to which the orchestrator writes them back. Else they are left out: kustomize applies what it gets
+    back, and refuses an inventory's Node beside the rendered one.
     """
     inputs = {id(source.item) for source in came.sources.values()}
     kept = []
@@ -51,8 +51,8 @@ def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Ob
             kept.append(_local(item.value) if read else item.value)
     if came.writes and came.state is None:
         metadata = {"name": STATE, "annotations": _at(came.state_path, 0)}
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": state(lock, files)}
-        kept.append(_local(made))
+        head = {"apiVersion": "v1", "kind": "ConfigMap"}
+        kept.append(_local({**head, "metadata": metadata, "data": state(lock, files)}))
     return [*kept, *_manifests(files, came.rendered)]
 
 
@@ -97,11 +97,8 @@ def _result(came: ResourceList, finding: Located) -> Object:
     if item is not None:
         metadata = item.value.get("metadata")
         metadata = metadata if isinstance(metadata, dict) else {}
-        reference = {
-            "apiVersion": str(item.value.get("apiVersion", "")),
-            "kind": str(item.value.get("kind", "")),
-            "name": str(metadata.get("name", "")),
-        }
+        reference = {key: str(item.value.get(key, "")) for key in ("apiVersion", "kind")}
+        reference["name"] = str(metadata.get("name", ""))
         if namespace := metadata.get("namespace"):
             reference["namespace"] = str(namespace)
         made["resourceRef"] = reference
@@ -148,13 +145,10 @@ def _yaml(value: Any, indent: str) -> Iterator[str]:
 
 
 def _is_literal(text: str) -> bool:
-    """Tell whether text can be a literal block that ends in one line break: printable ASCII, and no space at its beginning."""
-    return (
-        text.endswith("\n")
-        and not text.endswith("\n\n")
-        and text[0] not in " \n"
-        and all(line.isprintable() and line.isascii() for line in text[:-1].split("\n"))
-    )
+    """Tell whether text can be a literal block: lines of printable ASCII, and no space at its beginning."""
+    if not text.endswith("\n") or text.endswith("\n\n") or text[0] in " \n":
+        return False
+    return text.isascii() and all(line.isprintable() for line in text[:-1].split("\n"))
 
 
 def _scalar(value: Any) -> str:

@@ -18,7 +18,6 @@ from ipamc.review.runway import (
     LEAST_CHANGES,
     LEAST_WEEKS,
     MOST_JUMPS,
-    Jump,
     PoolRunway,
     Runway,
     day_after,
@@ -46,17 +45,7 @@ class History(Struct, frozen=True, kw_only=True):
 def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers were found."""
     name = visible(found.cluster.name)
-    if not found.edges or len(found.edges) == 1:
-        return f"{name}: git has no week of history of its lock: nothing is said about its growth\n" + _rooms(
-            found
-        )
-    weeks = len(found.edges) - 1
-    head = f"{name}: the growth of the last {count(weeks, 'week')}, from {_day(found.edges[0].second)} to {found.today}\n"
-    lines = [line for pool in sorted(found.pools, key=_urgency) for line in explanation(pool, found.today)]
-    return "".join((head, _rooms(found), *(f"{line}\n" for line in (*lines, *notes(found, history)))))
-
-
-def _rooms(found: Runway) -> str:
+    pools = sorted(found.pools, key=_urgency)
     rows = [
         (
             f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}",
@@ -64,10 +53,16 @@ def _rooms(found: Runway) -> str:
             _span(pool),
             lasts(pool),
         )
-        for pool in sorted(found.pools, key=_urgency)
+        for pool in pools
     ]
     head = ("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS")
-    return box(head, [rows], numbers={1}) if rows else "no pools\n"
+    table = box(head, [rows], numbers={1}) if rows else "no pools\n"
+    if len(found.edges) < 2:
+        return f"{name}: git has no week of history of its lock: nothing is said about its growth\n{table}"
+    weeks, first = count(len(found.edges) - 1, "week"), _day(found.edges[0].second)
+    lines = [line for pool in pools for line in explanation(pool, found.today)]
+    below = "".join(f"{line}\n" for line in (*lines, *notes(found, history)))
+    return f"{name}: the growth of the last {weeks}, from {first} to {found.today}\n{table}{below}"
 
 
 def _urgency(pool: PoolRunway) -> tuple[int, float, int]:
@@ -99,17 +94,16 @@ def verdict(pool: PoolRunway) -> str:
 
 def lasts(pool: PoolRunway) -> str:
     """Return for how long there is room, as a range."""
-    found = pool.lasts
-    said = verdict(pool)
-    if said == "filling" and found:
-        if found.soonest is None:
-            return f"over {found.reach} weeks"
-        if found.latest is None:
-            return f"{count(found.soonest, 'week')} or more"
-        if found.soonest == found.latest:
-            return count(found.soonest, "week")
-        return f"{found.soonest} to {count(found.latest, 'week')}"
-    return {"nothing": "nothing is said"}.get(said, said)
+    found, word = pool.lasts, verdict(pool)
+    if word != "filling" or not found:
+        return "nothing is said" if word == "nothing" else word
+    if found.soonest is None:
+        return f"over {found.reach} weeks"
+    if found.latest is None:
+        return f"{count(found.soonest, 'week')} or more"
+    if found.soonest == found.latest:
+        return count(found.soonest, "week")
+    return f"{found.soonest} to {count(found.latest, 'week')}"
 
 
 def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
@@ -119,7 +113,9 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
     if pool.use.pool.disabled or not pool.nodes:
         return
     for jump in grown.jumps:
-        yield f"{name}: {_jump(pool, jump)}"
+        change = _signed(Fraction(jump.change, pool.size))
+        share, day = round(100 * jump.share), _day(pool.weeks[jump.week + 1].second)
+        yield f"{name}: {change} in the week to {day} is {share} % of all that changed: not read as a trend"
     if pool.switched:
         yield f"{name}: {_signed(pool.switched)} blocks by nodes that moved between pools: not read as growth"
     if not pool.lasts:
@@ -129,18 +125,14 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
         yield f"{name}: {'else it' if grown.jumps else 'it'} has not changed in {count(grown.weeks, 'week')}"
         return
     label = f"{name}: "
-    for word, rate, weeks in zip(
-        ("fastest", "middle", "slowest"),
-        reversed(pool.rates),
-        (pool.lasts.soonest, pool.lasts.middle, pool.lasts.latest),
-        strict=True,
-    ):
+    words = ("fastest", "middle", "slowest")
+    ends = (pool.lasts.soonest, pool.lasts.middle, pool.lasts.latest)
+    for word, rate, weeks in zip(words, reversed(pool.rates), ends, strict=True):
         yield f"{label}{_division(pool, word, rate, weeks, today)}"
         label = " " * width(label)
-    yield (
-        f"{label}of {grown.stretches:,} stretches of {grown.stretch} to {count(grown.weeks, 'week')}; "
-        f"{grown.changed} of {count(grown.weeks, 'week')} changed something"
-    )
+    weeks_of = count(grown.weeks, "week")
+    stretches = f"{grown.stretches:,} stretches of {grown.stretch} to {weeks_of}"
+    yield f"{label}of {stretches}; {grown.changed} of {weeks_of} changed something"
 
 
 def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, today: str) -> str:
@@ -154,13 +146,6 @@ def _division(pool: PoolRunway, word: str, rate: Fraction, weeks: int | None, to
     return f"{division} = {count(weeks, 'week')}, until {day_after(today, weeks)}"
 
 
-def _jump(pool: PoolRunway, jump: Jump) -> str:
-    change = _signed(Fraction(jump.change, pool.size))
-    day = _day(pool.weeks[jump.week + 1].second)
-    share = round(100 * jump.share)
-    return f"{change} in the week to {day} is {share} % of all that changed: not read as a trend"
-
-
 def _silence(pool: PoolRunway) -> str:
     grown = pool.growth
     without = " without that" if grown.jumps else ""
@@ -168,17 +153,18 @@ def _silence(pool: PoolRunway) -> str:
         return f"without {MOST_JUMPS} such weeks, one more makes most of what changed"
     if grown.weeks < LEAST_WEEKS:
         return f"its history has {count(grown.weeks, 'week')}{without}; {LEAST_WEEKS} are needed"
-    return f"{count(grown.changed, 'week')} of {grown.weeks} changed something{without}; {LEAST_CHANGES} are needed"
+    changed = f"{count(grown.changed, 'week')} of {grown.weeks} changed something"
+    return f"{changed}{without}; {LEAST_CHANGES} are needed"
 
 
 def notes(found: Runway, history: History) -> Iterator[str]:
     """Yield what has to be known about the history."""
     if history.commits:
         (first, _), (last, second) = history.commits[0], history.commits[-1]
-        yield (
-            f"history: {count(len(history.commits), 'commit')} in the line of first parents changed the lock, {first[:COMMIT]} to "
-            f"{last[:COMMIT]} ({_day(second + 86_400)}); {found.read} read, at most one a week"
-        )
+        number = count(len(history.commits), "commit")
+        span = f"{first[:COMMIT]} to {last[:COMMIT]} ({_day(second + 86_400)})"
+        changed = f"{number} in the line of first parents changed the lock, {span}"
+        yield f"history: {changed}; {found.read} read, at most one a week"
     if history.shallow:
         yield "this clone is shallow, and its history begins at its edge: git fetch --unshallow"
     if history.cut:
@@ -186,10 +172,11 @@ def notes(found: Runway, history: History) -> Iterator[str]:
     for version in found.unread[:3]:
         yield f"commit {history.commits[version][0][:COMMIT]} has a lock that cannot be read: passed over"
     if history.uncommitted:
-        yield "the lock on the disk is not the committed one: the room is that of the disk, the history ends at HEAD"
+        disk = "the lock on the disk is not the committed one"
+        yield f"{disk}: the room is that of the disk, the history ends at HEAD"
     if operator := operator_pools(found):
-        pools = ", ".join(visible(name) for name in operator[:8])
-        yield f"Cilium's operator gives out blocks of {pools}: the lock knows what nodes start with, and no more"
+        of = ", ".join(visible(name) for name in operator[:8])
+        yield f"Cilium's operator gives out blocks of {of}: the lock knows what nodes start with, and no more"
 
 
 def operator_pools(found: Runway) -> list[str]:
@@ -215,7 +202,7 @@ def _decimal(value: Fraction) -> str:
 
 
 def _day(second: int) -> str:
-    """Return the day that ends with a second, ISO 8601 in UTC; "no day" outside of the calendar: clocks may be wrong."""
+    """Return the day that ends with a second, ISO 8601 in UTC; "no day" outside of the calendar."""
     try:
         return (date(1970, 1, 1) + timedelta(days=second // 86_400 - 1)).isoformat()
     except OverflowError:
@@ -242,7 +229,9 @@ def record(found: Runway, history: History) -> dict[str, Any]:
 
 
 def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
-    grown, rates = pool.growth, pool.rates
+    grown, words = pool.growth, ("slowest", "middle", "fastest")
+    unit = f"blocks of /{pool.use.family.block_size} a week"
+    rates = {word: float(round(rate, 4)) for word, rate in zip(words, pool.rates, strict=False)}
     return {
         "pool": pool.use.pool.name,
         "family": f"IPv{pool.use.family.family}",
@@ -250,15 +239,7 @@ def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
         "room": {"nodes": pool.nodes, "blocks": pool.blocks},
         "verdict": verdict(pool),
         "lasts": pool.lasts and asdict(pool.lasts),
-        "growth": {
-            "unit": f"blocks of /{pool.use.family.block_size} a week",
-            **{
-                word: float(round(rate, 4))
-                for word, rate in zip(("slowest", "middle", "fastest"), rates, strict=True)
-            },
-        }
-        if rates
-        else None,
+        "growth": {"unit": unit, **rates} if rates else None,
         "method": {
             "name": "stretches",
             "weeks": grown.weeks,

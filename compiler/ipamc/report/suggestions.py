@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range
+from ipamc.model.cluster import Dialect, PoolFamily, Range
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible
@@ -28,7 +28,10 @@ def text(answer: Suggestions) -> str:
     """Return the suggestions, and the YAML of the first one."""
     if not answer.found:
         return ""
-    lines = [f"{_title(answer)}\n"]
+    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
+    have = count(len(answer.members), "cluster has", "clusters have")
+    places = count(len(answer.found), "place")
+    lines = [f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
     for number, found in enumerate(answer.found, 1):
         lines.append(f"{number}. {found.block}  {_room(answer, found)}\n")
         lines += [f"   {reason}\n" for reason in reasons(answer, found)]
@@ -49,13 +52,6 @@ def nothing(answer: Suggestions) -> str:
     return f"no /{answer.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
 
 
-def _title(answer: Suggestions) -> str:
-    whose = f"pool {answer.pool.name}" if answer.pool else "a new pool"
-    clusters = count(len(answer.members), "cluster")
-    places = count(len(answer.found), "place")
-    return f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {clusters} {'has' if len(answer.members) == 1 else 'have'}"
-
-
 def _areas(answer: Suggestions) -> str:
     return ", ".join(f"{area.block} ({area.why})" for area in answer.areas)
 
@@ -68,16 +64,12 @@ def _room(answer: Suggestions, found: Suggestion) -> str:
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
     """Yield why a place was chosen, and what is against it."""
-    told: set[tuple[Block, Block]] = set()
+    # One range may be the nearest of the pool, of the cluster and of the address space.
+    nearest: dict[tuple[Block, Block], Near] = {}
     for near in found.near:
-        if (near.with_range, near.within) in told:
-            continue  # the pool is the only one of the cluster that is near, or the cluster of the address space
-        told.add((near.with_range, near.within))
-        yield _nearness(answer, found.block, near)
-    if found.hole == found.block:
-        yield "fills a free hole"
-    else:
-        yield f"a part of the free {found.hole}"
+        nearest.setdefault((near.with_range, near.within), near)
+    yield from (_nearness(answer, found.block, near) for near in nearest.values())
+    yield "fills a free hole" if found.hole == found.block else f"a part of the free {found.hole}"
     if found.routed is False and answer.cluster and answer.cluster.native_routing:
         native = answer.cluster.native_routing.block
         yield f"outside nativeRoutingCIDR {native}: agents masquerade its pods until that is widened"
@@ -113,11 +105,13 @@ def yaml(answer: Suggestions, block: Block) -> str:
             f"  nodeSelector: {_quoted(selector)}\n"
         )
     if pool.dialect is not Dialect.NATIVE:
-        return f"{native_form(_beside(pool, block, size), {})}\n"
-    part = pool.families.get(block.family)
-    ranges = [found.block for found in part.ranges] if part else []
+        part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
+        beside = replace(pool, name=f"{pool.name}-2", families={block.family: part})
+        return f"{native_form(beside, {})}\n"
+    known = pool.families.get(block.family)
+    ranges = [found.block for found in known.ranges] if known else []
     cidrs = ", ".join(map(_cidr, (*ranges, block)))
-    more = "" if part else f"\n    blockSize: {size}"
+    more = "" if known else f"\n    blockSize: {size}"
     return f"spec:\n  {family}:\n    cidrs: [{cidrs}]{more}\n"
 
 
@@ -127,11 +121,6 @@ def _cidr(block: Block) -> str:
 
 def _quoted(value: str) -> str:
     return f"'{value}'" if '"' in value else json.dumps(value)
-
-
-def _beside(pool: Pool, block: Block, size: int) -> Pool:
-    part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
-    return replace(pool, name=f"{pool.name}-2", families={block.family: part})
 
 
 def record(answer: Suggestions) -> dict[str, Any]:
@@ -152,19 +141,20 @@ def record(answer: Suggestions) -> dict[str, Any]:
 
 
 def _record(answer: Suggestions, found: Suggestion) -> dict[str, Any]:
+    near = [
+        {
+            "whose": each.whose,
+            "range": str(each.with_range),
+            "within": str(each.within),
+            "joined": str(each.joined) if each.joined != found.block else None,
+        }
+        for each in found.near
+    ]
     return {
         "cidr": str(found.block),
         "blocks": 1 << (answer.block_size - found.block.prefix),
         "hole": str(found.hole),
-        "near": [
-            {
-                "whose": near.whose,
-                "range": str(near.with_range),
-                "within": str(near.within),
-                "joined": str(near.joined) if near.joined != found.block else None,
-            }
-            for near in found.near
-        ],
+        "near": near,
         "insideNativeRoutingCIDR": found.routed,
         "why": list(reasons(answer, found)),
         "yaml": yaml(answer, found.block),

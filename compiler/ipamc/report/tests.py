@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from ipamc.model.diagnostics import count
@@ -18,12 +19,10 @@ _STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "
 def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
     """Return the tests of a cluster, a line for each in their order, below its name and how many passed."""
     if not checked:
-        return f"{visible(cluster)}: no tests: write some in a document of kind Tests beside the Cluster (ipamc schema Tests)\n"
-    numbers = [
-        f"{number:,} {status}"
-        for status in _STYLES
-        if (number := sum(test.status == status for test in checked))
-    ]
+        way_out = "write some in a document of kind Tests beside the Cluster (ipamc schema Tests)"
+        return f"{visible(cluster)}: no tests: {way_out}\n"
+    of_status = Counter(test.status for test in checked)
+    numbers = [f"{of_status[status]:,} {status}" for status in _STYLES if of_status[status]]
     lines = [f"{visible(cluster)}: {count(len(checked), 'test')}, {', '.join(numbers)}"]
     for test in checked:
         status = paint(f"{test.status:<7}", _STYLES[test.status], colour=colour)
@@ -34,18 +33,17 @@ def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
 
 def record(cluster: str, checked: Sequence[Checked] | None) -> dict[str, object]:
     """Return the JSON object of one cluster; `tests` is null where it was refused before they were made."""
-    tests = None if checked is None else [_record(test) for test in checked]
-    return {"name": cluster, "tests": tests}
-
-
-def _record(test: Checked) -> dict[str, object]:
-    return {
-        "name": test.name,
-        "because": test.because,
-        "status": test.status,
-        "subjects": test.subjects,
-        "file": test.at.path,
-        "line": test.at.line,
-        "column": test.at.column,
-        "findings": [finding_record(finding) for finding in test.findings],
-    }
+    tests = [
+        {
+            "name": test.name,
+            "because": test.because,
+            "status": test.status,
+            "subjects": test.subjects,
+            "file": test.at.path,
+            "line": test.at.line,
+            "column": test.at.column,
+            "findings": list(map(finding_record, test.findings)),
+        }
+        for test in checked or ()
+    ]
+    return {"name": cluster, "tests": None if checked is None else tests}

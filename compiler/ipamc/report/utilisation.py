@@ -1,4 +1,4 @@
-"""Utilisation for programs, and the words for numbers and for the states of lines that several answers have."""
+"""Words for numbers and for states of lines, and the utilisation of pools for programs."""
 
 from __future__ import annotations
 
@@ -36,33 +36,27 @@ def state(line: Line, *, started: bool = False) -> str:
 
 def about_started(name: str, started: Collection[Block]) -> str:
     """Return the line that explains `held at start`."""
-    return (
-        f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with. Cilium's operator gives out "
-        "the blocks of such pools, and no CiliumNode of the input shows that the nodes have them now "
-        "(kubectl get ciliumnodes -o json)"
-    )
+    held = f"{visible(name)}: {count(len(started), 'block')} held at start: what a node started with"
+    shown = "no CiliumNode of the input shows that the nodes have them now (kubectl get ciliumnodes -o json)"
+    return f"{held}. Cilium's operator gives out the blocks of such pools, and {shown}"
 
 
 def record(cluster: Shown) -> dict[str, Any]:
     """Return what is shown of one cluster, for JSON: as schemas/show.output.json describes it."""
-    found: dict[str, Any] = {
-        "cluster": cluster.name,
-        "pools": [_pool_record(cluster, pool) for pool in cluster.pools],
-    }
+    found: dict[str, Any] = {"cluster": cluster.name}
+    found["pools"] = [_pool_record(cluster, pool) for pool in cluster.pools]
     if cluster.lines is not None and cluster.outside:
         found["outside"] = _line_records(cluster, cluster.outside)
     return found
 
 
 def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
-    use = shown.use
-    ranges: list[dict[str, object]] = [
-        {"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges
-    ]
-    if cluster.lines is not None:
-        for written, part in zip(ranges, use.ranges, strict=True):
-            written["lines"] = _line_records(cluster, cluster.lines[part.range.block])
-    ending = shown.ending
+    use, ending = shown.use, shown.ending
+    ranges = []
+    for part in use.ranges:
+        lines = None if cluster.lines is None else _line_records(cluster, cluster.lines[part.range.block])
+        entry = {"cidr": str(part.range.block), **use_record(part.use)}
+        ranges.append(entry if lines is None else {**entry, "lines": lines})
     return {
         "pool": use.pool.name,
         "family": f"IPv{use.family.family}",
@@ -80,21 +74,15 @@ def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
 
 
 def _line_records(cluster: Shown, lines: Sequence[Line]) -> list[dict[str, str | bool | int]]:
+    started = cluster.started
     return [
-        {
-            "block": str(line.block),
-            "node": line.node,
-            **state_record(line, started=line.block in cluster.started),
-        }
+        {"block": str(line.block), "node": line.node, **state_record(line, started=line.block in started)}
         for line in lines
     ]
 
 
 def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool | int]:
-    """Return the state of a line for JSON; of a quarantined one with the day, and whether its node moved.
-
-    `started`: the node started with the block, and may not have it any more.
-    """
+    """Return the state of a line for JSON; the arguments are those of `state`."""
     record: dict[str, str | bool | int] = {"state": str(line.state)}
     record |= {"since": line.since} if line.since else {}
     record |= {"moved": True} if line.is_former else {}
@@ -104,13 +92,9 @@ def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool |
 
 def use_record(use: Use) -> dict[str, object]:
     """Return the numbers of a range, or of all ranges of a pool in one family, for JSON."""
-    addresses = {
-        name: getattr(use, name) for name in ("total", "held", "quarantined", "released", "reserved", "free")
-    }
-    return {
-        "addresses": addresses,
-        "blocks": {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free},
-    }
+    kinds = ("total", "held", "quarantined", "released", "reserved", "free")
+    blocks = {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free}
+    return {"addresses": {kind: getattr(use, kind) for kind in kinds}, "blocks": blocks}
 
 
 _IN_FULL = 10_000_000

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import asdict
 
 from ipamc.model.diagnostics import count
-from ipamc.report.terminal_text import Row, box, visible
+from ipamc.model.lock import Line
+from ipamc.report.terminal_text import box, visible
 from ipamc.report.utilisation import number
-from ipamc.review.what_if import PoolOutlook, WhatIf, Without
+from ipamc.review.what_if import WhatIf
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -24,13 +26,9 @@ def text(answer: WhatIf) -> str:
     """Return the answer: a table of the pools that change, then who gets what, and what is full."""
     changes = ", ".join(visible(change.text) for change in answer.changes)
     verdict = "all nodes have their blocks" if answer.fits else "a compile refuses it"
-    return "".join(
-        (
-            f"{visible(answer.cluster.name)}, what if {changes}: {verdict}\n",
-            _table(answer),
-            *(f"{line}\n" for line in (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))),
-        )
-    )
+    lines = (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))
+    head = f"{visible(answer.cluster.name)}, what if {changes}: {verdict}\n"
+    return head + _table(answer) + "".join(f"{line}\n" for line in lines)
 
 
 def _table(answer: WhatIf) -> str:
@@ -52,7 +50,7 @@ def _table(answer: WhatIf) -> str:
     if not rows:
         return "no pool changes\n"
     columns = 7 if any(row[-1] for row in rows) else 6
-    table: list[Row] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER"), *rows]
+    table: list[tuple[str, ...]] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER"), *rows]
     head, *body = (row[:columns] for row in table)
     return box(head, [body], numbers=range(1, 6))
 
@@ -61,17 +59,14 @@ def _coming(answer: WhatIf) -> Iterator[str]:
     lacking = {name for found in answer.without for name in found.nodes}
     for change, names in answer.added.items():
         served = [name for name in names if name not in lacking]
-        by_pool: dict[str, int] = {}
-        for name in served:
-            for line in answer.given[name]:
-                by_pool[line.pool] = by_pool.get(line.pool, 0) + 1
+        by_pool = Counter(line.pool for name in served for line in answer.given[name])
         pools = ", ".join(
             f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items())
         )
         what = f", with {pools}" if pools else "" if lacking else ", with no block: no pool selects them"
         yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
-        shown = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
-        for name in shown:
+        some_nodes = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
+        for name in some_nodes:
             blocks = [str(line.block) for line in answer.given[name]] if name else []
             some = [*blocks[:4], "…"] if len(blocks) > 4 else blocks
             yield f"  {visible(name)}: {', '.join(some)}" if name else "  …"
@@ -93,7 +88,8 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
         first = found.nodes[0]
         old = sum(name not in new for name in found.nodes)
         of = f", {old:,} of them in the inventory already" if old else ""
-        yield f"{count(len(found.nodes), 'node')} without a block{of}; the first is {visible(first)} [{found.finding.code}]"
+        nodes = count(len(found.nodes), "node")
+        yield f"{nodes} without a block{of}; the first is {visible(first)} [{found.finding.code}]"
         yield f"  {visible(found.finding.message)}"
         for way in found.ways:
             yield f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}"
@@ -108,10 +104,8 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
 def notes(answer: WhatIf) -> Iterator[str]:
     """Yield what has to be known beside the numbers."""
     if answer.not_compiled:
-        yield (
-            f"counted as compiled: {count(answer.not_compiled, 'node')} of the inventory that the lock does not "
-            "know as it is now"
-        )
+        nodes = count(answer.not_compiled, "node")
+        yield f"counted as compiled: {nodes} of the inventory that the lock does not know as it is now"
     if answer.consent:
         codes = ", ".join(sorted({found.code for found in answer.consent}))
         yield (
@@ -120,62 +114,54 @@ def notes(answer: WhatIf) -> Iterator[str]:
         )
     if answer.operator_pools:
         pools = ", ".join(visible(name) for name in sorted(answer.operator_pools)[:8])
-        yield (
-            f"Cilium's operator gives out blocks of {pools}: this is what nodes start with; how many more their "
-            "agents ask for is not known"
-        )
+        start = "this is what nodes start with; how many more their agents ask for is not known"
+        yield f"Cilium's operator gives out blocks of {pools}: {start}"
 
 
 def record(answer: WhatIf) -> dict[str, Any]:
     """Return the same for JSON, with every node."""
+
+    def blocks(lines: Iterable[Line]) -> list[dict[str, str]]:
+        return [{"block": str(line.block), "pool": line.pool} for line in lines]
+
     return {
         "cluster": answer.cluster.name,
         "changes": [change.text for change in answer.changes],
         "fits": answer.fits,
-        "pools": [_pool_record(change) for change in answer.pools],
-        "added": [
+        "pools": [
             {
-                "node": name,
-                "change": change,
-                "blocks": [
-                    {"block": str(line.block), "pool": line.pool} for line in answer.given.get(name, ())
-                ],
+                "pool": change.pool.name,
+                "family": f"IPv{change.family}",
+                "blockSize": change.block_size,
+                "blocks": change.blocks,
+                "before": asdict(change.before),
+                "after": asdict(change.after),
+                "later": {**asdict(change.later), "on": change.later_on} if change.later_on else None,
             }
+            for change in answer.pools
+        ],
+        "added": [
+            {"node": name, "change": change, "blocks": blocks(answer.given.get(name, ()))}
             for change, names in answer.added.items()
             for name in names
         ],
         "removed": [
             {"node": name, "change": change} for change, names in answer.removed.items() for name in names
         ],
-        "quarantined": [
-            {"block": str(line.block), "pool": line.pool, "node": line.node} for line in answer.left
-        ],
+        "quarantined": [{**block, "node": line.node} for line in answer.left for block in blocks([line])],
         "freeOn": answer.free_on,
-        "without": [_without_record(found) for found in answer.without],
+        "without": [
+            {
+                "nodes": list(found.nodes),
+                "pool": found.pool or None,
+                "code": found.finding.code,
+                "message": found.finding.message,
+                "ways": list(map(asdict, found.ways)),
+            }
+            for found in answer.without
+        ],
         "refused": [{"code": found.code, "message": found.message} for found in answer.refused],
         "notCompiled": answer.not_compiled,
         "needsConsent": sorted({found.code for found in answer.consent}),
         "operatorPools": sorted(answer.operator_pools),
-    }
-
-
-def _pool_record(change: PoolOutlook) -> dict[str, Any]:
-    return {
-        "pool": change.pool.name,
-        "family": f"IPv{change.family}",
-        "blockSize": change.block_size,
-        "blocks": change.blocks,
-        "before": asdict(change.before),
-        "after": asdict(change.after),
-        "later": {**asdict(change.later), "on": change.later_on} if change.later_on else None,
-    }
-
-
-def _without_record(found: Without) -> dict[str, Any]:
-    return {
-        "nodes": list(found.nodes),
-        "pool": found.pool or None,
-        "code": found.finding.code,
-        "message": found.finding.message,
-        "ways": list(map(asdict, found.ways)),
     }

@@ -68,29 +68,29 @@ def report(
     chosen = format_of(name)
     shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)
     render: Callable[[Content], str] = import_module(f"{__name__}.{chosen.name}").render
-    return render(
-        Content(
-            findings=tuple(shown),
-            more=more,
-            failures=tuple(failures),
-            checked=tuple(checked),
-            rules=rules or {},
-            colour=colour,
-        )
+    content = Content(
+        findings=tuple(shown),
+        more=more,
+        failures=tuple(failures),
+        checked=tuple(checked),
+        rules=rules or {},
+        colour=colour,
     )
+    return render(content)
 
 
 def first_of_each(findings: Iterable[Located], limit: int | None) -> tuple[list[Located], dict[str, int]]:
     """Keep the first `limit` findings of each code; count the others, by code in order."""
+    every = list(findings)
+    if limit is None:
+        return every, {}
     seen: Counter[str] = Counter()
     shown = []
-    for finding in findings:
+    for finding in every:
         seen[finding.code] += 1
-        if limit is None or seen[finding.code] <= limit:
+        if seen[finding.code] <= limit:
             shown.append(finding)
-    return shown, {
-        code: number - limit for code, number in sorted(seen.items()) if limit is not None and number > limit
-    }
+    return shown, {code: number - limit for code, number in sorted(seen.items()) if number > limit}
 
 
 def _order(finding: Located) -> tuple[str, int, int, int, str, str]:

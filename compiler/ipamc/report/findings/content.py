@@ -21,7 +21,7 @@ class Rule(Struct, frozen=True):
 
 
 class Failure(Struct, frozen=True):
-    """An I/O or environment error, or a bug of ipamc. A report that leaves it out would pass for a clean one."""
+    """An I/O or environment error, or a bug of ipamc; every report has it, so that none looks clean."""
 
     folder: str
     """The cluster's folder; "" if it concerns no cluster."""

@@ -7,8 +7,6 @@ for the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ipamc.model.diagnostics import Located, Severity
 from ipamc.report.findings.content import Content, lines
 from ipamc.report.terminal_text import visible
@@ -27,25 +25,17 @@ def render(content: Content) -> str:
     kinds[Severity.ERROR] += [command("error", failure.line, title="ipamc") for failure in content.failures]
     for finding in content.findings:
         kinds[finding.severity].append(_command(finding))
-    rows = [row for kind, commands in kinds.items() for row in _kind(kind, commands)]
+    rows: list[str] = []
+    for kind, commands in kinds.items():
+        if (more := len(commands) - SHOWN + 1) > 1:
+            word = _WORDS[kind]
+            text = f"and {more:,} more {word}s, which GitHub shows no annotation for: see the log"
+            commands.insert(SHOWN - 1, command(word, text, title="ipamc"))
+        rows += commands
     if left_out := sum(content.more.values()):
         codes = ", ".join(f"{number:,} {code}" for code, number in content.more.items())
         rows.append(f"and {left_out:,} more that are not in this log: {codes}\n")
     return "".join(rows)
-
-
-def _kind(kind: Severity, commands: list[str]) -> Iterator[str]:
-    if len(commands) <= SHOWN:
-        yield from commands
-        return
-    yield from commands[: SHOWN - 1]
-    number = len(commands) - SHOWN + 1
-    yield command(
-        _WORDS[kind],
-        f"and {number:,} more {_WORDS[kind]}s, which GitHub shows no annotation for: see the log",
-        title="ipamc",
-    )
-    yield from commands[SHOWN - 1 :]
 
 
 def _command(finding: Located) -> str:
@@ -55,9 +45,8 @@ def _command(finding: Located) -> str:
         place["line"] = at.line
         if at.column:
             place |= {"endLine": at.line, "col": at.column, "endColumn": max(at.end_column, at.column)}
-    return command(
-        _WORDS[finding.severity], "\n".join(lines(finding)), **place, title=f"ipamc {finding.code}"
-    )
+    word = _WORDS[finding.severity]
+    return command(word, "\n".join(lines(finding)), **place, title=f"ipamc {finding.code}")
 
 
 def command(word: str, data: str, **properties: str | int) -> str:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 
-from ipamc.model.diagnostics import Located, Severity
-from ipamc.report.findings.content import Content, Failure, fingerprints, lines
+from ipamc.model.diagnostics import Severity
+from ipamc.report.findings.content import Content, fingerprints, lines
 
 _WORDS = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: "info"}
 
@@ -18,30 +18,24 @@ def render(content: Content) -> str:
 
     Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
     """
-    pairs = zip(content.findings, fingerprints(content.findings), strict=True)
-    records = [
-        *map(_failure, content.failures),
-        *(_record(finding, fingerprint) for finding, fingerprint in pairs),
+    records: list[dict[str, object]] = [
+        {
+            "description": failure.text,
+            "check_name": "ipamc",
+            "fingerprint": f"failure:{failure.folder}",
+            "severity": "blocker",
+            "location": {"path": failure.folder or ".", "lines": {"begin": 1}},
+        }
+        for failure in content.failures
+    ]
+    records += [
+        {
+            "description": "; ".join(line for text in lines(finding) for line in text.split("\n")),
+            "check_name": finding.code,
+            "fingerprint": fingerprint,
+            "severity": _WORDS[finding.severity],
+            "location": {"path": finding.at.path, "lines": {"begin": max(finding.at.line, 1)}},
+        }
+        for finding, fingerprint in zip(content.findings, fingerprints(content.findings), strict=True)
     ]
     return json.dumps(records, indent=2) + "\n"
-
-
-def _record(finding: Located, fingerprint: str) -> dict[str, object]:
-    return {
-        "description": "; ".join(line for text in lines(finding) for line in text.split("\n")),
-        "check_name": finding.code,
-        "fingerprint": fingerprint,
-        "severity": _WORDS[finding.severity],
-        "location": {"path": finding.at.path, "lines": {"begin": max(finding.at.line, 1)}},
-    }
-
-
-def _failure(failure: Failure) -> dict[str, object]:
-    """Return an entry for it: a run that failed is not a run without findings."""
-    return {
-        "description": failure.text,
-        "check_name": "ipamc",
-        "fingerprint": f"failure:{failure.folder}",
-        "severity": "blocker",
-        "location": {"path": failure.folder or ".", "lines": {"begin": 1}},
-    }

@@ -25,9 +25,8 @@ def render(content: Content) -> str:
     }
     failures = [{"cluster": failure.folder, "message": failure.text} for failure in content.failures]
     records = [record(finding) for finding in content.findings]
-    return (
-        json.dumps({"version": VERSION, "findings": records, **counts, "failures": failures}, indent=2) + "\n"
-    )
+    document = {"version": VERSION, "findings": records, **counts, "failures": failures}
+    return json.dumps(document, indent=2) + "\n"
 
 
 def record(finding: Diagnostic) -> dict[str, object]:

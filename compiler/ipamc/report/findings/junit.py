@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from ipamc.model.diagnostics import Located, Severity
-from ipamc.report.findings.content import Checked, Content, Failure, lines
+from ipamc.report.findings.content import Checked, Content, lines
 from ipamc.report.terminal_text import visible, where
 
 if TYPE_CHECKING:
@@ -30,18 +30,21 @@ def render(content: Content) -> str:
     """
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
-    # What a test found is in its own case.
-    told = {finding for test in content.checked for finding in test.findings}
-    findings = [finding for finding in content.findings if finding not in told]
+    # The findings of a test are in its own case.
+    of_tests = {finding for test in content.checked for finding in test.findings}
+    findings = [finding for finding in content.findings if finding not in of_tests]
     failed = _failed(findings) + sum(test.status == FAILED for test in content.checked)
     tests = max(len(findings) + len(content.failures) + len(content.checked), 1)
     suites = Element("testsuites", _counts("ipamc", tests, failed, len(content.failures)))
     for failure in content.failures:
-        _failure(suites, failure)
+        name = visible(failure.folder) or "ipamc"
+        suite = _add(suites, "testsuite", _counts(name, 1, 0, 1))
+        case = _add(suite, "testcase", {"classname": name, "name": "ipamc runs"})
+        _add(case, "error", {"message": visible(failure.text)})
     for (cluster, path), checked in groupby(content.checked, key=lambda test: (test.cluster, test.at.path)):
         _tests(suites, visible(cluster), visible(path), list(checked))
     for path, some in groupby(findings, key=lambda finding: finding.at.path):
-        _suite(suites, visible(path), list(some))
+        _findings(suites, visible(path), list(some))
     if not len(suites):
         suite = _add(suites, "testsuite", _counts("ipamc", 1, 0, 0))
         _add(suite, "testcase", {"classname": "ipamc", "name": "no findings"})
@@ -58,9 +61,8 @@ def _tests(suites: Element, cluster: str, path: str, checked: list[Checked]) -> 
     failed = sum(test.status == FAILED for test in checked)
     suite = _add(suites, "testsuite", _counts(f"{cluster}: {path}", len(checked), failed, 0))
     for name, test in _numbered((visible(test.name), test) for test in checked):
-        case = _add(
-            suite, "testcase", {"classname": cluster, "name": name, "file": path, "line": str(test.at.line)}
-        )
+        attributes = {"classname": cluster, "name": name, "file": path, "line": str(test.at.line)}
+        case = _add(suite, "testcase", attributes)
         text = "\n\n".join(map(_text, test.findings))
         if test.status == FAILED:
             worst = min(test.findings, key=lambda finding: finding.severity)
@@ -75,7 +77,7 @@ def _text(finding: Located) -> str:
     return "\n".join((where(finding.at), *lines(finding), f"docs: ipamc explain {finding.code}"))
 
 
-def _suite(suites: Element, path: str, findings: list[Located]) -> None:
+def _findings(suites: Element, path: str, findings: list[Located]) -> None:
     suite = _add(suites, "testsuite", _counts(path, len(findings), _failed(findings), 0))
     for name, finding in _numbered((f"{f.code}: {visible(f.message)}", f) for f in findings):
         line = {"line": str(finding.at.line)} if finding.at.line else {}
@@ -96,16 +98,6 @@ def _numbered(cases: Iterable[tuple[str, T]]) -> Iterable[tuple[str, T]]:
     for name, case in cases:
         seen[name] += 1
         yield (f"{name} ({seen[name]})" if seen[name] > 1 else name), case
-
-
-def _failure(suites: Element, failure: Failure) -> None:
-    name = visible(failure.folder) or "ipamc"
-    case = _add(
-        _add(suites, "testsuite", _counts(name, 1, 0, 1)),
-        "testcase",
-        {"classname": name, "name": "ipamc runs"},
-    )
-    _add(case, "error", {"message": visible(failure.text)})
 
 
 def _counts(name: str, tests: int, failures: int, errors: int) -> dict[str, str]:

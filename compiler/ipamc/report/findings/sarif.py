@@ -11,11 +11,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ipamc import __version__
-from ipamc.model.diagnostics import Located, Severity, Span
+from ipamc.model.diagnostics import Located, Span
 from ipamc.report.findings.content import Content, Rule, fingerprints, lines
 from ipamc.report.terminal_text import visible
 
@@ -33,34 +33,25 @@ def render(content: Content) -> str:
 
     If there are more than MOST, it says what was left out.
     """
-    ranked = sorted(
-        zip(content.findings, fingerprints(content.findings), strict=True), key=lambda pair: pair[0].severity
-    )
+    pairs = zip(content.findings, fingerprints(content.findings), strict=True)
+    ranked = sorted(pairs, key=lambda pair: pair[0].severity)
     kept, left_out = ranked[:MOST], [finding for finding, _ in ranked[MOST:]]
     codes = sorted({finding.code for finding, _ in kept})
-    notifications = [
-        _notification("error", ": ".join(filter(None, (failure.folder, failure.text))))
-        for failure in content.failures
-    ]
+    failures = [": ".join(filter(None, (failure.folder, failure.text))) for failure in content.failures]
+    notifications = [_notification("error", text) for text in failures]
     if left_out:
-        text = f"{len(left_out):,} more findings are not in this report: {_counted(left_out)}"
+        numbers = sorted(Counter((finding.severity, finding.code) for finding in left_out).items())
+        which = ", ".join(f"{number:,} {code} ({severity.word})" for (severity, code), number in numbers)
+        text = f"{len(left_out):,} more findings are not in this report: {which}"
         notifications.append(_notification("warning", text))
+    rules = [_rule(code, content.rules.get(code)) for code in codes]
+    ran = {"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}
     run = {
-        "tool": {
-            "driver": {
-                "name": "ipamc",
-                "semanticVersion": __version__,
-                "rules": [_rule(code, content.rules.get(code)) for code in codes],
-            }
-        },
-        "invocations": [
-            {"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}
-        ],
+        "tool": {"driver": {"name": "ipamc", "semanticVersion": __version__, "rules": rules}},
+        "invocations": [ran],
         "originalUriBaseIds": {_ROOT: {"description": {"text": "the root of the repository"}}},
         "columnKind": "utf16CodeUnits",
-        "results": [
-            _result(finding, fingerprint, codes.index(finding.code)) for finding, fingerprint in kept
-        ],
+        "results": [_result(finding, mark, codes.index(finding.code)) for finding, mark in kept],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
 
@@ -119,24 +110,15 @@ def _columns(span: Span) -> dict[str, int]:
 
 @lru_cache(maxsize=1)
 def _wide(source: str) -> Sequence[int]:
-    """Return the offsets of characters above U+FFFF in a line. All findings of minified JSON share its line."""
+    """Return the offsets of characters above U+FFFF in a line, which all findings of minified JSON share."""
     return () if source.isascii() else array("q", (found.start() for found in _WIDE.finditer(source)))
 
 
 def _uri(path: str) -> str:
     """Return a path as a relative reference: all but unreserved characters (RFC 3986) are percent-encoded."""
-    return "".join(
-        chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in path.encode("utf-8", "surrogatepass")
-    )
+    data = path.encode("utf-8", "surrogatepass")
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
 
 
 def _notification(level: str, text: str) -> dict[str, object]:
     return {"level": level, "message": {"text": visible(text)}}
-
-
-def _counted(findings: Iterable[Located]) -> str:
-    numbers = Counter((finding.severity, finding.code) for finding in findings)
-    return ", ".join(
-        f"{number:,} {code} ({Severity(severity).word})"
-        for (severity, code), number in sorted(numbers.items())
-    )

@@ -1,7 +1,6 @@
 """A cluster as columns for the page's script: 100,000 nodes are some 6 MB, 5,000 nodes 400 KB.
 
-A list of lists with a name for each field would be four times as long. `page/20-data.js` reads what this module
-writes; both are in the page.
+A list of lists with a name for each field would be four times as long. `page/20-data.js` reads it.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
-from ipamc.review.address_map import ClusterMap, LockVersion, PoolMap, Versions
+from ipamc.review.address_map import ClusterMap, PoolMap, Versions
 
 _FEW = 16
 """A label that fewer than one node in so many has is written as pairs."""
@@ -79,15 +78,23 @@ def _cluster(part: Part) -> dict[str, Any]:
         "nodes": names,
         "inventory": len(mapped.nodes),
         "labels": _labels([node.labels for node in mapped.nodes], names),
-        "groups": [
-            [[reason.pool, str(reason.verdict), reason.why] for reason in group] for group in mapped.groups
-        ],
+        "groups": [[[each.pool, str(each.verdict), each.why] for each in group] for group in mapped.groups],
         "groupOf": _runs([mapped.group_of.get(node.name, -1) for node in mapped.nodes]),
         "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
         "current": versions.current,
         "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],
         "reasons": list(Reason),
-        "steps": [_step(step) for step in versions.steps],
+        "steps": [
+            {
+                "commit": step.commit,
+                "second": step.second,
+                "subject": step.subject,
+                "added": list(_ranges(step.added)),
+                "removed": list(_ranges(step.removed)),
+                "why": _runs([_REASONS[reason] for reason in step.reasons]),
+            }
+            for step in versions.steps
+        ],
         "shallow": part.shallow,
         "leftOut": part.left_out,
         "unreadable": versions.passed_over,
@@ -95,10 +102,10 @@ def _cluster(part: Part) -> dict[str, Any]:
 
 
 def _pool(pool: PoolMap) -> dict[str, Any]:
-    use, model = pool.use, pool.use.pool
+    use, model, family = pool.use, pool.use.pool, pool.use.family.family
     return {
         "name": model.name,
-        "family": use.family.family,
+        "family": family,
         "size": use.family.block_size,
         "selector": model.selector.canonical,
         "first": pool.first,
@@ -107,20 +114,18 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         **use_record(use.use),
         "ranges": [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges],
         "reserved": [
-            [str(cidr.block), cidr.reason]
-            for cidr in model.reserved
-            if cidr.block.family == use.family.family
+            [str(cidr.block), cidr.reason] for cidr in model.reserved if cidr.block.family == family
         ],
-        "excluded": [str(block) for block in pool.excluded],
-        "unlined": [str(block) for block in pool.without_line],
+        "excluded": list(map(str, pool.excluded)),
+        "unlined": list(map(str, pool.without_line)),
     }
 
 
 def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return a column for each key: its values, and the number of each node's; -1 for a node without it.
 
-    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values; one
-    that few nodes have has pairs, because nodes may have a key each. O(labels of all nodes).
+    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values.
+    One of few nodes has pairs, because nodes may have a key each. O(labels of all nodes).
     """
     columns: dict[str, dict[int, str]] = {}
     for number, one in enumerate(labels):
@@ -133,14 +138,13 @@ def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[d
             continue
         values = sorted(set(column.values()))
         places = {value: place for place, value in enumerate(values)}
-        written: dict[str, Any] = {"key": key, "values": values}
+        entry: dict[str, Any] = {"key": key, "values": values}
         if len(column) * _FEW < len(labels):
-            written["few"] = [[number, places[value]] for number, value in column.items()]
+            entry["few"] = [[number, places[value]] for number, value in column.items()]
         else:
-            written["of"] = _runs(
-                [places[column[number]] if number in column else -1 for number in range(len(labels))]
-            )
-        found.append(written)
+            numbers = (places[column[number]] if number in column else -1 for number in range(len(labels)))
+            entry["of"] = _runs(numbers)
+        found.append(entry)
     return found
 
 
@@ -149,8 +153,8 @@ def _lines(
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of lines.
 
-    The first address of a block is a number, less that of the line before, in IPv4; the text of the CIDR in
-    IPv6, whose addresses no number of a script has room for.
+    The first address of a block is a number in IPv4, less that of the line before. In IPv6 it is the text of
+    the CIDR: a script has no numbers of that size.
     """
     firsts: list[int | str] = []
     before = 0
@@ -178,28 +182,11 @@ def _runs(numbers: Iterable[int]) -> list[int]:
     return [part for number, run in groupby(numbers) for part in (number, sum(1 for _ in run))]
 
 
-def _step(step: LockVersion) -> dict[str, Any]:
-    return {
-        "commit": step.commit,
-        "second": step.second,
-        "subject": step.subject,
-        "added": list(_ranges(step.added)),
-        "removed": list(_ranges(step.removed)),
-        "why": _runs([_REASONS[reason] for reason in step.reasons]),
-    }
-
-
 def _ranges(numbers: Sequence[int]) -> Iterator[int]:
-    """Yield ascending numbers as first, how many in a row, …; each first one less the end of the row before."""
-    end = start = before = -1
-    for number in numbers:
-        if number != before + 1 or start < 0:
-            if start >= 0:
-                yield start - max(end, 0)
-                yield before + 1 - start
-                end = before + 1
-            start = number
-        before = number
-    if start >= 0:
-        yield start - max(end, 0)
-        yield before + 1 - start
+    """Yield ascending numbers as first, how many in a row, …; each first less the end of the row before."""
+    end = 0
+    for _, row in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        members = [number for _, number in row]
+        yield members[0] - end
+        yield len(members)
+        end = members[-1] + 1

@@ -1,7 +1,7 @@
 """A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
 
 A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. Of a longer
-plan every list is cut to the same length, then the last clusters are left out, and the last line says how much.
+plan every list is cut to the same length, then the last clusters are left out; the last line says how much.
 The counts over all clusters come first, then the clusters with the worst first.
 """
 

@@ -16,7 +16,7 @@ from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import Misplaced, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
-from ipamc.review.diff.pools import Capacity, PoolChange, PoolField, PoolStatus
+from ipamc.review.diff.pools import Capacity, PoolField, PoolStatus
 
 NONE = "(none)"
 ARROW = "→"
@@ -124,16 +124,16 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
-    bases = (
+    single = (
         (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
         for found in resized
     )
     about = names(found.line.node for found in resized)
-    yield _section("single addresses", ("node", "block", "base", "", "now"), bases, about=about)
+    yield _section("single addresses", ("node", "block", "base", "", "now"), single, about=about)
     yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
-    rows = ((each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added)
+    added = ((each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added)
     about = names(each.line.node for each in lines.added)
-    yield _section("added", ("node", "block", "pool", "origin"), rows, Sign.ADDED, about)
+    yield _section("added", ("node", "block", "pool", "origin"), added, Sign.ADDED, about)
     about = names(renumber.node for renumber in lines.still_pending)
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
 
@@ -192,7 +192,11 @@ def _configuration(difference: Difference) -> Iterator[Section]:
 
 def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
     for pool in difference.pools:
-        yield from _pool(pool)
+        if pool.change is PoolStatus.CHANGED:
+            yield from ((pool.name, pool.change, f"{field.name}: {_field(field)}") for field in pool.fields)
+        else:
+            fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
+            yield pool.name, pool.change, "; ".join(fields)
     for moved in difference.lines.pool_transfers:
         blocks = count(len(moved.lines), "block")
         yield moved.after or NONE, "has the lines of", f"{moved.before or NONE}: {blocks}, no node moves"
@@ -221,25 +225,14 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
     rows = []
     for found in changes:
         before = state(found.before) if found.before else NONE
+        now = state(found.after) if found.after else "no line has its addresses"
+        if found.other and not found.after:
+            whole = found.other.block.contains(found.line.block)
+            now = f"node {found.to} has {'its addresses' if whole else found.other.block}"
         line = (str(found.line.block), found.line.pool or NONE)
-        rows.append(((found.before or found.line).node, *line, before, ARROW, _now(found)))
+        rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)
     return _section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, about)
-
-
-def _now(found: Transition) -> str:
-    if found.after or not found.other:
-        return state(found.after) if found.after else "no line has its addresses"
-    whole = found.other.block.contains(found.line.block)
-    return f"node {found.to} has {'its addresses' if whole else found.other.block}"
-
-
-def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
-    if pool.change is PoolStatus.CHANGED:
-        yield from ((pool.name, pool.change, f"{field.name}: {_field(field)}") for field in pool.fields)
-    else:
-        fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
-        yield pool.name, pool.change, "; ".join(fields)
 
 
 def _field(field: PoolField) -> str:

@@ -1,8 +1,8 @@
 """A plan as a picture: the rows of each pool in which something changes, before and after.
 
-A comment or a summary of a pipeline shows it as an image: without a script, a link or a font, and in the light
-or dark theme of the reader. Rows without a change are left out, and a large plan is cut; the text of the plan
-has everything.
+A comment or a summary of a pipeline shows it as an image: without a script, a link or a font, and in the
+reader's light or dark theme. Rows without a change are left out, and a large plan is cut; the plan's text has
+everything.
 """
 
 from __future__ import annotations
