@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, shared, subtract
-from ipamc.model.cidr import Block, around
+from ipamc.model.cidr import Block, OverlapIndex, Range, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
-from ipamc.model.cluster import Cluster, Range
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan
 from ipamc.read.rendered import Rendered
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
-from ipamc.model.cidr import BITS, Block, address_text, around
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
+from ipamc.model.cidr import BITS, Block, Range, address_text, around
+from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.ownership import PoolRange, RangeIndex
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.range_index import PoolRange, RangeIndex
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""

@@ -12,11 +12,10 @@ from msgspec import Struct
 from ipamc.importing.draft import Blocks
 from ipamc.importing.files import cilium_nodes_text, nodes_text, shown_ipam
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import Address, Block, address_text
+from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cluster import HOSTNAME, CiliumNode, Mode, Node
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import around
-from ipamc.model.overlap_index import OverlapIndex
 
 LABELS = (
     "topology.kubernetes.io/region",

@@ -18,7 +18,7 @@ from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
-from ipamc.model.selector.find_key import find_keys
+from ipamc.model.selector.selector import find_keys
 
 SLACK = 600
 """Seconds by which a dump may be older than the inventory's commit: kubelets write their status every five

@@ -11,8 +11,8 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
-from ipamc.model.range_index import RangeIndex
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day

@@ -17,8 +17,8 @@ from ipamc.check.held_blocks import (
 )
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Line, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Plan, Want
-from ipamc.model.range_index import RangeIndex
 
 _MOST = 20
 """Nodes that a command names."""

@@ -12,7 +12,7 @@ from ipamc.lock.record import HEADER, Record, decode_records
 from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import State
-from ipamc.model.range_index import RangeIndex
+from ipamc.model.ownership import RangeIndex
 
 WEEK = 7 * 86_400
 MOST = 52
