@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
+from ipamc.model.cidr import Block, Range
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, Want

@@ -25,7 +25,7 @@ from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.range_index import RangeIndex
+from ipamc.model.ownership import RangeIndex
 from ipamc.pipeline import Inputs
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate

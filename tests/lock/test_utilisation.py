@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.lock.utilisation import PoolUse, Use, lines_in, utilisation
-from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, PoolFamily, Range
+from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.selector.selector import Selector

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, OverlapIndex
 from ipamc.model.diagnostics import Place
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import ShownBlock
 from ipamc.model.selector.selector import Selector, SelectorIndex

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ipamc.check import check
 from ipamc.check.pools import check_pins
-from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
+from ipamc.model.cidr import BITS, Block, Range
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Reconciled, ShownBlock, Stale, StaleReason

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Cluster, Dialect, Mode, Range
+from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cluster import Cluster, Dialect, Mode
 from ipamc.model.diagnostics import Located, Place, Refused, Severity
 from ipamc.model.selector.selector import EVERY, parse_calico, parse_label_selector, parse_node_selector
 from ipamc.read.locate import locate

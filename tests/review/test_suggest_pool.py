@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.address_sets import disjoint
-from ipamc.model.cidr import BITS, Block, parse_block
-from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
+from ipamc.model.cidr import BITS, Block, Range, parse_block
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import Selector
 from ipamc.review.suggest_pool import Member, Suggestions, Wish, suggest

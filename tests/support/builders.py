@@ -8,8 +8,8 @@ from typing import Any
 import yaml
 from ruamel.yaml import YAML
 
-from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, PoolFamily, Range
+from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan

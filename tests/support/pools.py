@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ipamc.model.cidr import Block, parse_block
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily, Range
+from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Reconciled, ShownBlock, Want

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipamc.model.cidr import parse_block
-from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
+from ipamc.model.cidr import Range, parse_block
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.selector.selector import Selector

@@ -12,11 +12,9 @@ from ipamc.assertions.assertion_rules import Wrong
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.address_sets import aggregated, index_around, lines_over, shared, subtract
 from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Range
+from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.diagnostics import Diagnostic, Place, Related
 from ipamc.model.lock import Line
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Offer
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, shown

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.check.multi_pool import mask_size_changed
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
+from ipamc.model.cidr import Block, Range
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want

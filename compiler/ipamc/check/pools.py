@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
-from ipamc.model.cidr import BITS, Block, address_text, around
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range, Usage
+from ipamc.model.cidr import BITS, Block, Range, address_text, around
+from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
+from ipamc.model.ownership import PoolRange, RangeIndex
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.range_index import PoolRange, RangeIndex
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""

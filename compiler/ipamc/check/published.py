@@ -14,12 +14,11 @@ from ipamc.check.multi_pool import check_pods_and_nodes, first_and_further, mask
 from ipamc.lock.file import line_at, mode_of
 from ipamc.lock.file_rules import ONLINE
 from ipamc.model.address_sets import blocks_over, shared, subtract
-from ipamc.model.cidr import Block, around
+from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.read.rendered import FLAGS, Rendered
 

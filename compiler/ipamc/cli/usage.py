@@ -16,7 +16,7 @@ from pathlib import PurePath
 import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
-from ipamc.model.wording import listing, near, nearest, shown
+from ipamc.model.wording import listing, near, nearest, shown, suggestion
 from ipamc.read.hint_words import OPTIONS, VERBS
 from ipamc.workspace.trouble import Trouble
 
@@ -87,14 +87,11 @@ def _said(problem: click.UsageError, path: str) -> Iterator[str]:
 
 def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
     if path != "ipamc":
-        meant = nearest(word, known)
-        yield f"{shown(word)} is no command of {path}" + (
-            f": did you mean {meant!r}?" if meant else f": {', '.join(known)}"
-        )
+        yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or ', '.join(known)}"
         return
     what, run = _meaning(word)
-    meant = "" if what or run else nearest(word, known)
-    yield f"{shown(word)} is {what or 'no verb of ipamc'}" + (f": did you mean {meant!r}?" if meant else "")
+    meant = "" if what or run else suggestion(word, known)
+    yield f"{shown(word)} is {what or 'no verb of ipamc'}" + (f": {meant}" if meant else "")
     yield from run
 
 

@@ -30,13 +30,12 @@ from ipamc.importing.files import (
     pools_text,
 )
 from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import BITS, Block, OverlapIndex
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.wording import shown
 
 

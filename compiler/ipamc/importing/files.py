@@ -16,12 +16,11 @@ from msgspec import Struct
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import Address, Block, address_text
+from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import HOSTNAME, ManagedBy, Mode, Node, Version
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import around
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"

@@ -26,7 +26,7 @@ from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
-from ipamc.model.selector.find_key import find_keys
+from ipamc.model.selector.selector import find_keys
 
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
 """Comments, and the mark before the first document."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from ipamc.model.address_sets import addresses_taken, blocks_over, gaps, lines_over, outermost
-from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Pool, PoolFamily, Range
+from ipamc.model.cidr import BITS, Block, Range
+from ipamc.model.cluster import Cluster, Pool, PoolFamily
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from ipamc.model.cluster import Range
+from ipamc.model.cidr import Range
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import Selector
 

@@ -1,12 +1,16 @@
-"""Address blocks as integers: parsed once, compared and sorted as numbers, printed as RFC 5952 has it."""
+"""Address blocks as integers: parsed once, sorted as numbers, printed by RFC 5952; ranges; an index."""
 
 from __future__ import annotations
 
+import bisect
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Literal, NamedTuple, TypeVar
 
+from msgspec import Struct
+
+from ipamc.model.diagnostics import Place
 from ipamc.model.wording import shown
 
 BITS = {4: 32, 6: 128}
@@ -124,7 +128,7 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
     no host bits, no IPv4-mapped IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation).
     With `pods`, link-local, multicast and loopback addresses are refused too. Raises CidrError.
     """
-    # Nearly all blocks of real clusters end here, in half the time of a regular expression. Every text that may be
+    # Nearly all blocks of real clusters end here, in half the time of a regex. Every text that may be
     # refused, or is not written as it would be printed, takes the slow way.
     address, _, length = text.partition("/")
     if prefix := _LENGTHS.get(length):
@@ -180,7 +184,7 @@ def around(family: int, first: int, last: int) -> Block:
 
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
-    """Return the network that an address without a length is probably meant to begin: its zero octets are its hosts.
+    """Return the network that an address without a length probably begins: its zero octets are its hosts.
 
     The length of its prefix is between the two bounds.
     """
@@ -232,20 +236,19 @@ def _plain(text: str) -> Block:
 
 _FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
 NEVER_PODS = (*(block for _, block in _FORBIDDEN_BLOCKS), _plain("0.0.0.0/8"), _plain("240.0.0.0/4"))
-"""Blocks of which no address is for pods: those that are refused, `this network`, and what is reserved (RFC 1112)."""
+"""Blocks without addresses for pods: refused ones, `this network`, the reserved ones (RFC 1112)."""
 
 
 def part(block: Block, addresses: int) -> int:
-    """Return how many single addresses stand for a part of a block (crd mode); 0 for all that it has, or for 0."""
+    """Return the number of single addresses that stand for a part of a block (crd mode); 0 for all of it."""
     return addresses if 0 < addresses < usable(block, all_of_tiny=True) else 0
 
 
 def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     """Count the addresses that pods can have: all but the first and the last of a block of more than two.
 
-    `ends` is how many of these two pods can have all the same.
-    Of /31, /32, /127 and /128 every address counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none
-    before.
+    `ends` is how many of these two pods can have all the same. Of /31, /32, /127 and /128 every address
+    counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none before.
     """
     if block.size > 2:
         return block.size - 2 + ends
@@ -305,3 +308,71 @@ def _summary(first: str, last: str) -> str:
     except (ValueError, TypeError):
         return ""
     return ", ".join(texts) if len(texts) <= 4 else ""
+
+
+class Range(Struct, frozen=True):
+    """One CIDR of the input, its place, and the reason that its author gave: "" without one."""
+
+    block: Block
+    at: Place
+    reason: str = ""
+
+
+T = TypeVar("T")
+
+
+class OverlapIndex(Generic[T]):
+    """Items with a block each, in any order; blocks may nest, and be equal."""
+
+    def __init__(self, items: Iterable[T], block_of: Callable[[T], Block]) -> None:
+        """Arrange the items by address. O(n log n)."""
+        self._items = list(items)
+        first: dict[Block, int] = {}
+        for number, item in enumerate(self._items):
+            first.setdefault(block_of(item), number)  # of equal ones, the first counts
+        self._blocks = sorted(first)
+        self._numbers = [first[block] for block in self._blocks]
+        # By the place of a block in the order of addresses: the place of the smallest block around it, or -1;
+        # and the least number of the block and of all around it.
+        self._outer: list[int] = []
+        self._least: list[int] = []
+        around: list[int] = []
+        for place, block in enumerate(self._blocks):
+            while around and not self._blocks[around[-1]].contains(block):
+                around.pop()
+            outer = around[-1] if around else -1
+            self._outer.append(outer)
+            number = self._numbers[place]
+            self._least.append(min(number, self._least[outer]) if around else number)
+            around.append(place)
+
+    def first_over(self, block: Block) -> T | None:
+        """Return the first item, as written, that shares an address with a block, or None.
+
+        O(log n + items inside the block).
+        """
+        least, place = self._inside(block)
+        if place >= 0:
+            least.append(self._least[place])
+        return self._items[min(least)] if least else None
+
+    def over(self, block: Block) -> list[T]:
+        """Return the items, as written, that share addresses with a block; of equal blocks the first.
+
+        O(log n + result log result).
+        """
+        numbers, place = self._inside(block)
+        while place >= 0:
+            numbers.append(self._numbers[place])
+            place = self._outer[place]
+        return [self._items[number] for number in sorted(numbers)]
+
+    def _inside(self, block: Block) -> tuple[list[int], int]:
+        """Return the numbers of the items inside a block, and the place of the smallest around it, or -1."""
+        blocks = self._blocks
+        low = bisect.bisect_left(blocks, block)
+        high = bisect.bisect_left(blocks, Block(block.family, block.last + 1, 0), low)
+        place = low - 1
+        while place >= 0 and not blocks[place].contains(block):  # at most one step for each prefix length
+            place = self._outer[place]
+        return self._numbers[low:high], place

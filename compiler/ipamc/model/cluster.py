@@ -6,18 +6,15 @@ import enum
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
 
-from ipamc.model.cidr import Address, Block
+from ipamc.model.assertion import Assertion
+from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.selector.selector import Selector, SelectorIndex
-
-if TYPE_CHECKING:
-    from ipamc.model.assertion import Assertion
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -57,14 +54,6 @@ class Dialect(enum.StrEnum):
     NATIVE = "IPPool"
     CALICO = "Calico IPPool"
     CLUSTER_CIDR = "ClusterCIDR"
-
-
-class Range(Struct, frozen=True):
-    """One CIDR of the input, its place, and the reason that its author gave: "" without one."""
-
-    block: Block
-    at: Place
-    reason: str = ""
 
 
 class PoolFamily(Struct, frozen=True, kw_only=True):
@@ -147,7 +136,7 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def allows(self) -> Mapping[str, bool]:
-        """Return by field of the document whether pods may have the first, and the last address of a block."""
+        """Return by field of the document if pods may have the first, and the last address of a block."""
         return {"allowFirstIP": self.allow_first, "allowLastIP": self.allow_last}
 
     def size_class(self, labels: Mapping[str, str], name: str) -> SizeClass | None:
@@ -160,7 +149,7 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
         return self.sizes_of(self.class_index.first(labels, name) if self.block_sizes else None)
 
     def sizes_of(self, number: int | None) -> dict[int, int]:
-        """Return the prefix lengths of blocks by family of a class of nodes, by its number; None: of no class."""
+        """Return the prefix lengths of blocks by family, of a class of nodes by number; None: of no class."""
         sizes = {family: part.block_size for family, part in self.families.items()}
         if number is not None:
             chosen = self.block_sizes[number].sizes

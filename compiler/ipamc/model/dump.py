@@ -142,7 +142,7 @@ class SeenObject(Object, frozen=True, kw_only=True):
 
 
 class Dump(Struct, frozen=True, kw_only=True, dict=True):
-    """Everything that some files of dumps show together. Objects are sorted by name, or namespace and name."""
+    """All objects in some files of dumps, sorted by name, or by namespace and name."""
 
     files: tuple[str, ...]
     """As the user would type them, in the order in which they were given."""

@@ -1,11 +1,11 @@
-"""What is known of the blocks that nodes use, whatever the lock says, each with its place.
+"""Evidence of the blocks that nodes use, whatever the lock says, each with its place.
 
-What says it, the strongest first:
-1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, where it has none
-   the CiliumNode, and without that Cilium's annotations, where they are rendered; in the other modes the CiliumNode:
-   there, podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
-2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. They tell the block around
-   them, as the pool of that range gives it.
+Its sources, the strongest first:
+1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, else the
+   CiliumNode, else Cilium's annotations, where they are rendered; in the other modes the CiliumNode: there,
+   podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
+2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. The block around
+   them is as large as the pool of that range gives it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from ipamc.model.cidr import BITS, Address, Block
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
-from ipamc.model.ownership import HAS, Law
+from ipamc.model.ownership import HAS, Law, RangeIndex
 from ipamc.model.plan import ShownBlock
-from ipamc.model.range_index import RangeIndex
 
 
 class Evidence:
@@ -84,10 +83,10 @@ class Evidence:
         return longest
 
     def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
-        """Return the blocks around the addresses in use on a node: each once, by address, those of our pools alone.
+        """Return the blocks of our pools around the addresses in use on a node: each once, by address.
 
-        An address tells nothing more where the node's object gives it the block, or one of its `own` lines in use
-        has it. O(addresses log ranges).
+        An address tells nothing more where the node's object gives it the block, or one of its `own` lines in
+        use has it. O(addresses log ranges).
         """
         places = dict(reversed(list(self._addresses(node))))
         if not places:
@@ -105,7 +104,7 @@ class Evidence:
         )
 
     def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
-        """Return what a node shows, and in a family of which it shows nothing that is in use, what addresses tell."""
+        """Return the blocks that a node shows; in a family without a used one, those around its addresses."""
         wrong = self.contradicted(node)
         given = [shown for shown in self.of(node) if shown.block.family not in wrong]
         have = {shown.block.family for shown in given}
@@ -150,7 +149,7 @@ class Evidence:
         yield from self.without_node()
 
     def strays(self, law: Law) -> Iterator[ShownBlock]:
-        """Yield the blocks around addresses in use that are in no block of their node, shown or of the lock."""
+        """Yield blocks around used addresses that are in no block of their node, shown or of the lock."""
         for node in self._cluster.nodes:
             if node.pod_ips or node.name in self._seen:
                 yield from self.told(node, law.lines.get(node.name, ()))

@@ -47,7 +47,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     was_pending: bool = False
     """Of a quarantined line: it was pending when its node left, and is pending again if the node returns."""
     addresses: int = 0
-    """How many single addresses of the block are rendered, from its first usable one on (crd mode); 0: all."""
+    """The number of rendered addresses of the block, from its first usable one on (crd mode); 0: all."""
 
     @property
     def in_use(self) -> bool:
@@ -56,7 +56,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def is_former(self) -> bool:
-        """Tell whether this is a former block of its node: the node moved to another, and never gets it back."""
+        """Tell whether this is a former block of its node, which moved to another and never gets it back."""
         return self.moved
 
     def key(self, *, one_block: bool) -> Key:

@@ -1,4 +1,4 @@
-"""Whose a block is that a node shows: one law for compile, plan, audit and apply, which differ in what they do about it."""
+"""The owner of a block that a node shows, for compile, plan, audit and apply; the range of a block."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import enum
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from msgspec import Struct
+
 from ipamc.model.address_sets import index_around, lines_over, outermost
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock
-from ipamc.model.range_index import RangeIndex
 
 
 class Ownership(enum.Enum):
@@ -44,7 +45,7 @@ class Law:
         operator_pools: Collection[str] = (),
         ranges: RangeIndex | None = None,
     ) -> None:
-        """`lines` are those of the lock, by address. `operator_pools`: names of pools whose blocks the operator gives out."""
+        """`lines` are the lock's, by address; of `operator_pools` the operator gives out the blocks."""
         self._multi_pool = cluster.mode is Mode.MULTI_POOL
         self._pools = cluster.pools_by_name
         self._lines = lines
@@ -167,3 +168,43 @@ class Blocks:
         if self._outermost is None:
             self._outermost = outermost(self._blocks)
         return index_around(self._outermost, block) is not None
+
+
+class PoolRange(Struct, frozen=True, kw_only=True):
+    """A range and the pool that it belongs to."""
+
+    pool: Pool
+    range: Range
+
+
+class RangeIndex:
+    """The ranges of all pools, for look-up by block in O(log ranges). They are disjoint (IPC0207)."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        ranges = (PoolRange(pool=pool, range=cidr) for pool in pools for cidr in pool.ranges)
+        self._ranges = sorted(ranges, key=lambda pool_range: pool_range.range.block)
+        self._blocks = [pool_range.range.block for pool_range in self._ranges]
+
+    def pools_of(self, blocks: Sequence[Block]) -> list[Pool | None]:
+        """Return the pool of each of many blocks, which are disjoint, and by address: as `of` finds it.
+
+        O(blocks + ranges log blocks). With a look-up for each, the lines of 100,000 nodes took ten times as
+        long.
+        """
+        found: list[Pool | None] = [None] * len(blocks)
+        for pool_range in self._ranges:
+            around = pool_range.range.block
+            low = bisect.bisect_left(blocks, around)  # a larger block that begins here sorts before it
+            high = bisect.bisect_left(blocks, Block(around.family, around.last + 1, 0), low)
+            found[low:high] = [pool_range.pool] * (high - low)
+        return found
+
+    def of(self, block: Block) -> PoolRange | None:
+        """Return the range that contains every address of the block, with its pool, or None."""
+        index = index_around(self._blocks, block)
+        return None if index is None else self._ranges[index]
+
+    def pool_of(self, block: Block) -> Pool | None:
+        """Return the pool whose range contains a block. O(log ranges)."""
+        found = self.of(block)
+        return found.pool if found else None

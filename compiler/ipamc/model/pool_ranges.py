@@ -3,8 +3,8 @@
 Up to Cilium 1.18 the operator starts an empty book for every CIDR that it did not have: the blocks that nodes
 have of it are given out again (seen on running operators). So what was published stays as it is, in place and
 in order, while the pool still has all of it, and what the pool has beyond that is appended. A CIDR leaves the
-pool, or is divided, only where the minor was run to be safe and the CiliumNodes in the input show that no node
-loses a block.
+pool, or is divided, only where the minor was run to be safe and the CiliumNodes in the input show that no
+node loses a block.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Given:
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:
-        """The nodes that may have more blocks than the lock says, by name: their CiliumNode is not in the input.
+        """The nodes without a CiliumNode in the input, by name: they may have more blocks than the lock says.
 
         The operator gives nodes further blocks of pools that they share. A node without a line is not among
         them: where it runs, it must have its CiliumNode in the input anyway.

@@ -22,10 +22,7 @@ def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
     import yaml  # noqa: PLC0415 - only findings need it
 
     spec: dict[str, Any] = {
-        f"ipv{family}": {
-            "cidrs": [str(cidr.block) for cidr in part.ranges],
-            "blockSize": part.block_size,
-        }
+        f"ipv{family}": {"cidrs": [str(cidr.block) for cidr in part.ranges], "blockSize": part.block_size}
         for family, part in pool.families.items()
     }
     if source := pool.selector.source:
@@ -94,7 +91,8 @@ def other_family(pool: Pool, family: int) -> str:
     """Return how to give a pool a range of a further family."""
     if pool.dialect is not Dialect.CALICO:
         return f"add ipv{family} to the pool"
-    return f"a {pool.dialect} has one family; write pool {pool.name} in the native form and add ipv{family}: {native_form(pool, {})}"
+    native = f"write pool {pool.name} in the native form and add ipv{family}: {native_form(pool, {})}"
+    return f"a {pool.dialect} has one family; {native}"
 
 
 def range_for(prefix: int, blocks: int) -> int:
@@ -118,5 +116,7 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     if pool.dialect is Dialect.NATIVE:
         return f"add a /{size} to the end of cidrs of pool {pool.name}: {search}"
     if cluster.mode.one_block:
-        return f"add a {pool.dialect} with a /{size} and the nodeSelector of {pool.name}, which takes its place when it is full: {search}"
-    return f"a {pool.dialect} has one CIDR; write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}; {search}"
+        another = f"a {pool.dialect} with a /{size} and the nodeSelector of {pool.name}"
+        return f"add {another}, which takes its place when it is full: {search}"
+    native = f"write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}"
+    return f"a {pool.dialect} has one CIDR; {native}; {search}"

@@ -124,7 +124,7 @@ def _reader() -> Progress | None:
 
 
 def track(items: Collection[T], text: str, noun: str) -> Iterable[T]:
-    """Begin a phase that takes items one by one: `placing 41,200 of 100,000 blocks`. Return the items to take."""
+    """Begin a phase that takes items one by one, `placing 41,200 of 100,000 blocks`; return the items."""
     progress = _CURRENT.get()
     if progress is None:
         return items
@@ -133,7 +133,7 @@ def track(items: Collection[T], text: str, noun: str) -> Iterable[T]:
 
 
 def track_clusters(items: Collection[T]) -> Iterable[T]:
-    """Count clusters, each of which has phases of its own, where there are several. Return the items to take."""
+    """Count clusters, which have phases of their own, where there are several; return the items."""
     progress = _CURRENT.get()
     if progress is None or len(items) < 2:
         return items

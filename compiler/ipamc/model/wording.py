@@ -20,7 +20,7 @@ def cut(text: str) -> str:
 
 
 def typed(path: str) -> str:
-    """Return a file's path as it is typed in a shell: strangers may name files. Of a file in a commit, its path there."""
+    """Return a file's path, or its path in a commit, quoted for a shell: strangers may name files."""
     import shlex  # noqa: PLC0415 - only mistakes need it
 
     return shlex.quote(path.rpartition(":")[2])

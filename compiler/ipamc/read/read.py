@@ -10,8 +10,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
+from ipamc.model.cidr import Block, Range
+from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading

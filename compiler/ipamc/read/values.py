@@ -11,8 +11,7 @@ from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
-from ipamc.model.cluster import Range
+from ipamc.model.cidr import Address, Block, CidrError, Range, network_of, parse_address, parse_block
 from ipamc.model.diagnostics import At, Findings, Place
 from ipamc.model.selector.calico_tokens import from_kubectl
 from ipamc.model.selector.error import SelectorError

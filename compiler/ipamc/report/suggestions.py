@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Dialect, PoolFamily, Range
+from ipamc.model.cidr import Block, Range
+from ipamc.model.cluster import Dialect, PoolFamily
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Range
+from ipamc.model.cidr import Block, OverlapIndex, Range
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Lock
-from ipamc.model.overlap_index import OverlapIndex
 from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import blocked_ranges
 

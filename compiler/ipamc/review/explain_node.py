@@ -19,8 +19,8 @@ from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Refused, count, errors_of
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
-from ipamc.model.range_index import RangeIndex
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
 from ipamc.place.allocate.newcomers import never

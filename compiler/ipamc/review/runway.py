@@ -29,7 +29,7 @@ from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Lock, State
-from ipamc.model.range_index import RangeIndex
+from ipamc.model.ownership import RangeIndex
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400

@@ -1,19 +1,19 @@
 """The CIDRs of which Cilium's operator gives out blocks by itself: cluster-pool mode, `operator: adopt`.
 
-The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not in
-it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that hold
-them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an error,
-but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of 1.12,
-1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not
+in it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that
+hold them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an
+error, but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of
+1.12, 1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
 - the unlisted pool is full and a node waits; the list with a newcomer's block is applied before the
   newcomer's CiliumNode: the node that waits gets that block.
 
-What the operator cannot book is free for it. It books a node as a whole, or not at all: if the IPv4
-block of a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR
-of the list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
+What the operator cannot book is free for it. It books a node as a whole, or not at all: if the IPv4 block of
+a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR of the
+list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
 addresses beside it too. So a block in use is in the list only if the operator books it and nothing but it.
 """
 
@@ -60,7 +60,7 @@ def ipam_argument(words: Iterable[str]) -> str:
 
 
 def listed(data: Mapping[str, str], family: int) -> list[Block]:
-    """Return the list of cilium-config, by address: operators up to 1.19 split at spaces, later ones at commas too."""
+    """Return the list of cilium-config, by address: operators split at spaces, from 1.20 at commas, too."""
     return sorted(readable_blocks(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", ""))))
 
 
@@ -146,8 +146,8 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
 def given_by_operator(cluster: Cluster, lines: Iterable[Line]) -> frozenset[str]:
     """Return the nodes whose held blocks are all of `unlisted` pools. The operator decides about them.
 
-    Nothing is rendered for them. If such a node is re-created, the operator gives it another block and its own
-    to a node that asks later: a manifest with the old block would then give that to both.
+    Nothing is rendered for them. If such a node is re-created, the operator gives it another block and its
+    own to a node that asks later: a manifest with the old block would then give that to both.
     """
     if not cluster.operator_adopts:
         return frozenset()
@@ -187,7 +187,7 @@ def _not_booked(
 
 
 def sizes_of(pool: Pool, family: int) -> Iterator[tuple[int, Place]]:
-    """Yield the prefix lengths of blocks of a pool, by its size, its classes and its pins, and where each is written."""
+    """Yield the prefix lengths of blocks of a pool, by its size, classes and pins, each with its place."""
     if part := pool.families.get(family):
         yield part.block_size, part.at / "blockSize"
         for size_class in pool.block_sizes:

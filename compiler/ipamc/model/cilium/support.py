@@ -3,8 +3,9 @@
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
 neither, and it follows from other minors. The tests with real servers run no agent: of agents, that is run
-which functions of theirs show that a small program can call (tests/e2e/servers/agent). After a run of a server add its minor to the row's `run`, and run `pytest
-tests/model/test_versions.py tests/test_cases.py --update`.
+which functions of theirs show that a small program can call (tests/e2e/servers/agent). After a run of a
+server add its minor to the row's `run`, and run `pytest tests/model/test_versions.py tests/test_cases.py
+--update`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Row(Struct, frozen=True):
     """The rules or the rendered files that depend on it; "" for none."""
 
     def of(self, version: Version) -> bool:
-        """Return whether a minor has it; one that is too new counts as the newest: IPC0501 alone refuses it."""
+        """Return whether a minor has it; a minor that is too new counts as the newest (IPC0501 refuses it)."""
         return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
     def known(self, version: Version) -> Known:

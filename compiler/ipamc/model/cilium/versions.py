@@ -44,7 +44,8 @@ def until(capability: Capability) -> Version:
 def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
     """Return the cluster with the minor that is reckoned with: a newer one than `LAST` is taken for another.
 
-    For `assume`, else for what the document says; without either, or where that is not known, it stays unknown.
+    For `assume`, else for what the document says; without either, or where that is not known, it stays
+    unknown.
     """
     minor = assume or cluster.assume
     if cluster.cilium <= LAST or minor is None or not FIRST <= minor <= LAST:
@@ -53,7 +54,7 @@ def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
 
 
 def waits_for_agent(cluster: Cluster, node: Node) -> bool:
-    """Return whether a node's CiliumNode must not be there before its agent makes it: the operator would delete it."""
+    """Return whether the operator would delete a node's CiliumNode that is there before its agent runs."""
     return node.planned and not can(cluster.cilium, Capability.DO_NOT_GC)
 
 
@@ -90,7 +91,7 @@ def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | Non
 
 
 def usable_of(cluster: Cluster, line: Line) -> int:
-    """Return how many addresses of a line's block pods of its node can have, in the cluster's mode and minor."""
+    """Return the number of addresses of a line's block for pods, in the cluster's mode and minor."""
     return usable_in(cluster, line.block, line.pool)
 
 

@@ -1,10 +1,9 @@
 """Calico's selector texts and Kubernetes' selector objects in, one kind of selector out; knows no pool.
 
-selector            the value, how texts and objects become one, and which of many select a node
+selector            the value, how texts and objects become one, which of many select a node, their keys
 calico              text to expression and back; calico_tokens: its words, its errors
 kubernetes          objects to expression
 contradictions      normal form to why no node can satisfy it
-find_key            where a selector names its label keys
 normal_form         negation normal form, with one condition for each label; its LabelSelector, and its signs
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names

@@ -129,7 +129,7 @@ _BRACKETED = rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]"
 
 
 def from_kubectl(text: str) -> str:
-    """Return what a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) is in Calico's; "" for others.
+    """Return a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) in Calico's, or "".
 
     It is as it is typed in YAML.
     """

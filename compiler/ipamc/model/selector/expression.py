@@ -160,7 +160,7 @@ FEW = 8
 
 
 def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
-    """Join parts. Tests of one label by equality become one set, and many other tests are found by their label.
+    """Join parts. Tests of one label by equality become one set; many other tests are kept by their label.
 
     A test that is false of a node without the label is skipped among alternatives, and one that is true of it
     in a conjunction.

@@ -9,7 +9,7 @@ _PART = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_PART}(?:\.{_PART})*"
 _SHORT_NAME = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
-# `fullmatch`, because `$` accepts a trailing line break. Every character class is ASCII, so characters are bytes.
+# `fullmatch`: `$` accepts a trailing line break. Character classes are ASCII, so characters are bytes.
 _is_key = re.compile(rf"(?:(?=[^/]{{1,253}}/){_SUBDOMAIN}/)?{_SHORT_NAME}").fullmatch
 _is_value = re.compile(rf"(?:{_SHORT_NAME})?").fullmatch
 _is_subdomain = re.compile(_SUBDOMAIN).fullmatch

@@ -59,7 +59,7 @@ class Outcomes(Struct, frozen=True):
 
 
 def apart(one: Mapping[K, Outcomes], other: Mapping[K, Outcomes]) -> bool:
-    """Tell whether nothing satisfies both conditions on labels: of some label they have no outcome in common."""
+    """Tell whether nothing satisfies both conditions: for some label they have no outcome in common."""
     few, many = sorted((one, other), key=len)
     return any(key in many and outcomes.apart(many[key]) for key, outcomes in few.items())
 
@@ -121,7 +121,8 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
 def _members(expression: Expression, negated: bool, every: bool) -> Iterator[tuple[Expression, bool]]:  # noqa: FBT001 - as they are waiting
     """Yield the parts of a conjunction, or of alternatives, and those of parts of its kind, in order.
 
-    Each with whether its opposite is meant. To join level by level would take all parts up through each level.
+    Each with whether its opposite is meant. To join level by level would take all parts up through each
+    level.
     """
     waiting = [(expression, negated)]
     while waiting:
@@ -246,14 +247,13 @@ def _entries(condition: Condition) -> list[Entry] | None:
 
 
 Sign = tuple[str, str | None]
-"""What a node shows if it is selected: (label, value); (label, None) for any value. The label "" stands for the node's
-name: no label is empty. Nearly every selector has sets of signs of which a selected node shows one:
-`zone == "a" && has(rack)` has {zone=a} and {rack}.
-"""
+"""A sign of a selected node: (label, value); (label, None) for any value. The label "" stands for its name:
+no label is empty. Nearly every selector has sets of signs of which a selected node shows one: `zone == "a" &&
+has(rack)` has {zone=a} and {rack}."""
 
 
 def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
-    """Yield sets of signs, of each of which every selected node shows one; none if nothing is known. O(form)."""
+    """Yield sets of signs; every selected node shows one of each; none if nothing is known. O(form)."""
     match form:
         case Never():
             yield frozenset()

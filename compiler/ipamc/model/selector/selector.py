@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ipamc.model.selector import calico, contradictions, kubernetes, normal_form
+from ipamc.model.selector.calico_tokens import Cursor
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     Always,
@@ -21,7 +22,6 @@ from ipamc.model.selector.expression import (
     matcher,
     weight,
 )
-from ipamc.model.selector.find_key import Source, Spot, find_keys
 from ipamc.model.selector.normal_form import Normal, Outcomes, Sign, normal, sets_of_signs
 
 Language = Literal["calico", "LabelSelector", "NodeSelector"]
@@ -33,6 +33,21 @@ takes requests of 1.5 MiB."""
 
 _KEPT = 1 << 14
 """Selectors that are kept: pools that share a text, as by a YAML alias, share its selector."""
+
+
+Source = str | Mapping[str, Any]
+"""A selector as it was written: a text, or an object whose shape was checked."""
+
+
+class Spot(NamedTuple):
+    """The place of a label key in a selector."""
+
+    keys: tuple[str | int, ...] = ()
+    """From a selector object to the key; () in a text."""
+    at_key: bool = False
+    """The label is the last of `keys` itself, not its value."""
+    offset: int = 0
+    """In characters, in a text."""
 
 
 @dataclass(frozen=True)
@@ -248,9 +263,9 @@ _FREE = 10
 class SelectorIndex:
     """Many selectors by number, from 0: which of them select a node, without asking each.
 
-    A selector is asked only about nodes that show a sign of the rarest of its sets: others it does not select.
-    One that has no such set, as `rack != "r1"`, often has one for the nodes that it does not select: it is asked
-    only about those, and selects all others. What is left is asked about every node.
+    A selector is asked only about nodes that show a sign of the rarest of its sets: others it does not
+    select. One that has no such set, as `rack != "r1"`, often has one for the nodes that it does not select:
+    it is asked only about those, and selects all others. What is left is asked about every node.
     """
 
     def __init__(self, selectors: Sequence[Selector]) -> None:
@@ -304,3 +319,29 @@ class SelectorIndex:
     def first(self, labels: Mapping[str, str], name: str) -> int | None:
         """Return the number of the first selector that selects a node, or None."""
         return next(iter(self.matching(labels, name)), None)
+
+
+def find_keys(source: Source) -> dict[str, Spot]:
+    """Return the first place that names each label. O(source)."""
+    found: dict[str, Spot] = {}
+    for key, spot in _in_text(source) if isinstance(source, str) else _in_object(source):
+        found.setdefault(key, spot)
+    return found
+
+
+def _in_text(text: str) -> Iterator[tuple[str, Spot]]:
+    """Yield every token: a label is one of them."""
+    cursor = Cursor(text)
+    while not cursor.ended:
+        at, token = cursor.at, cursor.peek()
+        yield token, Spot(offset=at)
+        cursor.accept(token)
+
+
+def _in_object(selector: Mapping[str, Any], *keys: str | int) -> Iterator[tuple[str, Spot]]:
+    for label in selector.get("matchLabels") or ():
+        yield label, Spot((*keys, "matchLabels", label), at_key=True)
+    for index, entry in enumerate(selector.get("matchExpressions") or ()):
+        yield entry["key"], Spot((*keys, "matchExpressions", index, "key"))
+    for index, term in enumerate(selector.get("nodeSelectorTerms") or ()):
+        yield from _in_object(term, *keys, "nodeSelectorTerms", index)

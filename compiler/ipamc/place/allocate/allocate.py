@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
-from ipamc.model.cidr import Block, part
-from ipamc.model.cluster import Cluster, Range
+from ipamc.model.cidr import Block, Range, part
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want

@@ -11,8 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
-from ipamc.model.cidr import BITS, Block
-from ipamc.model.cluster import Cluster, Range
+from ipamc.model.cidr import BITS, Block, Range
+from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import ShownBlock
 

@@ -11,9 +11,8 @@ from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock
-from ipamc.model.ownership import Blocks, Law, Shown
+from ipamc.model.ownership import Blocks, Law, RangeIndex, Shown
 from ipamc.model.plan import ShownBlock, Want
-from ipamc.model.range_index import RangeIndex
 
 
 class Context(Struct, frozen=True, kw_only=True, dict=True):

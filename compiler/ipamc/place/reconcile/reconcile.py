@@ -29,8 +29,8 @@ from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
-from ipamc.model.range_index import RangeIndex
 from ipamc.place.candidates import unlisted_pools, unmatched
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.context import Context

@@ -13,7 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
+from ipamc.model.cidr import Range
+from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
 from ipamc.read.kinds.cluster import RawCluster, read_cluster

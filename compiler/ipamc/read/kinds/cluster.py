@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.cluster import (
@@ -19,7 +20,6 @@ from ipamc.model.cluster import (
     OperatorRole,
     PatchNodes,
     Pinning,
-    Range,
     RoutingMode,
     UnmatchedNodes,
     Unpooled,

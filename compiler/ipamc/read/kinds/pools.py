@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
-from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Dialect, Pool, PoolFamily, Range, SizeClass, Usage
+from ipamc.model.cidr import BITS, Range
+from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
 from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector.calico import MAX_CALICO_LENGTH

@@ -18,7 +18,7 @@ from ipamc.model.assertion import (
     Renumber,
     Room,
 )
-from ipamc.model.cluster import Range
+from ipamc.model.cidr import Range
 from ipamc.model.diagnostics import Place, count
 from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector

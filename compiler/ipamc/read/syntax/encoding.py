@@ -52,7 +52,7 @@ class Lines:
         return array("q", chain([0], (found.end() for found in _BREAK.finditer(self._text))))
 
     def span(self, start: int, end: int) -> Span:
-        """Return the span from one offset to another, cut at the end of its first line; equal ones are a point."""
+        """Return the span from one offset to another, cut at the end of its first line."""
         text, starts = self._text, self._starts
         if starts is not None:
             number = bisect_right(starts, start)

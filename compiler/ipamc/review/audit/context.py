@@ -21,9 +21,8 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.ownership import Law, Ownership
+from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
-from ipamc.model.range_index import RangeIndex
 from ipamc.read.dump.programs import texts_of, words_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.as_needed import operator_pools

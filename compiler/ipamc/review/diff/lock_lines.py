@@ -21,8 +21,8 @@ from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import names
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
-from ipamc.model.range_index import RangeIndex
 
 T = TypeVar("T", Line, Transition)
 _MOST = 20

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file_rules import ONLINE
-from ipamc.model.cidr import CidrError, parse_block
+from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version
+from ipamc.model.cluster import Cluster, Mode, Pool, Version
 from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin, Plan
