@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test e2e ci-lab container fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test test-all e2e ci-lab container fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +15,8 @@ help:
 	@echo 'make recordings  play the tapes of docs/recordings/, and draw each as an animated SVG: after a change of what is printed'
 	@echo 'make reference  docs/reference/ from the code, the schemas and the catalogue'
 	@echo 'make site    the documentation as a site that needs no network: build/site/index.html'
-	@echo 'make test    lint, types, import layers, tests'
+	@echo 'make test    lint, types, import layers, tests: a tenth of the cases of large laws'
+	@echo 'make test-all  every case of every law'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
@@ -46,7 +47,8 @@ reference: .venv/.made-for-tests
 site: .venv/.made-for-docs
 	@$(BIN)/python -m website.build
 
-test: .venv/.made-for-tests
+test-all: export IPAMC_TESTS := all
+test test-all: .venv/.made-for-tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -20,7 +20,8 @@ from ipamc.assertions.run import run_tests
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Inputs, compile_cluster
 from ipamc.read.read import read
-from ipamc.workspace.disk import assets, read_sources
+from ipamc.workspace.disk import assets
+from ipamc.workspace.inputs import read_sources
 
 HEAD = "apiVersion: ipamc/v1alpha1\nkind: Tests\ntests:\n"
 ZONE = "topology.kubernetes.io/zone"

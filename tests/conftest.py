@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import altered
+from tests.support import altered, depth
 
 settings.register_profile(
-    "default", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "default",
+    deadline=None,
+    max_examples=50 if depth.ALL else 15,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 settings.register_profile(
     "soak", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
@@ -35,6 +39,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite the expectations of case files from what the compiler does now",
     )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the most part of deep tests to `make test-all`."""
+    items[:], left = depth.part_of(items)
+    config.hook.pytest_deselected(items=left)
 
 
 def pytest_collection_finish() -> None:

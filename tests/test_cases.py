@@ -25,6 +25,7 @@ def test_case(path: Path, update: bool) -> None:  # noqa: FBT001 - a fixture
     assert casefile.text(got) == casefile.text(case)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
 def test_a_second_compile_changes_nothing(path: Path) -> None:
     """What a compile wrote is not stale for the next one, which needs no consent to nodes, blocks or modes."""

@@ -277,6 +277,7 @@ def test_a_sound_cluster_is_compiled_and_audited_without_an_error(world: str) ->
     assert [each.message for each in live.audit() if each.severity is Severity.ERROR] == []
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("world", "node", "plant"), TABLE)
 def test_compile_refuses_what_audit_calls_an_error(world: str, node: str, plant: Plant) -> None:
     live = living(world)
@@ -331,6 +332,7 @@ STRANGE: Mapping[str, Callable[[list[str], list[str]], tuple[str, list[str]]]] =
 """What the first node of a case shows, of its blocks and those of another one; and where."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("what", STRANGE)
 @pytest.mark.parametrize("name", [name for name in INPUTS if _compiled(name)])
 def test_a_case_is_compiled_and_audited_alike(name: str, what: str) -> None:

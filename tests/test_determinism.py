@@ -39,6 +39,7 @@ def copied(to: Path, *, outputs: bool) -> Path:
     return to
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("seed", range(21))
 def test_any_hash_seed_gives_the_committed_bytes(seed: int, tmp_path: Path) -> None:
     copied(tmp_path, outputs=False)

@@ -12,7 +12,7 @@ import pytest
 
 from ipamc.catalogue import catalogue
 from ipamc.catalogue.examples import DELETED, LINK, Example, Side, examples
-from ipamc.report import rule
+from ipamc.report.explain import rule_text
 from ipamc.workspace.disk import assets
 from tests.support.in_process import ipamc
 
@@ -137,6 +137,6 @@ def test_an_example_reads_well(code: str) -> None:
         assert sum(text.count("\n") for text in side.files.values()) <= LINES
         for name, text in side.files.items():
             assert text == "" or text.endswith("\n"), name
-    shown = rule.text(catalogue(assets("rules"))[code], example)
+    shown = rule_text(catalogue(assets("rules"))[code], example)
     assert not re.search(r"[ \t]$|\n{3,}", shown, re.MULTILINE), shown
     assert example.said in re.sub(r"(?m)^    ", "", shown)

@@ -67,6 +67,7 @@ def grows_no_faster(work: Callable[[int], object]) -> bool:
     return large < 4 * LIMIT * small + FREE
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_work_of_a_compile_grows_as_its_input_does(name: str) -> None:
     assert grows_no_faster(lambda parts: findings(SHAPES[name](parts)))

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.support import fleet
+from tests.support import depth, fleet
 from tests.support.history.branches import Branches
 from tests.support.history.live import LiveHistory
 from tests.support.history.machine import History
@@ -23,8 +23,8 @@ from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""
-HISTORIES = int(os.environ.get("IPAMC_HISTORIES", "40"))
-"""A mode: some 6,000 steps in all five."""
+HISTORIES = int(os.environ.get("IPAMC_HISTORIES") or depth.examples(40, at_least=8))
+"""A mode: some 6,000 steps in all five where all are played."""
 SOAK = "IPAMC_HISTORIES" in os.environ
 SEED, MODE = int(os.environ.get("IPAMC_SOAK_SEED") or 0), os.environ.get("IPAMC_SOAK_MODE", "")
 PLAYED = (MODE,) if MODE else MODES

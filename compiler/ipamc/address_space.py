@@ -18,8 +18,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.lock.file import load, skim
+from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
-from ipamc.lock.rules import row_at
 from ipamc.model.address_sets import covers, nested, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
@@ -82,7 +82,7 @@ class Unread(Struct, frozen=True, kw_only=True):
 
 
 class Neighbours(Struct, frozen=True, kw_only=True):
-    """The other clusters that may be of an address space, in order of folder, as far as they matter to one."""
+    """The other clusters that may be of an address space and matter to one cluster, in order of folder."""
 
     clusters: tuple[ClusterPrefixes, ...] = ()
     """Those that share an address with `known`."""
@@ -110,8 +110,7 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster, and not its nodes; None where it is of no address space, unless `every`.
-
+    """Read the addresses of a cluster, without nodes; None without an address space, unless `every`.
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
@@ -125,7 +124,7 @@ def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread |
             return None
         held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
         if held is None:
-            # The cluster's own compile asks whether the lock may change to another mode; its blocks are the same in both.
+            # The cluster's own compile refuses a change of mode; the blocks are the same in both modes.
             consent = Consent(mode=True)
             lock = load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered)
             held = held_lines(Log().keep(lock))
@@ -158,7 +157,6 @@ def prefixes_of(
     cluster: Cluster, held: Iterable[HeldBlock], lock_path: str, written: bytes | None
 ) -> ClusterPrefixes:
     """Return all addresses of a cluster.
-
     `written` is the lock's text on the disk, where findings show lines. O(lines).
     """
     range_index = RangeIndex(cluster.pools)
@@ -180,7 +178,6 @@ def prefixes_of(
 
 def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Iterator[Prefix]:
     """Yield blocks with the places of their lines in the text on the disk.
-
     A line that is not in the text yet has the whole file as its place.
     """
     rows = written.split(b"\n") if written and held else []
@@ -203,23 +200,19 @@ def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes
     for (prefix, cluster), found in met.items():
         other = found[0]
         more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-        yield error(
-            "IPC0701",
-            prefix.at,
-            f"{prefix} overlaps {other}{more} of cluster {cluster}, which is of the same address space",
-            also=[
-                Related(other.at, f"{other.block} belongs to cluster {cluster} here"),
-                Related(mine.at, f"address space {mine.space} named here"),
-            ],
-            help=_way_out((mine.cluster, prefix), (cluster, other)),
-        )
+        message = f"{prefix} overlaps {other}{more} of cluster {cluster}, which is of the same address space"
+        also = [
+            Related(other.at, f"{other.block} belongs to cluster {cluster} here"),
+            Related(mine.at, f"address space {mine.space} named here"),
+        ]
+        fix = _way_out((mine.cluster, prefix), (cluster, other))
+        yield error("IPC0701", prefix.at, message, also=also, help=fix)
 
 
 def _overlaps(
     mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]
 ) -> Iterator[tuple[Prefix, str, Prefix]]:
     """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block.
-
     O(n log n) of all prefixes.
     """
     every = sorted(
@@ -243,28 +236,27 @@ def _way_out(*ends: tuple[str, Prefix]) -> str:
         if prefix.state == State.QUARANTINED:
             return f"once no pod uses it: ipamc lock {cluster} --release {prefix.block}"
         if prefix.state:
-            return f"take addressSpace away from {cluster} until node {prefix.owner} has moved: ipamc lock {cluster} --renumber {prefix.owner}"
+            renumber = f"ipamc lock {cluster} --renumber {prefix.owner}"
+            return f"take addressSpace away from {cluster} until node {prefix.owner} has moved: {renumber}"
     (_, inner), (cluster, outer) = sorted(ends, key=lambda end: -end[1].block.prefix)
     if inner.block == outer.block:
         return "use another range in one of the two clusters"
-    return f"split {outer.block} around {inner.block} in cluster {cluster}, or use another range in one of the two"
+    split = f"split {outer.block} around {inner.block} in cluster {cluster}"
+    return f"{split}, or use another range in one of the two"
 
 
 def unread_neighbours(mine: ClusterPrefixes, others: Sequence[Unread]) -> Iterator[Diagnostic]:
     """IPC0702: every cluster that may be of the same address space can be read."""
     for other in others:
         if other.space in {"", mine.space}:
-            yield error(
-                "IPC0702",
-                mine.at,
-                f"cluster {other.cluster} may have the same addresses, and cannot be read: {other.problem}",
-                also=[Related(other.at, "refused here")],
-                help=f"correct it; all of its findings: ipamc compile {other.cluster} --check",
-            )
+            may = f"cluster {other.cluster} may have the same addresses"
+            message = f"{may}, and cannot be read: {other.problem}"
+            fix = f"correct it; all of its findings: ipamc compile {other.cluster} --check"
+            yield error("IPC0702", mine.at, message, also=[Related(other.at, "refused here")], help=fix)
 
 
 def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diagnostic]:
-    """IPC0703: a cluster does not leave an address space in the change in which it gets addresses of a member."""
+    """IPC0703: a cluster that leaves an address space gets no addresses of a member in that change."""
     if mine.was is None or mine.now is None or mine.now.space == mine.was.space:
         return
     for other in others:
@@ -276,23 +268,21 @@ def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diag
             if mine.had(both) and other.had(both):
                 continue
             instead = f" for {mine.now.space}" if mine.now.space else ""
-            yield error(
-                "IPC0703",
-                prefix.at,
-                f"{prefix} overlaps {found} of cluster {cluster}, a member of address space {mine.was.space}, "
-                f"which {mine.now.cluster} leaves{instead} in the same change",
-                also=[
-                    Related(found.at, f"{found.block} belongs to cluster {cluster} here"),
-                    Related(mine.was.at, f"address space {mine.was.space} was named here"),
-                ],
-                help=f"use another range (ipamc suggest pool {mine.now.cluster} --size {prefix.block.prefix}); or leave the space first, "
-                "and take the range in another change",
-            )
+            member = f"{found} of cluster {cluster}, a member of address space {mine.was.space}"
+            leaves = f"which {mine.now.cluster} leaves{instead} in the same change"
+            message = f"{prefix} overlaps {member}, {leaves}"
+            also = [
+                Related(found.at, f"{found.block} belongs to cluster {cluster} here"),
+                Related(mine.was.at, f"address space {mine.was.space} was named here"),
+            ]
+            suggest = f"ipamc suggest pool {mine.now.cluster} --size {prefix.block.prefix}"
+            leave = "leave the space first, and take the range in another change"
+            fix = f"use another range ({suggest}); or {leave}"
+            yield error("IPC0703", prefix.at, message, also=also, help=fix)
 
 
 def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
-    """Return for each cluster those of its address space that share an address with it, by position, in order.
-
+    """Return for each cluster those of its address space that overlap it, by position, in order.
     A cluster that overlaps has at least one, and finds up to MOST clusters around one of its prefixes: where
     all overlap, all findings together grow with the clusters, and not with their pairs. O(n log n) of all
     prefixes.

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.operator_list import check_adopt
-from ipamc.check.published import check_mode_change, check_published
+from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
@@ -92,14 +91,13 @@ class MadeTests(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and what became of them."""
 
     results: tuple[Result, ...]
-    """Those of the cluster, then those of files beside it that hold for others. Their findings are located."""
+    """Tests of the cluster, then those of files beside it for other clusters. Their findings are located."""
     places: tuple[Span, ...]
     """Where each of them stands."""
 
 
 def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock as they stand, and check them; place nothing, and read no tests.
-
     Raises Refused where a compile would refuse what was read.
     """
     with _located(inputs):
@@ -135,7 +133,6 @@ def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
 
 def compile_cluster(inputs: Inputs) -> Compilation:
     """Do everything that the compiler does, in order.
-
     Pure: text in, text out. Raises Refused with all diagnostics.
     """
     log = Log()
@@ -157,8 +154,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
 
 
 def make_tests(inputs: Inputs) -> MadeTests:
-    """Do what a compile does until the tests are made, and render nothing; a test that fails refuses nothing here.
-
+    """Do what a compile does until the tests are made; render nothing, and refuse nothing by a failed test.
     Raises Refused where there is no plan to test, or some tests cannot be made.
     """
     log = Log()

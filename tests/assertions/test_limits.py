@@ -23,6 +23,7 @@ def test_a_cluster_has_a_thousand_tests() -> None:
     assert refused(some, some) == [("IPC1008", "1,002 tests, and 1,000 is the limit")]
 
 
+@pytest.mark.deep
 def test_selectors_take_five_million_tests_of_labels() -> None:
     entries = [
         {"blocks": {"nodeSelector": f'role contains "{number}"', "ipv4": 28}} for number in range(1000)
@@ -37,6 +38,7 @@ def test_selectors_take_five_million_tests_of_labels() -> None:
     )
 
 
+@pytest.mark.deep
 def test_tests_of_room_place_two_million_blocks() -> None:
     entries = [{"room": {"nodes": 100_000 - number, "pool": "a"}} for number in range(21)]
     ((code, message),) = refused(fleet.inventory([{"name": "n"}]), fleet.assertions(*entries))

@@ -16,8 +16,7 @@ from playwright.sync_api import Browser, Page
 
 from ipamc.report.page.data import Part
 from ipamc.report.page.page import About, render
-from ipamc.review.address_map import map_of
-from ipamc.review.lock_versions import versions_of
+from ipamc.review.address_map import map_of, versions_of
 from ipamc.workspace.disk import assets
 from tests.browser.conftest import Open
 from tests.support.examples import everything

@@ -32,6 +32,7 @@ def page_of(folder: Path, nodes: int) -> Path:
     return path
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("nodes", "most"), [(5_000, 2 << 20), (100_000, 12 << 20)])
 def test_every_line_is_on_a_large_page(nodes: int, most: int, tmp_path: Path, opened: Open) -> None:
     path = page_of(tmp_path, nodes)

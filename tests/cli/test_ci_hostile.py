@@ -311,6 +311,7 @@ def refused(cluster: Cluster, code: int = 1, **variables: str) -> str:
 NODES = '{"items":[%s]}'
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "answers",
     [

@@ -56,7 +56,9 @@ class Forge(BaseHTTPRequestHandler):
         if self.command == "POST":
             number = len(self.issues) + 1
             mine = {"user": {"login": "bot"}, "author": {"id": 9}}
-            self.issues.append({"number": number, "iid": number, "closed": False, **mine, **body})
+            self.issues.append(
+                {"id": 70 + number, "number": number, "iid": number, "closed": False, **mine, **body}
+            )
             return self.issues[-1]
         issue = self.issues[int(url.path.rpartition("/")[2]) - 1]
         issue.update(body, closed="state" in body or "state_event" in body)
@@ -101,7 +103,7 @@ def test_one_issue_is_opened_replaced_and_closed(
     url, there = forge
     variables_ = variables(name, url)
     text = "body" if name == "github" else "description"
-    stranger = {"user": {"login": "x"}, "author": {"id": 1}, "closed": False, "number": 1, "iid": 1}
+    stranger = {"id": 70, "user": {"login": "x"}, "author": {"id": 1}, "closed": False, "number": 1, "iid": 1}
     there.issues.append({**stranger, text: "<!-- ipamc ci audit red -->\nmine"})
     assert "found" not in audited(repository, tmp_path, **variables_)
     assert len(there.issues) == 1

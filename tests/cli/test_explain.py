@@ -10,14 +10,14 @@ import pytest
 
 from ipamc.catalogue import catalogue
 from ipamc.cli import main
-from ipamc.cli.schema import by_kind
 from ipamc.model.cluster import Mode
 from ipamc.read.kinds import KINDS
-from ipamc.report.concept import Concept
-from ipamc.report.concepts import CONCEPTS
-from ipamc.report.fields import fields_of
-from ipamc.workspace.disk import assets
+from ipamc.report.concepts import Concept, concepts
+from ipamc.report.explain import fields_of
+from ipamc.workspace.disk import assets, schemas
 from tests.cli.test_options import EVERY
+
+CONCEPTS = concepts(assets("words"))
 
 
 def explained(capsys: pytest.CaptureFixture[str], word: str, code: int = 0) -> str:
@@ -98,7 +98,7 @@ def test_a_concept_holds(concept: Concept) -> None:
     assert len(lines) <= 8
     assert all(len(line) <= 120 for line in lines)
     assert set(concept.codes) <= catalogue(assets("rules")).keys()
-    fields = fields_of(by_kind())
+    fields = fields_of(schemas())
     for command in (*concept.run, *re.findall(r"`(ipamc [^`]*)`", concept.text)):
         words = command.split()
         if words[0] == "git":
@@ -145,7 +145,7 @@ def test_every_word_of_the_pages_is_explained(word: str, capsys: pytest.CaptureF
 
 
 def test_every_field_has_its_kind_and_is_described() -> None:
-    fields = fields_of(by_kind())
+    fields = fields_of(schemas())
     assert len(fields) > 200
     assert not [path for path, field in fields.items() if not field.description and "template" not in path][
         :5

@@ -70,6 +70,7 @@ VERBS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("target", ["red", "../../outside/green", "nowhere", "green", "../readme"])
 def test_a_cluster_that_is_a_link(repository: Path, target: str) -> None:
     """To a cluster here or elsewhere, to nothing, to itself, to a file. The others answer as before."""
@@ -190,6 +191,7 @@ PLACES = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["device", "pipe", "folder outside"])
 @pytest.mark.parametrize("place", PLACES)
 def test_what_a_cluster_has_in_the_place_of_a_file(repository: Path, place: str, kind: str) -> None:

@@ -17,8 +17,8 @@ from ipamc.importing.prefixes import COLUMNS, read_plan
 from ipamc.model.address_sets import covers
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.diagnostics import Refused
-from ipamc.read.table import csv_table
-from ipamc.read.table.csv_table import read_table
+from ipamc.read import csv_table
+from ipamc.read.csv_table import read_table
 from tests.support.netbox import NetBox
 
 EXAMPLES = Path(__file__).parents[2] / "clusters"

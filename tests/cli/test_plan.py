@@ -21,9 +21,9 @@ from ipamc.model.lock import State
 from ipamc.model.plan import Origin
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
+from ipamc.review import GATES
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
-from ipamc.review.diff.pools import Change
-from ipamc.review.gates import GATES
+from ipamc.review.diff.pools import PoolStatus
 from ipamc.workspace import disk
 from tests.support import casefile
 from tests.support.two_nodes import CLUSTER
@@ -859,7 +859,7 @@ def test_the_schema_lists_the_words_of_the_types() -> None:
     shapes = {name: shape["properties"] for name, shape in SCHEMA["$defs"].items()}
     assert set(shapes["added"]["origin"]["enum"]) == set(Origin) - {Origin.RENUMBER}
     assert set(shapes["line"]["state"]["enum"]) == set(State)
-    assert set(shapes["compared"]["pools"]["items"]["properties"]["change"]["enum"]) == set(Change)
+    assert set(shapes["compared"]["pools"]["items"]["properties"]["change"]["enum"]) == set(PoolStatus)
     assert {*shapes["compared"]["status"]["enum"], *shapes["other"]["status"]["enum"]} == set(Status)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import ipamc.pipeline
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.workspace.cluster_lock import Held
+from ipamc.workspace.cluster_lock import LockedFolder
 from tests.cli.test_cli import CLUSTER
 from tests.support.in_process import ipamc as call
 
@@ -170,14 +170,14 @@ def test_the_lock_verb_compares_too(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("branches")
 def test_a_checkout_after_the_lock_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """The lock has its name already; what was rendered for it does not follow into the other branch."""
-    move = Held.move
+    move = LockedFolder.move
 
-    def move_then_act(self: Held, name: str, path: str) -> None:
+    def move_then_act(self: LockedFolder, name: str, path: str) -> None:
         move(self, name, path)
         if path == "ipam.lock":
             git("checkout", "-q", "--force", "b")
 
-    monkeypatch.setattr(Held, "move", move_then_act)
+    monkeypatch.setattr(LockedFolder, "move", move_then_act)
     code, said = compiled()
     assert (code, said) == (1, f"error: lab changed while it was compiled: {LOCK}; run it again\n")
     assert git("status", "--porcelain") == ""

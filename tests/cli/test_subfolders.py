@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ipamc.cli import main
-from ipamc.workspace.clusters_folder import clusters_folder
+from ipamc.workspace.clusters import clusters_folder
 from tests.support.two_nodes import CLUSTER
 
 ENVIRONMENT = {"GIT_CONFIG_GLOBAL": os.devnull, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}

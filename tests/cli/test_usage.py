@@ -14,8 +14,8 @@ import click
 import pytest
 
 from ipamc.cli import VERBS, ipamc, main
-from ipamc.cli.synonyms import OPTIONS
-from ipamc.cli.synonyms import VERBS as WORDS
+from ipamc.read.hint_words import OPTIONS
+from ipamc.read.hint_words import VERBS as WORDS
 from tests.cli.test_options import EVERY
 from tests.support.two_nodes import CLUSTER
 

@@ -18,7 +18,6 @@ import pytest
 import ipamc.cli.runner
 import ipamc.workspace.cluster_lock
 import ipamc.workspace.output
-import ipamc.workspace.unfinished
 import ipamc.workspace.workers
 from tests.cli.test_import import OBJECTS
 from tests.crash import places, runs
@@ -118,7 +117,6 @@ WATCHED = {
         ipamc.cli.runner,
         ipamc.workspace.cluster_lock,
         ipamc.workspace.output,
-        ipamc.workspace.unfinished,
         ipamc.workspace.workers,
     )
 }

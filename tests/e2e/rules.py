@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace import output
-from ipamc.workspace.cluster_lock import alone
+from ipamc.workspace.cluster_lock import lock_folder
 from ipamc.workspace.source import Disk
 from tests.e2e.site import Site
 
@@ -65,7 +65,7 @@ def compile_without(site: Site, *codes: str) -> None:
     assert {each.code for each in refused.value.diagnostics} >= set(codes)
     with _without(codes):
         compilation = compile_cluster(inputs)
-    with alone(str(site.folder)) as held:
+    with lock_folder(str(site.folder)) as held:
         output.write(held, compilation.lock, compilation.files, read)
 
 

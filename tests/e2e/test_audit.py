@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 from tests.e2e.api import CILIUM_NODES, DEPLOYMENTS, NODES, POOLS, Api, Object
 from tests.e2e.objects import cilium_node, ip_pool
 from tests.e2e.operator import Operator

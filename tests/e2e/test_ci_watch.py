@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipamc.review.live.objects import CILIUM_NODE, reported_errors
-from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
-from ipamc.workspace.kubectl import Kube
+from ipamc.workspace.kubectl import CiliumNodes, Kube, version_of
 from tests.e2e.api import CILIUM_NODES, Api
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator

@@ -17,7 +17,7 @@ import click
 
 from ipamc.cli import VERBS, ipamc
 from ipamc.cli.ci import STEPS
-from ipamc.review.gates import GATES
+from ipamc.review import GATES
 from tests.fuzz.subjects import Subject
 from tests.support import casefile, in_process
 

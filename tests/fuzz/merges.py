@@ -7,7 +7,7 @@ import random
 from msgspec.structs import replace
 
 from ipamc.lock.file import parse
-from ipamc.lock.merge.merge import merge
+from ipamc.lock.merge import merge
 from ipamc.model.lock import Line
 from tests.fuzz.mutate import changed, gentle_records, of_bytes, of_lines, of_records
 from tests.fuzz.subjects import Subject, subjects

@@ -17,12 +17,13 @@ from tests.fuzz.laws import examine
 from tests.fuzz.mutate import mutated
 from tests.fuzz.run import CASES, KINDS, Kind, fuzz, numbered
 from tests.fuzz.subjects import Subject
+from tests.support import depth
 
 SECONDS = float(os.environ.get("FUZZ_SECONDS", "0"))
 SEED = int(os.environ.get("FUZZ_SEED", "1"))
 KIND, AGAIN = os.environ.get("FUZZ_KIND", ""), os.environ.get("FUZZ_AGAIN", "")
 FEW = {"cases": 400, "bases": 200, "merges": 600, "commands": 60, "folders": 60, "requests": 10}
-"""Inputs of each kind in the short form: some 15 seconds in all."""
+"""Inputs of each kind in `make test-all`: some 15 seconds in all."""
 SHARES = {"cases": 0.4, "bases": 0.1, "merges": 0.1, "commands": 0.1, "folders": 0.1, "requests": 0.2}
 """Of the time of the long form."""
 
@@ -34,7 +35,7 @@ def test_mutated_inputs_break_no_law(kind: Kind) -> None:
     if SECONDS:
         tally = fuzz(kind, SEED, seconds=SECONDS * (1 if KIND else SHARES[kind.name]), slow=True)
     else:
-        tally = fuzz(kind, SEED, number=FEW[kind.name])
+        tally = fuzz(kind, SEED, number=depth.examples(FEW[kind.name]))
     print(f"{kind.name}, FUZZ_SEED={SEED}: {tally.inputs:,} inputs: {dict(tally.became.most_common())}")  # noqa: T201 - what a long run is watched for
     assert not tally.failures, "\n".join(map(str, tally.failures.values()))
 
@@ -48,7 +49,7 @@ def test_one_input_again() -> None:
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=20 if not SECONDS else 1000)
+@settings(max_examples=1000 if SECONDS else depth.examples(20))
 def test_mutations_that_hypothesis_chooses_break_no_law(chance: random.Random) -> None:
     """The same mutations, where hypothesis makes the choices, and simpler ones of an input that fails."""
     examine(mutated(chance).inputs())

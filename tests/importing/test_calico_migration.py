@@ -19,7 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation
 from ipamc.read.read import read
-from tests.support import calico, dumps
+from tests.support import calico, depth, dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled, dump_of, imported
 
 POOL = Block(4, 0x0A000000, 24)
@@ -145,7 +145,7 @@ def begun(before: list[tuple[str, int]]) -> tuple[Live, dict[str, str]]:
 
 
 @given(before=STEPS, steps=STEPS)
-@settings(max_examples=25)
+@settings(max_examples=depth.examples(25))
 def test_no_address_is_of_two_nodes(before: list[tuple[str, int]], steps: list[tuple[str, int]]) -> None:
     live, files = begun(before)
     live.start("n0", 7)

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ipamc.catalogue import catalogue
-from ipamc.importing.calico import MOST_POOLS
-from ipamc.importing.calico.about import LABELS
+from ipamc.importing.calico import LABELS, MOST_POOLS
 from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Mode

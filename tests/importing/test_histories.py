@@ -12,7 +12,7 @@ from ipamc.importing.refresh import Past, refresh
 from ipamc.model.cidr import Block
 from ipamc.pipeline import Compilation
 from ipamc.read.read import read
-from tests.support import dumps
+from tests.support import depth, dumps
 from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled, dump_of, held, imported
 
 Steps = list[tuple[str, int]]
@@ -103,7 +103,7 @@ def in_use(compilation: Compilation, names: set[str]) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("mode", ["cluster-pool", "multi-pool"])
 @given(steps=STEPS)
-@settings(max_examples=20)
+@settings(max_examples=depth.examples(20))
 def test_what_the_operator_does_is_followed(mode: str, steps: Steps) -> None:
     live = Live(mode)
     for number in range(5):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.lock.file import dumps
-from ipamc.lock.lookup import WrittenLine, of, over
+from ipamc.lock.lookup import NumberedLine, of, over
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused
@@ -57,7 +57,7 @@ def questions(draw: st.DrawFn) -> Block:
 @given(locks(), questions())
 def test_the_lines_over_a_block(lines: list[Line], block: Block) -> None:
     expected = [
-        WrittenLine(line=line, number=number)
+        NumberedLine(line=line, number=number)
         for number, line in enumerate(lines, 2)
         if line.block.overlaps(block)
     ]
@@ -67,7 +67,7 @@ def test_the_lines_over_a_block(lines: list[Line], block: Block) -> None:
 @given(locks(), st.sampled_from([*NODES, "n", "n3"]))
 def test_the_lines_of_a_node(lines: list[Line], node: str) -> None:
     assert of(text_of(*lines), "ipam.lock", node) == [
-        WrittenLine(line=line, number=number) for number, line in enumerate(lines, 2) if line.node == node
+        NumberedLine(line=line, number=number) for number, line in enumerate(lines, 2) if line.node == node
     ]
 
 

@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ipamc.lock.file import dumps, parse
-from ipamc.lock.merge.merge import Merged, merge
+from ipamc.lock.merge import Merged, merge
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, Lock, State

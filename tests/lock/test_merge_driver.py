@@ -69,7 +69,7 @@ def altered(code: str) -> Callable[[Repository], None]:
 
     def put(repository: Repository) -> None:
         installed = install(repository.folder.parent / "installed")
-        merge = installed.folder / "ipamc/lock/merge/merge.py"
+        merge = installed.folder / "ipamc/lock/merge.py"
         begin = "    try:\n        before = _read("
         text = merge.read_text()
         assert text.count(begin) == 1

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ipamc.lock.file import parse
-from ipamc.lock.merge.merge import Merged, merge
+from ipamc.lock.merge import Merged, merge
 from ipamc.lock.record import decode
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line

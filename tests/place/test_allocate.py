@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipamc.check import check
-from ipamc.check.pins import check_pins
+from ipamc.check.pools import check_pins
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily, Range
 from ipamc.model.diagnostics import Severity, Span
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Reconciled, ShownBlock, Stale, StaleReason
 from ipamc.place.allocate.allocate import allocate
+from tests.support import depth
 from tests.support.brute_force import brute_force
 from tests.support.pools import AT, TODAY, block, cluster, offer, pool, reconciled, want
 
@@ -166,7 +167,7 @@ def wants(
     return [Demand(made, tuple(family for family in families if family in missing))] if missing else []
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=depth.examples(400), deadline=None)
 @given(worlds())
 def test_equals_the_plainest_model(world: World) -> None:
     plan, found = allocate(world.cluster, (), world.reconciled, TODAY)
@@ -179,7 +180,7 @@ def test_equals_the_plainest_model(world: World) -> None:
         assert any(each.code == code and node in each.message for each in found)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=depth.examples(200), deadline=None)
 @given(worlds())
 def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -> None:
     given = world.reconciled
@@ -219,7 +220,7 @@ def test_no_address_has_two_owners_and_nothing_vanishes_too_soon(world: World) -
     assert all(each.state is not State.HELD or each in plan.held[each.node] for each in lines)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=depth.examples(100), deadline=None)
 @given(worlds(), st.randoms(use_true_random=False))
 def test_order_of_input_does_not_matter_and_a_second_run_changes_nothing(
     world: World, chance: Random

@@ -20,10 +20,10 @@ from ipamc.model.dump import Dump
 from ipamc.model.lock import Consent, Line, Resize, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import Sized, resizes
-from ipamc.place.resize.rules import look
+from ipamc.place.resize.look import look
 from ipamc.read.dump.read import read_dump
 from ipamc.workspace.disk import assets
-from tests.support import dumps
+from tests.support import depth, dumps
 
 TODAY = "2026-11-22"
 
@@ -148,7 +148,7 @@ def resized(policy: Policy, lock: str, dump: Dump) -> tuple[Compilation, tuple[S
     return compile_cluster(replace(before, consent=Consent(resize=resizes(looked.rows)))), looked.rows
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=depth.examples(80), deadline=None)
 @given(policy=policies(), data=st.data())
 def test_the_laws_of_resize(policy: Policy, data: st.DataObject) -> None:
     lock = compile_cluster(inputs(policy, None)).lock

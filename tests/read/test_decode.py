@@ -20,6 +20,7 @@ from ipamc.read.kinds import KINDS, Kind
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 from ipamc.workspace.disk import assets
+from tests.support import depth
 
 SCHEMAS = {name: text for name, text in assets("schemas").items() if name.endswith(".schema.json")}
 LABELS = {"rack": "r1"}
@@ -277,7 +278,7 @@ junk: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=depth.examples(400))
 @given(st.sampled_from(sorted(FULL)), st.data())
 def test_fast_and_slow_path_accept_the_same_documents(name: str, data: st.DataObject) -> None:
     kind, document = BY_SCHEMA[name], json.loads(json.dumps(FULL[name]))

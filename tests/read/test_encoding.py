@@ -13,6 +13,7 @@ from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.read.syntax import encoding
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, Lines, check, decode
+from tests.support import depth
 
 PIECES = (b"a: b\n", b"\r\n", b" ", b"\x0b", BOM, "ö".encode(), "日本".encode(), "🎉".encode())
 HOSTILE = (
@@ -44,7 +45,7 @@ def refusal(data: bytes, *, whole: bool) -> tuple[Diagnostic, ...]:
 @example(pieces=[BOM, BOM], step=3)
 @example(pieces=["日本".encode()], step=1)
 @example(pieces=[b"a", b"\xc3"], step=1)
-@settings(max_examples=400)
+@settings(max_examples=depth.examples(400))
 def test_the_check_refuses_what_decoding_refuses(pieces: list[bytes], step: int) -> None:
     data = b"".join(pieces)
     with pytest.MonkeyPatch.context() as patch:
@@ -73,7 +74,7 @@ def test_the_check_makes_no_text_as_long_as_the_file() -> None:
     offsets=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=4),
     step=st.sampled_from((1, 2, 5, 1 << 16)),
 )
-@settings(max_examples=400)
+@settings(max_examples=depth.examples(400))
 def test_a_span_is_where_its_lines_say(text: str, offsets: list[tuple[int, int]], step: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "_STEP", step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ipamc.model.diagnostics import Located, Severity, Span
-from ipamc.read.foreign_text import explained
+from ipamc.read.locate import explained
 
 
 def help_of(source: str, at: str, code: str = "IPC0007", was: str = "") -> str:

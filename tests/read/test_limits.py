@@ -18,8 +18,7 @@ from ipamc.read.read import read
 from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES, Unreadable
 from ipamc.read.syntax.encoding import Lines
 from ipamc.read.syntax.json_stream import json_documents
-from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.read.syntax.yaml_events import parser
+from ipamc.read.syntax.yaml import parser, yaml_documents
 from ipamc.report.findings import NAMES, report
 from ipamc.workspace.disk import assets
 from tests.support import builders
@@ -339,7 +338,7 @@ def test_nodes_are_counted_while_they_are_read(attack: str) -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_nodes_of_several_files_are_counted_together(again: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001 - a parameter of the test
-    for module in ("read", "syntax.rules"):
+    for module in ("read", "rules"):
         monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
     files = {"c_yaml": CLUSTER}
     for number in range(4 if again else 2):
@@ -351,7 +350,7 @@ def test_nodes_of_several_files_are_counted_together(again: bool, monkeypatch: p
 
 
 def test_planned_nodes_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("read", "syntax.rules"):
+    for module in ("read", "rules"):
         monkeypatch.setattr(f"ipamc.read.{module}.MAX_NODES", 5)
     planned = '{"name":"n%d","planned":true}'
     text = INVENTORY % f"{entries(3)},{entries(3, planned, first=3)}"

@@ -9,7 +9,7 @@ import pytest
 
 from ipamc.model.diagnostics import Place, Span
 from ipamc.read.locate import Texts
-from ipamc.read.narrow.narrow import NO_NODES, LeftOut, narrow, only_node
+from ipamc.read.narrow import NO_NODES, LeftOut, narrow, only_node
 
 POOL = """\
 apiVersion: ipamc/v1alpha1

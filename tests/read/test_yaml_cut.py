@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from ipamc.model.diagnostics import Place, Refused
 from ipamc.read import locate
 from ipamc.read.kinds import FIELDS, KINDS, unread
-from ipamc.read.kinds.base import Foreign
 from ipamc.read.locate import Texts
 from ipamc.read.read import documents_of, read
 from ipamc.read.syntax import yaml_cut
 from ipamc.read.syntax.document import Document, Keys, Unreadable
 from ipamc.read.syntax.yaml_cut import cut
+from ipamc.read.values import Foreign
 from ipamc.workspace.disk import assets
-from tests.support import yaml_dumps
+from tests.support import depth, yaml_dumps
 from tests.support.yaml_dumps import damaged, dumps, hostile
 
 SCHEMAS = assets("schemas")
@@ -118,21 +118,21 @@ def parts(value: Any, before: Keys = ()) -> Iterator[tuple[Keys, Any]]:
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=depth.examples(150))
 def test_a_dump_is_read_as_if_nothing_was_cut_out(data: st.DataObject) -> None:
     text = data.draw(dumps()).encode()
     assert outcome(text) == whole(text)
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=depth.examples(300))
 def test_so_is_a_dump_with_lines_of_an_enemy(data: st.DataObject) -> None:
     text = data.draw(hostile(data.draw(dumps()))).encode()
     assert outcome(text) == whole(text)
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=depth.examples(300))
 def test_so_is_a_damaged_dump(data: st.DataObject) -> None:
     text = data.draw(damaged(data.draw(dumps()).encode()))
     assert outcome(text) == whole(text)

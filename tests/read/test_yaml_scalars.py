@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from ipamc.read.syntax.yaml_scalars import Ambiguous, meant, quoted, readings, resolve
+from ipamc.read.hints import scalar
+from ipamc.read.syntax.yaml_scalars import Ambiguous, quoted, readings, resolve
 
 TEXTS = (
     "rack",
@@ -119,7 +120,7 @@ def test_integers_beyond_all_fields_are_none(digits: int) -> None:
     ],
 )
 def test_what_was_meant(text: str, types: list[str], better: str) -> None:
-    assert meant(text, types) == better
+    assert scalar(text, types) == better
 
 
 def test_quoted_text_is_the_same_text_everywhere() -> None:

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ipamc.cli import main
-from ipamc.cli.schema import by_kind
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.plan import Plan
@@ -25,6 +24,7 @@ from ipamc.render.targets.context import File
 from ipamc.render.verify import problems, samples, verify
 from ipamc.render.yaml import emit
 from ipamc.workspace import disk
+from ipamc.workspace.disk import schemas
 from tests.support import casefile
 from tests.support.builders import TEMPLATES, node, plan, pool, rendered
 from tests.support.examples import everything
@@ -138,7 +138,7 @@ def test_every_block_is_a_cidr_of_its_family(family: int, length: int, number: i
 
 
 def test_they_are_not_for_editors() -> None:
-    assert not any("emitted" in kind for kind in by_kind())
+    assert not any("emitted" in kind for kind in schemas())
 
 
 # Templates that go wrong.

@@ -14,7 +14,7 @@ from ipamc.model.plan import Origin
 from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status, beyond_additions
-from ipamc.review.diff.pools import Change, PoolChange
+from ipamc.review.diff.pools import PoolChange, PoolStatus
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
@@ -60,7 +60,7 @@ HARMLESS_REASONS = set(Reason) - REASONS.keys()
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
     "flags": ((Flag(name="ipam", old="a", new="b", why=""),), "it changes 1 flag: ipam"),
-    "pools": ((PoolChange(name="a", change=Change("changed"), fields=()),), "it changes pools: a"),
+    "pools": ((PoolChange(name="a", change=PoolStatus("changed"), fields=()),), "it changes pools: a"),
     "pools_known": (False, "what it does to pools is not known"),
     "steps": (("first",), "in steps"),
     "restarts": ((Restart(who="the operator", why="", how=""),), "it needs a restart of the operator"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -24,13 +25,17 @@ from ipamc.review.as_needed import (
     enough_for_addresses,
     enough_for_started,
     enough_for_use,
-    explain_one,
     load_without_nodes,
+    started_with,
 )
 from ipamc.review.explain_address import explain_address
-from ipamc.review.explain_node import explain_alone, explain_among_all, explain_node
-from ipamc.review.node_decisions import ExplainedNode
-from ipamc.review.seeds import started_with
+from ipamc.review.explain_node import (
+    ExplainedNode,
+    explain_alone,
+    explain_among_all,
+    explain_node,
+    explain_one,
+)
 from tests.support import dumps, fleet
 from tests.test_laws import clusters
 
@@ -208,6 +213,7 @@ def told(found: ExplainedNode, sources: Mapping[str, bytes]) -> tuple[str, Any]:
     return explanation.text(found, "ipam.lock", span), explanation.record(found, "ipam.lock", span)
 
 
+@pytest.mark.deep
 @given(files())
 def test_why_answers_as_if_it_had_read_all_nodes(made: Made) -> None:
     given = inputs(made)
@@ -236,6 +242,7 @@ def _words(finding: Diagnostic) -> set[str]:
     return set(re.split("[^a-z0-9.-]+", finding.message))
 
 
+@pytest.mark.deep
 @given(files())
 def test_a_node_alone_is_explained_as_among_all(made: Made) -> None:
     given = inputs(made)
@@ -260,6 +267,7 @@ def _without_room(found: ExplainedNode) -> ExplainedNode:
     )
 
 
+@pytest.mark.deep
 @given(files(), st.sampled_from(["10.0.0.0/8", "10.3.0.0/25", "fd00::/16", "10.0.63.0/26", "10.1.0.64/26"]))
 def test_show_and_which_answer_as_if_they_had_read_the_nodes(made: Made, asked: str) -> None:
     given = inputs(made)

@@ -12,9 +12,8 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin
 from ipamc.pipeline import Inputs, compile_cluster, load_cluster
-from ipamc.review.explain_node import explain_node
-from ipamc.review.explain_pools import Verdict
-from ipamc.review.node_decisions import ExplainedNode, NodeStatus
+from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
+from ipamc.review.explain_pools import PoolRole
 from tests.support import casefile
 from tests.test_cases import CASES
 
@@ -23,7 +22,7 @@ OF_THE_INVENTORY = {
     *(NodeStatus.SKIPPED, NodeStatus.UNMATCHED, NodeStatus.REFUSED),
 }
 OF_OTHERS = set(NodeStatus) - OF_THE_INVENTORY
-SERVING = {Verdict.FIRST, Verdict.SERVES, Verdict.STANDS_IN}
+SERVING = {PoolRole.FIRST, PoolRole.SERVES, PoolRole.STANDS_IN}
 
 
 def explanations(cluster: Cluster, lock: Lock, today: str) -> Iterator[ExplainedNode]:
@@ -48,6 +47,7 @@ def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
             continue
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", [path.relative_to(casefile.ROOT).as_posix() for path in CASES])
 def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
     for inputs, cluster, lock in read(path):

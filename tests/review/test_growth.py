@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.review.runway.runway import LEAST_CHANGES, LEAST_WEEKS, growth
+from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, growth
 
 YEAR = 52
 SEASON = [round(3 + 5 * math.sin(2 * math.pi * week / YEAR)) for week in range(YEAR)]
@@ -54,6 +54,7 @@ def poisson(chance: random.Random, mean: float) -> int:
     return number
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("weeks", [12, 20, 52])
 @pytest.mark.parametrize(("mean", "batch"), [(0.7, 1), (2.0, 1), (10.0, 1), (1.0, 5)])
 def test_the_true_rate_is_in_the_range_in_nine_of_ten_histories(weeks: int, mean: float, batch: int) -> None:

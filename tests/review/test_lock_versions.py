@@ -9,7 +9,7 @@ from ipamc.lock.file import dumps
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, Lock, State
-from ipamc.review.lock_versions import Versions, chosen, versions_of
+from ipamc.review.address_map import Versions, chosen, versions_of
 
 BLOCKS = [Block(4, (10 << 24) + (number << 6), 26) for number in range(12)]
 

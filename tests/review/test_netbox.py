@@ -6,10 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block
-from ipamc.read.table.csv_table import read_table
+from ipamc.read.csv_table import read_table
 from ipamc.report.netbox import table
-from ipamc.review.netbox import COLUMNS, STATUSES, Changes, first_import, later_import, read_export
-from ipamc.review.prefixes import Prefix
+from ipamc.review.netbox import (
+    COLUMNS,
+    STATUSES,
+    NetBoxImport,
+    Prefix,
+    first_import,
+    later_import,
+    read_export,
+)
 from tests.support.netbox import NetBox, Seen
 
 BLOCKS = [
@@ -37,11 +44,11 @@ others = st.lists(
 )
 
 
-def imported(netbox: NetBox, changes: Changes, columns: dict[str, str], *, ids: bool) -> None:
+def imported(netbox: NetBox, changes: NetBoxImport, columns: dict[str, str], *, ids: bool) -> None:
     netbox.bulk_import(table(changes, columns, ids=ids))
 
 
-def changes_of(netbox: NetBox, plan: list[Prefix], columns: dict[str, str]) -> Changes:
+def changes_of(netbox: NetBox, plan: list[Prefix], columns: dict[str, str]) -> NetBoxImport:
     there = read_export(read_table("netbox.csv", netbox.export().encode(), COLUMNS))
     return later_import(plan, there, ["blue", "red"], STATUSES, columns)
 

@@ -12,6 +12,7 @@ from ipamc.model.diagnostics import Refused, Severity
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, compile_cluster, load_cluster
 from ipamc.review.shown_pools import Choice, shown
+from tests.support import depth
 from tests.support.imports import NAME, inputs
 
 
@@ -85,7 +86,7 @@ sites = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(sites)
 def test_so_many_nodes_fit_and_no_more(site: Site) -> None:
     names = [f"n{number}" for number in range(site.nodes)]

@@ -25,6 +25,7 @@ from ipamc.review.runbook.template import parse
 from ipamc.review.runbook.template import runbook as of_template
 from ipamc.review.runbook.values import Check, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
+from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered
 
 ZONE = "topology.kubernetes.io/zone"
@@ -228,6 +229,7 @@ def calls(lines: Iterable[str], cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", ASKED)
 def test_the_loops_of_many_nodes_call_what_the_steps_of_each_wave_call(
@@ -297,7 +299,7 @@ MARKS = (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=depth.examples(60))
 @given(value=SHELL, folder=SHELL, name=SHELL)
 def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: str) -> None:
     """Names and labels like these are refused on reading; the commands do not rely on it."""

@@ -24,6 +24,7 @@ from ipamc.review.runbook.planners import calico
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Runbook, Step
 from ipamc.workspace.disk import assets
+from tests.support import depth
 from tests.support.builders import plan, pool
 
 TEMPLATES = assets("templates/runbooks")
@@ -265,7 +266,7 @@ def play(random: Random, *, without: frozenset[str] = frozenset()) -> World:
     return world
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=depth.examples(150), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_at_no_step_an_address_has_two_holders(seed: int) -> None:
     world = play(Random(seed))  # noqa: S311 - a game

@@ -15,11 +15,11 @@ from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation
 from ipamc.read.rendered import Rendered, identity
 from ipamc.report.plan.sections import headline
+from ipamc.review import GATES
 from ipamc.review.diff import ClusterBase, Difference, compare
-from ipamc.review.diff.misplaced import misplaced
+from ipamc.review.diff.lock_lines import misplaced
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.diff.rendered import Leaving, Stays
-from ipamc.review.gates import GATES
 from ipamc.review.runbook.sentences import steps
 from tests.support import builders, fleet
 from tests.support.fleet import Document

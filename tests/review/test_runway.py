@@ -13,8 +13,7 @@ from ipamc.lock.file import parse
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.report.runway import explanation, lasts, verdict
-from ipamc.review.runway.runway import PoolRunway, Runway, last_second, runway, to_read
-from ipamc.review.runway.weeks import WEEK, edges
+from ipamc.review.runway import WEEK, PoolRunway, Runway, edges, last_second, runway, to_read
 from tests.support.builders import AT, pool
 
 TODAY = "2026-11-22"

@@ -14,8 +14,7 @@ from ipamc.model.lock import Line
 from ipamc.pipeline import Inputs
 from ipamc.read.rendered import Rendered
 from ipamc.review.diff import read_base
-from ipamc.review.diff.lock_lines import compare_lines
-from ipamc.review.diff.misplaced import misplaced
+from ipamc.review.diff.lock_lines import compare_lines, misplaced
 from tests.review.test_diff import TODAY, locks, plan_with
 from tests.support import builders
 from tests.support.examples import everything

@@ -43,8 +43,8 @@ def member(name: str, *pools: Pool, taken: str = "", native: str = "") -> Member
         pools=pools,
         native_routing=Range(parse_block(native), AT) if native else None,
     )
-    found = Member(cluster=cluster, taken=())
-    return Member(cluster=cluster, taken=(*found.ranges, *map(parse_block, taken.split())))
+    found = Member(cluster=cluster, used=())
+    return Member(cluster=cluster, used=(*found.ranges, *map(parse_block, taken.split())))
 
 
 def ask(members: list[Member], size: int, pool: str = "", within: str = "", family: int = 4) -> Suggestions:
@@ -163,7 +163,7 @@ def test_nobody_has_any_of_it_and_nothing_free_is_missed(
         member("lab", *([pool_of("a", *ranges)] if ranges else [])),
         member("other", taken=" ".join(map(str, others))),
     ]
-    taken = [block for found in members for block in found.taken]
+    taken = [block for found in members for block in found.used]
     answer = ask(members, size, within="10.0.0.0/24")
     for place in answer.found:
         assert place.block.prefix == size

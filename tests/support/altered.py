@@ -69,7 +69,7 @@ def install(folder: Path, red: str = "") -> Installed:
     package = folder / "ipamc"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "compiler" / "ipamc", package, ignore=ignored)
-    for kind in ("examples", "page", "rules", "schemas", "templates"):
+    for kind in ("examples", "page", "rules", "schemas", "templates", "words"):
         shutil.copytree(ROOT / kind, package / kind, ignore=ignored)
     if red:
         pipeline = package / "pipeline.py"

@@ -57,7 +57,7 @@ from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import resizes
-from ipamc.place.resize.rules import look
+from ipamc.place.resize.look import look
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.report import explanation
@@ -66,9 +66,8 @@ from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
 from ipamc.report.resize import table as resize_table
-from ipamc.review.audit.audit import audit
-from ipamc.review.audit.comparable import refused
-from ipamc.review.audit.context import Scene
+from ipamc.review.audit.audit import audit, refused
+from ipamc.review.audit.context import Context
 from ipamc.review.diff import ClusterBase, compare, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
 from ipamc.workspace.disk import assets
@@ -237,7 +236,7 @@ def audited(case: Case, compilation: Compilation) -> str:
     then = before(case).rendered.texts if any(name.startswith("base/") for name in case.files) else git
     cluster = compilation.plan.cluster
     lock, _ = load_lock(compilation.lock.encode(), f"{FOLDER}/ipam.lock", cluster, Consent(), rendered=True)
-    scene = Scene(
+    scene = Context(
         cluster=cluster,
         lock=lock,
         dump=dump,

@@ -19,9 +19,8 @@ from ipamc.pipeline import Compilation
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
-from ipamc.review.audit.audit import audit
-from ipamc.review.audit.comparable import refused
-from ipamc.review.audit.context import Scene
+from ipamc.review.audit.audit import audit, refused
+from ipamc.review.audit.context import Context
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object
@@ -75,7 +74,7 @@ class Living:
         """Return the dump."""
         return dumps.kubectl(*self.objects.values())
 
-    def scene(self) -> Scene:
+    def scene(self) -> Context:
         """Return what the rules look at."""
         dump, _ = read_dump([(DUMP, [self.text().encode()])])
         plan = self.git.plan
@@ -91,7 +90,7 @@ class Living:
             if self.applied is not None
             else None
         )
-        return Scene(cluster=plan.cluster, lock=lock, dump=dump, git=git, applied=applied)
+        return Context(cluster=plan.cluster, lock=lock, dump=dump, git=git, applied=applied)
 
     def audit(self, *, changed: str = "", applied_at: str = "") -> tuple[Located, ...]:
         """Return the findings, as the verb has them."""

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from ipamc.review.live.objects import CILIUM_NODE, reported_errors
-from ipamc.workspace import cilium_nodes
-from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
-from ipamc.workspace.kubectl import Kube
+from ipamc.workspace import kubectl
+from ipamc.workspace.kubectl import CiliumNodes, Kube, version_of
 from ipamc.workspace.trouble import Trouble
 
 KUBECTL = """\
@@ -133,7 +132,7 @@ ENDS = {
 def test_after_a_watch_that_ends_all_are_read_again(
     server: Server, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(cilium_nodes, "PAUSE", 0)
+    monkeypatch.setattr(kubectl, "PAUSE", 0)
     server.answers["watch=1"] = [ENDS[how], told(("MODIFIED", node("b", "later")), seconds=1.5)]
     found = server.follow(node("a"), seconds=1.5)
     assert reported_errors(found.live.values()) == {"a": "read again", "b": "later"}

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from ipamc.workspace import cluster_lock, disk, output, safe_read
-from ipamc.workspace.cluster_lock import Held, alone
-from ipamc.workspace.disk import read_lock, read_sources
+from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
+from ipamc.workspace.clusters import find
+from ipamc.workspace.disk import read_lock
+from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.output import Changes, compare
 from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble
@@ -35,7 +37,7 @@ def put(path: Path, text: str = "x") -> Path:
 
 def write(folder: str, lock: str | None, texts: Mapping[str, str] | None) -> Changes:
     """Write as a run does that read the folder just before."""
-    with alone(folder) as place:
+    with lock_folder(folder) as place:
         return output.write(place, lock, texts, Disk().inputs(folder))
 
 
@@ -129,7 +131,7 @@ def test_clusters_are_the_folders_below_clusters(cluster: Path) -> None:
     for name in ("b", ".schemas"):
         (cluster.parent / name).mkdir()
     put(cluster.parent / "README.md")
-    assert disk.clusters() == ["clusters/b", "clusters/lab"]
+    assert find() == ["clusters/b", "clusters/lab"]
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_no_clusters_is_said_in_a_line(
     if make:
         getattr(Path("clusters"), make)()
     with pytest.raises(Trouble, match=said):
-        disk.clusters()
+        find()
 
 
 # Writing.
@@ -211,17 +213,17 @@ def test_the_lock_is_written_first_and_a_killed_run_leaves_whole_files(
     cluster: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write("clusters/lab", "one\n", {"a.yaml": "a", "b.yaml": "b", "gone.yaml": "g"})
-    move = Held.move
+    move = LockedFolder.move
     done: list[str] = []
 
-    def killed(self: Held, name: str, path: str) -> None:
+    def killed(self: LockedFolder, name: str, path: str) -> None:
         if len(done) == 2:
             raise KeyboardInterrupt
         done.append(path)
         move(self, name, path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Held, "move", killed)
+        patch.setattr(LockedFolder, "move", killed)
         with pytest.raises(KeyboardInterrupt):
             write("clusters/lab", "two\n", {"a.yaml": "A", "b.yaml": "B"})
     assert done == ["ipam.lock", "rendered/a.yaml"]
@@ -277,12 +279,12 @@ def test_a_path_that_leaves_the_tree_is_our_bug(cluster: Path, path: str) -> Non
 @pytest.mark.parametrize("cluster", ["handles"], indirect=True)
 def test_one_run_at_a_time(cluster: Path) -> None:
     with (
-        alone("clusters/lab"),
+        lock_folder("clusters/lab"),
         pytest.raises(Trouble, match="another ipamc is at work"),
-        alone("clusters/lab"),
+        lock_folder("clusters/lab"),
     ):
         pytest.fail("two runs in one folder")
-    with alone("clusters/lab"):
+    with lock_folder("clusters/lab"):
         assert cluster.is_dir()
 
 

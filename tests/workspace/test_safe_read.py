@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import disk, safe_read
-from ipamc.workspace.links import link_on_the_way, refuse_way_out
+from ipamc.workspace import disk, inputs, safe_read
+from ipamc.workspace.safe_read import link_on_the_way, refuse_way_out
 from ipamc.workspace.trouble import Trouble
 
 
@@ -62,17 +62,17 @@ def test_an_input_is_compared_without_another_copy(tmp_path: Path, monkeypatch: 
     Path("file").write_bytes(data)
     Path("link").symlink_to("file")
     tracemalloc.start()
-    assert disk.is_source("file", ".", data)
-    assert disk.is_source("link", ".", data)
+    assert inputs.is_source("file", ".", data)
+    assert inputs.is_source("link", ".", data)
     assert tracemalloc.get_traced_memory()[1] < len(data)
     tracemalloc.stop()
     for other in (b"", data[1:], data[:-1], data + b"x", b"x" + data[1:], data[:-1] + b"x"):
-        assert not disk.is_source("file", ".", other)
-    assert not disk.is_source("nothing", ".", b"")
+        assert not inputs.is_source("file", ".", other)
+    assert not inputs.is_source("nothing", ".", b"")
     Path("link").unlink()
     Path("link").symlink_to("/dev/zero")
     with pytest.raises(Trouble, match="leaves the cluster's folder"):
-        disk.is_source("link", ".", data)
+        inputs.is_source("link", ".", data)
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc")
@@ -113,7 +113,7 @@ def test_files_have_a_limit_together(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(safe_read, "TOTAL", 25)
     for name in "abcd":
         Path(f"{name}.yaml").write_text("x" * 10)
-    sources, refused = disk.read_sources(".")
+    sources, refused = inputs.read_sources(".")
     assert not sources
     assert [(each.at.path, each.message) for each in refused] == [
         ("c.yaml", "'c.yaml' has, with what was read before, more than 25 bytes")

@@ -12,7 +12,7 @@ import pytest
 
 from ipamc.cli import main
 from ipamc.workspace import disk, git_tree
-from ipamc.workspace.history import look_back
+from ipamc.workspace.revision import look_back
 from ipamc.workspace.source import Commit, Disk, Source
 from ipamc.workspace.trouble import Misnamed, Trouble
 from tests.support.two_nodes import CLUSTER
@@ -107,5 +107,5 @@ def test_locks_are_read_at_once_and_without_any_other_file(
     monkeypatch.setattr(git_tree, "files", None)
     assert [bool(commit.lock(folder).text) for folder in commit.folders] == [True, True]
     assert asked == [[f"{folder}/{disk.LOCK}" for folder in (BLUE, RED)]]
-    monkeypatch.setattr(disk, "read_sources", None)
+    monkeypatch.setattr("ipamc.workspace.source.read_sources", None)
     assert Disk().lock(BLUE).text == commit.lock(BLUE).text

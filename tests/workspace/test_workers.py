@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ipamc.workspace import process_pool
-from ipamc.workspace.process_pool import Crew
+from ipamc.workspace.process_pool import ProcessPool
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
 
@@ -41,7 +41,7 @@ import tasks
 from ipamc.workspace import process_pool
 from ipamc.workspace.workers import run_all
 if not {copies}:
-    crew.can_fork = lambda: False
+    process_pool.can_fork = lambda: False
 found = run_all({work!r}, 2, tasks.run, tasks.failed, tasks.prepare)
 try:
     os.waitpid(-1, os.WNOHANG)
@@ -98,13 +98,13 @@ def test_a_copy_has_no_pipe_of_another_process(tmp_path: Path) -> None:
 
 def test_a_copy_that_no_thread_got_to_leaves_no_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", sys.__stdout__)  # its descriptor is flushed before a copy is made
-    crew: Crew[str, str] = Crew(do=str.upper, results={})
-    crew.copy(2, lambda: None)
-    crew.work({0: "a"}, 1)
-    crew.dismiss()
-    assert crew.results == {0: "A"}
+    pool: ProcessPool[str, str] = ProcessPool(do=str.upper, results={})
+    pool.copy(2, lambda: None)
+    pool.work({0: "a"}, 1)
+    pool.dismiss()
+    assert pool.results == {0: "A"}
     assert [
-        stream.closed for process in crew.processes for stream in (process.stdin, process.stdout) if stream
+        stream.closed for process in pool.processes for stream in (process.stdin, process.stdout) if stream
     ] == [True] * 4
 
 

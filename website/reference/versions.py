@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipamc.model.cilium.support import APISERVER_TABLE, READ_AT, TABLE
-from ipamc.report.support_table import markdown
+from ipamc.report.explain import versions_text
 from website.reference.markdown import linked, page, prose, table
 
 
@@ -17,7 +17,7 @@ def pages() -> dict[str, str]:
         "A newer one than those of the table is refused: nothing of it was read. "
         "[`assume`](fields/cluster.md#specciliumassume) beside it takes it for a minor that is known, in every verb and pipeline, with a warning.",
         "## What each minor does",
-        linked(markdown().rstrip(), "codes/"),
+        linked(versions_text().rstrip(), "codes/"),
         "## How it is known",
         "A cell in bold was run: `make e2e` builds etcd, kube-apiserver and cilium-operator from their Go modules, starts them on loopback, and applies what "
         "ipamc writes: every example, and generated clusters of 500 nodes in each mode. After an apply, a second one, a restart and a killed operator every "

@@ -6,8 +6,7 @@ blocks     where blocks are: `blocks`, `node` and `nothingIn`
 apart      whether groups of nodes share prefixes: `apart`
 rooms      how many more nodes would get their blocks: `room`
 renumbers  which renumbers were agreed on: `renumber`
-chain      why a node has a block, for findings
-rules      the findings
+assertion_rules  the findings, and why a node has a block
 
 What counts is where nodes are to be: a held block, or the pending one that is to replace it. The held one of
 these two may break a test until its node has moved: else no renumber could ever mend what a test finds.

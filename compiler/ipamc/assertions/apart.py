@@ -1,4 +1,4 @@
-"""Tests that groups of nodes share no prefix. Groups are looked at once for each prefix length, whatever the number of tests."""
+"""Tests that groups of nodes share no prefix. Groups are looked at once for each prefix length."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ipamc.assertions import rules
+from ipamc.assertions import assertion_rules as rules
+from ipamc.assertions.assertion_rules import Shared, Wrong
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
-from ipamc.assertions.rules import Shared, Wrong
 from ipamc.assertions.subjects import Group, Subjects
 from ipamc.model.address_sets import nested
 from ipamc.model.assertion import Apart, Assertion

@@ -7,8 +7,8 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ipamc.assertions import rules
-from ipamc.assertions.rules import Wrong
+from ipamc.assertions import assertion_rules as rules
+from ipamc.assertions.assertion_rules import Wrong
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.address_sets import aggregated, index_around, lines_over, shared, subtract
 from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn

@@ -1,10 +1,10 @@
-"""What is judged of each test: only clusters with tests need these modules, which take a tenth of a small compile to load."""
+"""The verdict on each test. Only clusters with tests load these modules: a tenth of a small compile."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.assertions import rules
+from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.apart import Aparts
 from ipamc.assertions.blocks import Judgement, check_blocks, check_node, check_nothing
 from ipamc.assertions.renumbers import check_renumbers
@@ -16,7 +16,7 @@ from ipamc.model.plan import Plan
 
 
 def judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[Assertion, Judgement]]:
-    """Yield each test of a plan with what it says, in order. Adds to `found` why the others could not be made."""
+    """Yield each test of a plan with its verdict, in order. Adds to `found` why others could not be made."""
     tests, number = plan.cluster.tests, 0
     try:
         subjects = Subjects(plan)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
+from ipamc.assertions.assertion_rules import SHOWN, Wrong, because, cancel_of, line_place, said
 from ipamc.assertions.blocks import Judgement
-from ipamc.assertions.chain import SHOWN, because, line_place
-from ipamc.assertions.rules import Wrong, cancel_of, said
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.assertion import Agreed, Assertion, Renumber
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
@@ -44,8 +43,7 @@ def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, toda
 
 def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
     """Tell whether a line is of a renumber that is under way, or whose old block is still in quarantine.
-
-    Where a node has several blocks, `ipamc resize` leaves moved lines behind as well: there, they do not count.
+    Moved lines of nodes with several blocks do not count: `ipamc resize` leaves them behind as well.
     """
     if line.state is State.PENDING:
         return True
@@ -67,36 +65,31 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
     cancel = cancel_of(plan, [found.line for found in wrong])
-    return make(
-        "IPC1006",
-        at,
-        f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}",
-        also=[
-            *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
-            *because(test),
-        ],
-        help=f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}",
+    message = f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
+    also = [
+        *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
+        *because(test),
+    ]
+    fix = (
+        "first add to agreed: "
+        f"{entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}"
     )
+    return make("IPC1006", at, message, also=also, help=fix)
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
     """IPC1010: what was agreed on is under way."""
     nodes = names(entry.node for entry in idle)
-    return warning(
-        "IPC1010",
-        idle[0].at,
-        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: {nodes}",
-        help="remove it, or renumber the node",
+    message = (
+        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: "
+        f"{nodes}"
     )
+    return warning("IPC1010", idle[0].at, message, help="remove it, or renumber the node")
 
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
     """IPC1012: a ticket looks like one."""
     make = warning if test.warn else error
-    return make(
-        "IPC1012",
-        entry.at / "ticket",
-        f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}",
-        also=[Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)],
-        help="correct the ticket",
-    )
+    message = f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
+    also = [Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)]
+    return make("IPC1012", entry.at / "ticket", message, also=also, help="correct the ticket")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from ipamc.assertions import rules
+from ipamc.assertions import assertion_rules as rules
+from ipamc.assertions.assertion_rules import Lack
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
-from ipamc.assertions.rules import Lack
 from ipamc.assertions.subjects import Group, Subjects, TooMany
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
@@ -27,11 +27,10 @@ from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers, never
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.shortage import ip
-from ipamc.place.candidates import rank
-from ipamc.place.choose import Chooser
+from ipamc.place.candidates import Chooser, rank
 
 MOST_WORK = 2_000_000
-"""Blocks that are placed for all tests together, and lines that lie in their pools; one for both families of a node."""
+"""Blocks that are placed for all tests together, and lines in their pools; both families count as one."""
 
 
 class _Kind(NamedTuple):

@@ -1,4 +1,4 @@
-"""The tests of a cluster, made of its plan: each with what became of it."""
+"""The tests of a cluster against its plan: each with its result."""
 
 from __future__ import annotations
 
@@ -44,38 +44,32 @@ class Result(Struct, frozen=True, kw_only=True):
     """What these are, in the right number."""
     findings: tuple[Diagnostic, ...] = ()
     idle: tuple[Diagnostic, ...] = ()
-    """Of a test beside the clusters that is about nothing here: what is wrong if it is so in every cluster."""
+    """Of a test beside the clusters that is about nothing here: a finding if that is so in every cluster."""
 
 
 def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
     """Return the tests of files beside a cluster that hold for others."""
-    from ipamc.assertions import rules  # noqa: PLC0415 - only `ipamc test` asks
+    from ipamc.assertions import assertion_rules as rules  # noqa: PLC0415 - only `ipamc test` asks
 
+    status, noun = Status.ELSEWHERE, "clusters"
     return [
-        Result(
-            test=test,
-            status=Status.ELSEWHERE,
-            subjects=0,
-            noun="clusters",
-            idle=(rules.no_cluster(test),),
-        )
+        Result(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
         for test in shared
         if test.space not in {"", cluster.address_space}
     ]
 
 
 def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
-    """Return the tests that hold for a cluster: its own, and those of files beside it for its address space."""
+    """Return the tests for a cluster: its own, and those of files beside it for its address space."""
     if not (cluster.tests or shared):
         return [], []
-    from ipamc.assertions import rules  # noqa: PLC0415 - few clusters have tests
+    from ipamc.assertions import assertion_rules as rules  # noqa: PLC0415 - few clusters have tests
 
     own = cluster.tests
     strangers = [test for test in own if test.space not in {"", cluster.address_space}]
     tests = [*own, *(test for test in shared if test.space in {"", cluster.address_space})]
-    found = list(
-        {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}.values()
-    )
+    by_path = {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}
+    found = list(by_path.values())
     if len(tests) > MOST:
         found.append(rules.too_much(tests[MOST].at, f"{len(tests):,} tests, and {MOST:,} is the limit"))
     return tests, found
@@ -83,7 +77,6 @@ def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Asse
 
 def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnostic]]:
     """Make the tests of a plan, in their order; return also their findings, and why some could not be made.
-
     O(nodes + lines) for all of them together, and what the module of each kind says. Nothing without tests.
     """
     if not plan.cluster.tests:

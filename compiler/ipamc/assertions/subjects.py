@@ -1,4 +1,4 @@
-"""The nodes that tests are about, and their lines. All nodes are gone through once, for all tests together."""
+"""The nodes that tests are about, and their lines, in one walk over all nodes for all tests together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipamc.model.wording import nearest
 MOST_STEPS = 2_000_000
 """Groups of nodes, prefixes, CIDRs and blocks that all tests together look at. They take some 10 seconds."""
 MOST_NAMES = 1_000_000
-"""Names that misspelt ones are compared with. They take some 4 seconds; what is misspelt beyond has no hint."""
+"""Names that misspelt ones are compared with, in some 4 seconds; later misspelt ones get no hint."""
 MOST_TESTS = 5_000_000
 """Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""
 
@@ -97,7 +97,8 @@ class Subjects:
             group.wants.append(want)
             if index.asked > MOST_TESTS or pairs > MOST_TESTS:
                 raise TooMany(
-                    f"the selectors of tests and {len(self.plan.wants):,} nodes take more than {MOST_TESTS:,} tests of labels"
+                    f"the selectors of tests and {len(self.plan.wants):,} nodes take more than "
+                    f"{MOST_TESTS:,} tests of labels"
                 )
         return list(groups.values())
 
@@ -110,17 +111,17 @@ class Subjects:
         self._steps += steps
         if self._steps > MOST_STEPS:
             raise TooMany(
-                f"{len(self.plan.cluster.tests):,} tests of {len(self.plan.wants):,} nodes look at more than {MOST_STEPS:,} groups, prefixes, CIDRs and blocks"
+                f"{len(self.plan.cluster.tests):,} tests of {len(self.plan.wants):,} nodes look at more than "
+                f"{MOST_STEPS:,} groups, prefixes, CIDRs and blocks"
             )
 
     def nearest(self, word: str, known: Collection[str]) -> str:
-        """Return the known word that `word` was probably meant to be, or ""; always "" once MOST_NAMES were compared."""
+        """Return the known word that was probably meant, or ""; "" after MOST_NAMES comparisons."""
         self._names += len(known)
         return nearest(word, known) if self._names <= MOST_NAMES else ""
 
     def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[Group]]:
         """Return the groups of a selector by their value of a label that some test has in `each`, in order.
-
         Groups without the label are left out. Without a selector all groups, in O(1).
         """
         if selector is None:
@@ -139,7 +140,6 @@ class Subjects:
 
     def kinds(self, group: Group) -> Sequence[Want]:
         """Return a node of each kind, the first by name: nodes of a kind look alike to the pools' selectors.
-
         A pinned node is a kind of its own. O(nodes) the first time.
         """
         found = self._kinds.get(id(group))

@@ -1,13 +1,11 @@
-"""A cluster, a plan or rendered files in, findings out.
-
-Rules change nothing and choose no block. Each rule is a function whose docstring is the first line of its file below `rules/`.
+"""Rules: a cluster, a plan or rendered files in, findings out.
+A rule's docstring is the title in `rules/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ipamc.check.bgp import check_bgp
 from ipamc.check.capacity import (
     fewer_than_max_pods,
     nearly_full,
@@ -24,12 +22,9 @@ from ipamc.check.drift import (
     pod_cidrs_differ,
     several_pod_cidrs,
 )
-from ipamc.check.modes import adopt_without_unlisted, check_modes
-from ipamc.check.multi_pool import check_multi_pool, default_pool_lacks_family
-from ipamc.check.pins import check_pins
-from ipamc.check.pods import check_pods
-from ipamc.check.pools import check_pools, ipv6_too_wide
-from ipamc.check.usage import check_usage
+from ipamc.check.modes import adopt_without_unlisted, check_bgp, check_modes
+from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
+from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
 from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic
@@ -49,10 +44,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
-    """Yield the findings about a plan.
-
-    `today` is its lock, in which lines whose quarantine is over today count as released.
-    """
+    """Yield the findings about a plan; `today` is its lock with ended quarantines released."""
     yield from pod_cidrs_differ(plan)
     yield from cilium_node_differs(plan)
     yield from several_pod_cidrs(plan)

@@ -12,7 +12,7 @@ from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import pre_allocation, usable_in, usable_of
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
+from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, several, warning
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import larger_block, larger_block_for_some, more_room, smaller_block
@@ -31,24 +31,26 @@ def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
     for pool_use in utilisation(cluster, lock):
         use, pool, part = pool_use.use, pool_use.pool, pool_use.family
         if not pool.disabled and not pool.unlisted and use.available * 100 < use.total * LOW:
-            yield warning(
-                "IPC0215",
-                part.at / "cidrs" if pool.dialect is Dialect.NATIVE else part.ranges[0].at,
-                f'pool "{pool.name}" has {use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free '
-                f"({count(use.blocks_free, 'block')} of /{part.block_size})",
-                help=more_room(cluster, pool, part.family, min(cidr.block.prefix for cidr in part.ranges)),
-            )
+            at = part.at / "cidrs" if pool.dialect is Dialect.NATIVE else part.ranges[0].at
+            share = f"{use.available * 100 / use.total:.2g} % of its IPv{part.family} addresses free"
+            blocks = f"{count(use.blocks_free, 'block')} of /{part.block_size}"
+            fix = more_room(cluster, pool, part.family, min(cidr.block.prefix for cidr in part.ranges))
+            yield warning("IPC0215", at, f'pool "{pool.name}" has {share} ({blocks})', help=fix)
 
 
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`."""
     if plan.cluster.shared_pools:
         return  # the operator gives a node more blocks as its pods need them
-    rooms = _rooms(plan)
+    # The addresses for pods of a block, by pool, family and prefix length: few, of 100,000 lines.
+    rooms = {
+        (pool, family, prefix): usable_in(plan.cluster, Block(family, 0, prefix), pool)
+        for pool, family, prefix in set(map(_kind, plan.lock.lines))
+    }
     if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
         return  # every block has an address for each pod of every node
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
-    pools = {pool.name: pool for pool in plan.cluster.pools}
+    pools = plan.cluster.pools_by_name
     for node in plan.cluster.nodes:
         lines = plan.held.get(node.name, ())
         for family in plan.cluster.families if node.max_pods else ():
@@ -63,33 +65,19 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
         way_out = larger_block_for_some(pools[name]) if name in pools else "use a larger block"
         node, room = min(nodes, key=lambda found: (found[1] - found[0].max_pods, found[0].name))
         every = f"; {names(node.name for node, _ in nodes)}" if len(nodes) > 1 else ""
-        yield warning(
-            "IPC0551",
-            node.at,
-            f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods: '
-            f"{node.name} has {room} for maxPods {node.max_pods}{every}",
-            help=f"{way_out}, or lower maxPods",
-        )
-
-
-def _rooms(plan: Plan) -> dict[tuple[str, int, int], int]:
-    """Return the addresses for pods of a block, by pool, family and prefix length: few, of 100,000 lines."""
-    return {
-        (pool, family, prefix): usable_in(plan.cluster, Block(family, 0, prefix), pool)
-        for pool, family, prefix in set(map(_kind, plan.lock.lines))
-    }
+        those = f'{count(len(nodes), "node")} of pool "{name}" with fewer IPv{family} addresses than pods'
+        message = f"{those}: {node.name} has {room} for maxPods {node.max_pods}{every}"
+        yield warning("IPC0551", node.at, message, help=f"{way_out}, or lower maxPods")
 
 
 def too_many_shards_needed(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0555: the shard count keeps up with `output.shardSize`."""
     wanted = first_shards(len(plan.cluster.nodes), plan.cluster.shard_size)
     if wanted >= plan.lock.shards * 4:
-        yield warning(
-            "IPC0555",
-            plan.cluster.field("spec", "output", "shardSize"),
-            f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}; shardSize {plan.cluster.shard_size} would make {wanted}",
-            help=f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves",
-        )
+        now = f"{count(len(plan.cluster.nodes), 'node')} in {count(plan.lock.shards, 'shard')}"
+        message = f"{now}; shardSize {plan.cluster.shard_size} would make {wanted}"
+        fix = f"ipamc lock {plan.cluster.name} --reshard, once: every object's file moves"
+        yield warning("IPC0555", plan.cluster.field("spec", "output", "shardSize"), message, help=fix)
 
 
 def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
@@ -99,19 +87,13 @@ def too_many_entries(plan: Plan) -> Iterator[Diagnostic]:
         entries = sum(line.addresses or usable_of(plan.cluster, line) for line in lines)
         if entries > CRD_ENTRIES:
             over[lines[0].pool].append((name, entries))
-    pools = {pool.name: pool for pool in plan.cluster.pools}
-    for pool, nodes in sorted(over.items()):
+    for name, nodes in sorted(over.items()):
         at, way_out = plan.cluster.at, "use a smaller block"
-        if pool in pools:
-            at = next(iter(pools[pool].families.values())).at / "blockSize"
-            way_out = smaller_block(pools[pool])
-        name, entries = nodes[0]
-        yield error(
-            "IPC0531",
-            at,
-            f"{entries:,} addresses in one CiliumNode, and {CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}",
-            help=f"{way_out}, or cluster-pool mode",
-        )
+        if pool := plan.cluster.pools_by_name.get(name):
+            at, way_out = next(iter(pool.families.values())).at / "blockSize", smaller_block(pool)
+        limit = f"{CRD_ENTRIES:,} is the limit: {names(node for node, _ in nodes)}"
+        message = f"{nodes[0][1]:,} addresses in one CiliumNode, and {limit}"
+        yield error("IPC0531", at, message, help=f"{way_out}, or cluster-pool mode")
 
 
 def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
@@ -119,30 +101,23 @@ def room_for_unlisted(plan: Plan) -> Iterator[Diagnostic]:
     if not plan.cluster.operator_adopts:
         return
     for pool_use in utilisation(plan.cluster, plan.lock):
-        pool, family = pool_use.pool, pool_use.family
-        if pool.unlisted and pool.disabled:
-            yield note(
-                "IPC0516",
-                pool.at / "spec" / "disabled",
-                f'unlisted pool "{pool.name}" is disabled: the operator gives out none of its blocks (IPv{family.family})',
-            )
-        elif pool.unlisted:
-            yield note(
-                "IPC0516",
-                family.at / "cidrs",
-                f'unlisted pool "{pool.name}" has room for {count(pool_use.use.blocks_free, "node")} more (IPv{family.family})',
-            )
+        pool, part = pool_use.pool, pool_use.family
+        at, what = part.at / "cidrs", f"has room for {count(pool_use.use.blocks_free, 'node')} more"
+        if pool.disabled:
+            at = pool.at / "spec" / "disabled"
+            what = "is disabled: the operator gives out none of its blocks"
+        if pool.unlisted:
+            yield note("IPC0516", at, f'unlisted pool "{pool.name}" {what} (IPv{part.family})')
 
 
 def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0527: with `pinning: node` a node's blocks are large enough for a pre-allocation of 1."""
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
-    pools = {pool.name: pool for pool in plan.cluster.pools}
+    pools = plan.cluster.pools_by_name
     for want in plan.wants:
-        lines = plan.held.get(want.node.name, ())
         default = want.offers[0].pool.name if want.offers else ""
         by_pool: dict[str, list[Block]] = defaultdict(list)
-        for line in lines:
+        for line in plan.held.get(want.node.name, ()):
             by_pool[line.pool].append(line.block)
         for name in sorted((by_pool.keys() & pools.keys()) - plan.operator_pools):
             blocks = by_pool[name]
@@ -150,17 +125,15 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
                 tiny[name].append((want.node.name, pools[name]))
     for nodes in tiny.values():
         pool = nodes[0][1]
-        yield error(
-            "IPC0527",
-            next(iter(pool.families.values())).at / "blockSize",
-            f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {count(len(nodes), "node")}: {names(name for name, _ in nodes)}',
-            help=larger_block(pool),
-        )
+        at = next(iter(pool.families.values())).at / "blockSize"
+        those = several([name for name, _ in nodes], "node")
+        message = f'the blocks of pool "{pool.name}" are too small for a pre-allocation of 1 on {those}'
+        yield error("IPC0527", at, message, help=larger_block(pool))
 
 
 def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
     """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
-    pools = {pool.name: pool for pool in plan.cluster.pools}
+    pools = plan.cluster.pools_by_name
     places = {node.name: node.at for node in plan.cluster.nodes}
     reported: set[tuple[str, int]] = set()
     for node, lines in sorted(plan.held.items()):
@@ -177,13 +150,8 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
             if before and before != now:
                 reported.add(key)
                 held = next(line for line in mine if line.block not in plan.origins)
-                yield mask_size_changed(
-                    pools[key[0]],
-                    key[1],
-                    before,
-                    now,
-                    Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}"),
-                )
+                also = Related(places.get(node, plan.cluster.at), f"node {node} holds {held.block}")
+                yield mask_size_changed(pools[key[0]], key[1], before, now, also)
 
 
 CONFIG_MAP = 1 << 20
@@ -194,9 +162,6 @@ def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator
     """IPC0529: cilium-config is at most 1 MiB."""
     size = len(files.get("cilium/configmap.yaml", "").encode())
     if size > CONFIG_MAP:
-        yield error(
-            "IPC0529",
-            cluster.field("spec", "ipam", "autoCreate"),
-            f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}",
-            help="remove pools from autoCreate: they become manifests",
-        )
+        at = cluster.field("spec", "ipam", "autoCreate")
+        message = f"cilium-config has {size:,} bytes; the limit is {CONFIG_MAP:,}"
+        yield error("IPC0529", at, message, help="remove pools from autoCreate: they become manifests")

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.evidence import which_case
+from ipamc.check.evidence import PAIRS, cidr_texts, which_case
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import State
 from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import Origin, Plan, ShownBlock
-
-PAIRS = 4
-"""Of so many nodes in one finding, both places are shown."""
 
 
 def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
@@ -33,50 +29,38 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
     for make, some in by_severity.items():
         if not some:
             continue
-        first = some[0]
+        first, name = some[0], some[0].name
         wanted = _wanted(plan, first)
-        same = sorted(wanted) == sorted(first.pod_cidrs)
-        more = f"; {len(some):,} nodes: {names(node.name for node in some)}" if some[1:] else ""
-        yield make(
-            "IPC0503",
-            first.at,
-            f"node {first.name} has podCIDRs {_texts(first.pod_cidrs)}, but the lock holds "
-            f"{_texts(wanted) or 'none'}; the field is immutable{more}",
-            also=[
-                *_held_at(plan, first.name),
-                *(
-                    related
-                    for node in some[1:PAIRS]
-                    for related in (
-                        Related(node.at, f"node {node.name}: {_texts(node.pod_cidrs)}"),
-                        *_held_at(plan, node.name),
-                    )
-                ),
-            ],
-            help="write ipFamilies in the order of the Nodes' podCIDRs"
-            if same
-            else f"drain {first.name}, run kubectl delete node {first.name}, let it join again, and export it again"
-            if make is warning
-            else f"{_which_case(plan, first.name)}drain {first.name}, run kubectl delete node {first.name}, and let it join again",
-        )
+        has = f"node {name} has podCIDRs {cidr_texts(first.pod_cidrs)}"
+        holds = f"the lock holds {cidr_texts(wanted) or 'none'}; the field is immutable"
+        message = f"{has}, but {holds}{and_others([node.name for node in some])}"
+        also = _held_at(plan, name)
+        for node in some[1:PAIRS]:
+            also += (
+                Related(node.at, f"node {node.name}: {cidr_texts(node.pod_cidrs)}"),
+                *_held_at(plan, node.name),
+            )
+        drain = f"drain {name}, run kubectl delete node {name}"
+        if sorted(wanted) == sorted(first.pod_cidrs):
+            fix = "write ipFamilies in the order of the Nodes' podCIDRs"
+        elif make is warning:
+            fix = f"{drain}, let it join again, and export it again"
+        else:
+            fix = f"{_which_case(plan, name)}{drain}, and let it join again"
+        yield make("IPC0503", first.at, message, also=also, help=fix)
 
 
 def _which_case(plan: Plan, node: str) -> str:
-    """Return the beginning of a way out: what the evidence and the lock may be.
-
-    Of a node that was away, the lock has what it held before: once that is released, the node keeps what it
-    shows.
+    """Return the beginning of a way out: what the dump and the lock may be.
+    A node that came back holds what it had before, and keeps what it shows once that is released.
     """
-    returned = [
-        line.block for line in plan.held.get(node, ()) if plan.origins.get(line.block) is Origin.RETURNED
-    ]
-    if returned:
-        releases = " ".join(f"--release {block}" for block in returned)
-        return (
-            f"if {node} was away, and runs with what it shows: ipamc lock {plan.cluster.name} {releases}; "
-            "if this dump is of another cluster, replace it; else "
-        )
-    return which_case(plan.lock)
+    blocks = [line.block for line in plan.held.get(node, ())]
+    returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
+    if not returned:
+        return which_case(plan.lock)
+    release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
+    away = f"if {node} was away, and runs with what it shows: {release}"
+    return f"{away}; if this dump is of another cluster, replace it; else "
 
 
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
@@ -106,30 +90,24 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
         if not some:
             continue
         node, seen, strays = some[0]
-        held = _texts(line.block for line in plan.held.get(node.name, ()))
-        more = f"; {len(some):,} nodes: {names(node.name for node, _, _ in some)}" if some[1:] else ""
-        drain = f"drain {node.name}, run kubectl delete ciliumnode {node.name}, apply, restart its agent, and export its CiliumNode again"
-        yield make(
-            "IPC0513",
-            seen.at,
-            f"CiliumNode {node.name} shows {_shown(strays)}, but the lock holds {held or 'nothing'}{more}",
-            also=[
-                *(_held_at(plan, node.name) or [Related(node.at, "the node is here")]),
-                *(
-                    related
-                    for node, seen, strays in some[1:PAIRS]
-                    for related in (
-                        Related(seen.at, f"CiliumNode {node.name} shows {_shown(strays)}"),
-                        *_held_at(plan, node.name),
-                    )
-                ),
-            ],
-            help=f"if {node.name} has moved since: ipamc import {cluster.name} --refresh dump.json, with a new dump; if not: {drain}"
-            if make is warning and Ownership.OWN not in map(law.of, evidence.by(seen))
-            else f"apply, and export its CiliumNode again; if it shows that then: {drain}"
-            if make is warning
-            else f"{_which_case(plan, node.name)}{drain}",
-        )
+        name, held = node.name, cidr_texts(line.block for line in plan.held.get(node.name, ()))
+        shows = f"CiliumNode {name} shows {_shown(strays)}"
+        more = and_others([node.name for node, _, _ in some])
+        also = _held_at(plan, name) or [Related(node.at, "the node is here")]
+        for other, its, blocks in some[1:PAIRS]:
+            also.append(Related(its.at, f"CiliumNode {other.name} shows {_shown(blocks)}"))
+            also += _held_at(plan, other.name)
+        restart = "apply, restart its agent, and export its CiliumNode again"
+        drain = f"drain {name}, run kubectl delete ciliumnode {name}, {restart}"
+        if make is error:
+            fix = f"{_which_case(plan, name)}{drain}"
+        elif Ownership.OWN in map(law.of, evidence.by(seen)):
+            fix = f"apply, and export its CiliumNode again; if it shows that then: {drain}"
+        else:
+            refresh = f"ipamc import {cluster.name} --refresh dump.json, with a new dump"
+            fix = f"if {name} has moved since: {refresh}; if not: {drain}"
+        message = f"{shows}, but the lock holds {held or 'nothing'}{more}"
+        yield make("IPC0513", seen.at, message, also=also, help=fix)
 
 
 Make = Callable[..., Diagnostic]
@@ -143,7 +121,7 @@ SEVERITY: Mapping[Ownership, Make] = {
 
 
 def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
-    """Return the worst of some; nothing but the order differs where there are none."""
+    """Return an error, unless all of these blocks are from before a move."""
     found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
 
@@ -153,15 +131,11 @@ def _law(plan: Plan) -> Law:
 
 
 def _held_at(plan: Plan, name: str) -> list[Related]:
-    """Return the row of the first line that a node holds."""
+    """Return the place of the first line that a node holds."""
     held = next(iter(plan.held.get(name, ())), None)
     if held is None or held not in plan.lock.written:
         return []
     return [Related(line_at(plan.lock, held), f"{name} holds {held.block} here")]
-
-
-def _texts(blocks: Iterable[Block]) -> str:
-    return ", ".join(map(str, blocks))
 
 
 def _shown(blocks: Sequence[ShownBlock]) -> str:
@@ -178,16 +152,11 @@ def several_pod_cidrs(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0505: a node whose Node object is rendered has one block of each family."""
     if plan.cluster.patch_nodes == "none" or plan.cluster.mode.one_block:
         return
-    several = [
-        name for name, lines in plan.held.items() if len({line.block.family for line in lines}) < len(lines)
-    ]
-    if several:
-        yield error(
-            "IPC0505",
-            plan.cluster.field("spec", "patchNodes"),
-            f"{count(len(several), 'node')} with several blocks of one family, which patchNodes: {plan.cluster.patch_nodes} does not allow: {names(several)}",
-            help="set patchNodes: none",
-        )
+    families = ((name, [line.block.family for line in lines]) for name, lines in plan.held.items())
+    if nodes := [name for name, its in families if len(set(its)) < len(its)]:
+        patch = f"patchNodes: {plan.cluster.patch_nodes}"
+        message = several(nodes, "node", f"with several blocks of one family, which {patch} does not allow")
+        yield error("IPC0505", plan.cluster.field("spec", "patchNodes"), message, help="set patchNodes: none")
 
 
 def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
@@ -195,22 +164,19 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
     if not any(pool.pins for pool in plan.cluster.pools):
         return
     inventory = {node.name for node in plan.cluster.nodes}
-    pending: dict[str, list[Block]] = defaultdict(list)
+    in_use: dict[str, set[Block]] = defaultdict(set)
     for line in plan.lock.lines:
-        if line.state is State.PENDING:
-            pending[line.node].append(line.block)
+        if line.in_use:
+            in_use[line.node].add(line.block)
     for pool in plan.cluster.pools:
         for name, pins in sorted(pool.pins.items()):
-            blocks = {*(line.block for line in plan.held.get(name, ())), *pending.get(name, ())}
+            blocks = in_use.get(name, set())
             for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
                 others = sorted(block for block in blocks if block.family == pin.block.family)
                 if others and pin.block not in blocks:
-                    yield warning(
-                        "IPC0309",
-                        pin.at,
-                        f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}",
-                        help=f"move the node: ipamc lock {plan.cluster.name} --renumber {name}",
-                    )
+                    message = f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}"
+                    fix = f"move the node: ipamc lock {plan.cluster.name} --renumber {name}"
+                    yield warning("IPC0309", pin.at, message, help=fix)
 
 
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
@@ -220,10 +186,10 @@ def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
         return
     without = [node for node in cluster.nodes if not node.uid and not node.planned and node.name in plan.held]
     if without:
-        yield error(
-            "IPC0554",
-            without[0].at,
-            f"{count(len(without), 'node')} without a uid, which rendered Node objects need: {names(node.name for node in without)}",
-            also=[Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")],
-            help=f"write planned: true for a node to come; for nodes that run, bring their uids in: ipamc import {cluster.name} --refresh dump.json; or write output: {{nodeObjects: create}}",
-        )
+        what = "without a uid, which rendered Node objects need"
+        message = several([node.name for node in without], "node", what)
+        also = [Related(cluster.field("spec", "patchNodes"), f"patchNodes is {cluster.patch_nodes}")]
+        refresh = f"bring their uids in: ipamc import {cluster.name} --refresh dump.json"
+        planned = f"write planned: true for a node to come; for nodes that run, {refresh}"
+        fix = f"{planned}; or write output: {{nodeObjects: create}}"
+        yield error("IPC0554", without[0].at, message, also=also, help=fix)

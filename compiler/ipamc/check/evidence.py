@@ -12,7 +12,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import Law, Ownership
@@ -24,8 +24,13 @@ FEW = 3
 """So many nodes may always show none of their blocks."""
 
 
+def cidr_texts(blocks: Iterable[Block]) -> str:
+    """List blocks for a message: `10.0.0.0/24, fd00::/64`."""
+    return ", ".join(map(str, blocks))
+
+
 def pod_cidrs_count(cluster: Cluster) -> bool:
-    """Tell whether something reads the podCIDRs of Nodes: agents, our own patches, or a BGP speaker."""
+    """Tell whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
     return (
         cluster.mode is Mode.KUBERNETES
         or cluster.patch_nodes == "podCIDRs"
@@ -51,43 +56,29 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     if not differ:
         return
     (node, other), *_ = differ
-    optional = cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none"
-    shown, others = _texts(node.pod_cidrs), _texts(other.blocks)
-    more = f"; {len(differ):,} nodes: {names(each.name for each, _ in differ)}" if differ[1:] else ""
-    yield error(
-        "IPC0506",
-        node.at,
-        f"node {node.name} has podCIDRs {shown}, but its CiliumNode has {others}{more}",
-        also=[
-            *(Related(each.at, f"CiliumNode {each.name}") for _, each in differ[:1]),
-            *(
-                related
-                for here, there in differ[1:PAIRS]
-                for related in (
-                    Related(here.at, f"node {here.name}: {_texts(here.pod_cidrs)}"),
-                    Related(there.at, f"CiliumNode {there.name}: {_texts(there.blocks)}"),
-                )
-            ),
-        ],
-        help=f"see which block the pods use: kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}; "
-        "drain the node, delete its Node and CiliumNode, and let it join again"
-        + ("; if nothing uses podCIDRs of Nodes: patchNodes: none" if optional else ""),
-    )
+    has, others = f"node {node.name} has podCIDRs {cidr_texts(node.pod_cidrs)}", cidr_texts(other.blocks)
+    message = f"{has}, but its CiliumNode has {others}{and_others([each.name for each, _ in differ])}"
+    also = [Related(other.at, f"CiliumNode {other.name}")]
+    for here, there in differ[1:PAIRS]:
+        also.append(Related(here.at, f"node {here.name}: {cidr_texts(here.pod_cidrs)}"))
+        also.append(Related(there.at, f"CiliumNode {there.name}: {cidr_texts(there.blocks)}"))
+    pods = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
+    join = "drain the node, delete its Node and CiliumNode, and let it join again"
+    fix = f"see which block the pods use: {pods}; {join}"
+    if cluster.mode is not Mode.KUBERNETES and cluster.bgp == "none":
+        fix += "; if nothing uses podCIDRs of Nodes: patchNodes: none"
+    yield error("IPC0506", node.at, message, also=also, help=fix)
 
 
 def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
-    """Tell whether two objects show different blocks of a family, and none of them from where the node was moved.
-
-    One of the two shows what the node holds, or nothing.
+    """Tell whether two objects show different blocks of a family, though the node is not moving.
+    A moving node has one object with its new block or without one.
     """
-    one, two = (
-        {block for block in blocks if block.family == family} for blocks in (node.pod_cidrs, other.blocks)
-    )
+    both = (node.pod_cidrs, other.blocks)
+    one, two = ({block for block in blocks if block.family == family} for blocks in both)
     if one == two:
         return False
-    mine, theirs = (
-        {law.of(ShownBlock(block, node.name, node.at)) for block in blocks} for blocks in (one, two)
-    )
+    mine, theirs = ({law.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two))
     moves = {Ownership.OWN, Ownership.FORMER}
     is_moving = Ownership.FORMER in mine | theirs <= moves
     return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
@@ -110,17 +101,13 @@ def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diag
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
     told = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.told]
     shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
-    yield error(
-        "IPC0434",
-        first.at,
-        f"{count(len(unknown), 'running node')} without a line in the lock, whose blocks are not known: "
-        f"{names(each.node.name for each in unknown)}"
-        + (f"; addresses in use tell {names(told)}" if told else "")
-        + (f", and no address in use is in {names(shows)}, which the input shows" if shows else ""),
-        help=f"{_again(cluster, first)}; "
-        + (f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else "")
-        + f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each",
-    )
+    what = "without a line in the lock, whose blocks are not known"
+    message = several([each.node.name for each in unknown], "running node", what)
+    message += f"; addresses in use tell {names(told)}" if told else ""
+    message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
+    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
+    none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
+    yield error("IPC0434", first.at, message, help=f"{_again(cluster, first)}; {adopt}{none}")
 
 
 def _again(cluster: Cluster, node: Node) -> str:
@@ -128,19 +115,15 @@ def _again(cluster: Cluster, node: Node) -> str:
     if not node.live:
         kinds = "nodes,ciliumnodes,ciliumendpoints,pods"
         return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh"
-    return f"kubectl get nodes,ciliumnodes -o json > {_dump(node.at.path)}"
-
-
-def _dump(path: str) -> str:
-    """Return where a new dump goes, and what it is in place of."""
-    folder, _, file = path.rpartition("/")
-    if file.endswith(".json"):
-        return path
-    return (
-        f"{folder}/nodes.json, and remove the nodes of {path}"
-        if folder
-        else f"nodes.json, in place of {path}"
-    )
+    dump = path = node.at.path
+    if not path.endswith(".json"):
+        folder = path.rpartition("/")[0]
+        dump = (
+            f"{folder}/nodes.json, and remove the nodes of {path}"
+            if folder
+            else f"nodes.json, in place of {path}"
+        )
+    return f"kubectl get nodes,ciliumnodes -o json > {dump}"
 
 
 def pods_elsewhere(
@@ -150,13 +133,14 @@ def pods_elsewhere(
     given = {(shown.block, shown.node) for shown in evidence.every()}
     found = [shown for shown in taken if shown.node not in unknown and (shown.block, shown.node) not in given]
     if found:
-        yield warning(
-            "IPC0439",
-            found[0].at,
-            f"{count(len({shown.node for shown in found}), 'node')} with addresses in use outside of their blocks, which are taken: "
-            f"{names(f'{shown.block} ({shown.node})' for shown in found)}",
-            help="restart the agents of these nodes, and delete the pods with such addresses",
+        what, nodes = (
+            "with addresses in use outside of their blocks, which are taken",
+            {it.node for it in found},
         )
+        blocks = [f"{shown.block} ({shown.node})" for shown in found]
+        message = several(blocks, "node", what, number=len(nodes))
+        fix = "restart the agents of these nodes, and delete the pods with such addresses"
+        yield warning("IPC0439", found[0].at, message, help=fix)
 
 
 def other_cluster(
@@ -166,14 +150,12 @@ def other_cluster(
     if len(strange) > max(FEW, (len(strange) + agreeing) // 2):
         first = strange[0]
         mine = next(line for line in lock.lines if line.node == first.name and line.state is State.HELD)
-        yield error(
-            "IPC0438",
-            first.shown[0].at,
-            f"{len(strange):,} of {len(strange) + agreeing:,} nodes show none of the blocks that the lock has for them: "
-            f"{names(node.name for node in strange)}",
-            also=[Related(line_at(lock, mine), f"{first.name} has {mine.block} here")],
-            help=f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow",
-        )
+        share = f"{len(strange):,} of {len(strange) + agreeing:,} nodes"
+        nodes = names(node.name for node in strange)
+        message = f"{share} show none of the blocks that the lock has for them: {nodes}"
+        also = [Related(line_at(lock, mine), f"{first.name} has {mine.block} here")]
+        fix = f"is this dump of this cluster? Replace it if not; if it is: ipamc lock {cluster.name} --follow"
+        yield error("IPC0438", first.shown[0].at, message, also=also, help=fix)
 
 
 def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iterator[Diagnostic]:
@@ -181,16 +163,8 @@ def consent_about_nobody(cluster: Cluster, lock: Lock, consent: Consent) -> Iter
     for option, named in (("--no-pods", consent.no_pods), ("--adopt-pods", consent.adopt_pods)):
         known = {"all", *(node.name for node in cluster.nodes)} if named else set()
         for name in sorted(named - known):
-            yield error(
-                "IPC0436",
-                Span(lock.path),
-                f"{name} is not in the inventory, so {option} says nothing about it",
-                help="name a node of the inventory, or all",
-            )
-
-
-def _texts(blocks: Iterable[Block]) -> str:
-    return ", ".join(map(str, blocks))
+            message = f"{name} is not in the inventory, so {option} says nothing about it"
+            yield error("IPC0436", Span(lock.path), message, help="name a node of the inventory, or all")
 
 
 def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> Iterator[Diagnostic]:
@@ -199,13 +173,11 @@ def cilium_node_without_node(cluster: Cluster, shown: Iterable[ShownBlock]) -> I
     unlisted = outermost(cidr.block for family in families for cidr in family.ranges)
     found = [each for each in shown if index_around(unlisted, each.block) is None]
     if found:
-        yield warning(
-            "IPC0424",
-            found[0].at,
-            f"{count(len({each.node for each in found}), 'CiliumNode')} without a node in the inventory, blocks taken: "
-            f"{names(f'{each.node} ({each.block})' for each in found)}",
-            help="add the node to the inventory, or kubectl delete ciliumnode",
-        )
+        blocks = [f"{each.node} ({each.block})" for each in found]
+        what, number = "without a node in the inventory, blocks taken", len({each.node for each in found})
+        message = several(blocks, "CiliumNode", what, number=number)
+        fix = "add the node to the inventory, or kubectl delete ciliumnode"
+        yield warning("IPC0424", found[0].at, message, help=fix)
 
 
 def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[Diagnostic]:
@@ -217,53 +189,38 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
         by_family[shown.node, shown.block.family].append(shown)
     for (node, family), blocks in by_family.items():
         if len(blocks) > 1:
-            yield error(
-                "IPC0425",
-                blocks[0].at,
-                f"node {node} shows {len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one: "
-                f"{', '.join(str(shown.block) for shown in blocks)}",
-                help="keep the block that its pods use, or use a larger block, or multi-pool mode",
-            )
+            what = f"{len(blocks)} IPv{family} blocks where {cluster.mode} mode gives one"
+            message = f"node {node} shows {what}: {cidr_texts(shown.block for shown in blocks)}"
+            fix = "keep the block that its pods use, or use a larger block, or multi-pool mode"
+            yield error("IPC0425", blocks[0].at, message, help=fix)
 
 
 def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
     """IPC0426: no two nodes show the same addresses."""
-    return error(
-        "IPC0426",
-        inner.at,
-        f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}",
-        also=[Related(outer.at, f"{outer.node} shows {outer.block} here")],
-        help="drain one of the two, delete its Node and CiliumNode, and let it join again",
-    )
+    message = f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}"
+    also = [Related(outer.at, f"{outer.node} shows {outer.block} here")]
+    fix = "drain one of the two, delete its Node and CiliumNode, and let it join again"
+    return error("IPC0426", inner.at, message, also=also, help=fix)
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
     """IPC0437: the single addresses that two nodes show are in two blocks of the pool."""
-    return error(
-        "IPC0437",
-        other.at,
-        f"node {other.node} shows {address_of(other)}, and node {one.node} {address_of(one)}: both are in block {block}",
-        also=[Related(one.at, f"CiliumNode {one.node}")],
-        help=f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses",
+    first, second = (
+        f"node {shown.node} {verb}{address_text(shown.block.family, shown.block.first)}"
+        for shown, verb in ((other, "shows "), (one, ""))
     )
-
-
-def address_of(shown: ShownBlock) -> str:
-    """Return the first address that is shown."""
-    return address_text(shown.block.family, shown.block.first)
+    message = f"{first}, and {second}: both are in block {block}"
+    fix = f"use blocks smaller than /{block.prefix}, or drain one of the two and give it other addresses"
+    return error("IPC0437", other.at, message, also=[Related(one.at, f"CiliumNode {one.node}")], help=fix)
 
 
 def which_case(lock: Lock) -> str:
     """Return the beginning of a way out: what the evidence and the lock may be."""
-    pools = (
-        ", write the CIDRs of the live CiliumPodIPPools first and as they are"
-        if lock.mode is Mode.MULTI_POOL
-        else ""
-    )
-    return (
-        "if this dump is of another cluster, or older than the last apply, replace it; if this lock was never applied, "
-        f"start again: delete {lock.path} and rendered/{pools}, then ipamc compile; if it was applied: "
-    )
+    live = ", write the CIDRs of the live CiliumPodIPPools first and as they are"
+    pools = live if lock.mode is Mode.MULTI_POOL else ""
+    replace = "if this dump is of another cluster, or older than the last apply, replace it"
+    again = f"start again: delete {lock.path} and rendered/{pools}, then ipamc compile"
+    return f"{replace}; if this lock was never applied, {again}; if it was applied: "
 
 
 def already_given(
@@ -271,30 +228,24 @@ def already_given(
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
     state = "quarantined, of" if line.since else "held by"
-    way_out = (
-        f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
-        if line.since
-        else f"if {shown.node} is gone, or was renamed: kubectl delete ciliumnode {shown.node}, and export the CiliumNodes "
-        "again; if it runs: add it to the inventory, and drain one of the two"
-        if stranger
-        else f"{which_case(lock)}find out which of the two nodes uses it; drain the other, delete its Node and CiliumNode, and let it join again"
-    )
-    return error(
-        "IPC0423",
-        shown.at,
-        f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}",
-        also=[Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")],
-        help=way_out,
-    )
+    if line.since:
+        fix = f"if {line.node} is really gone: ipamc lock {lock.cluster} --release {line.block}"
+    elif stranger:
+        delete = f"kubectl delete ciliumnode {shown.node}, and export the CiliumNodes again"
+        gone = f"if {shown.node} is gone, or was renamed: {delete}"
+        fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
+    else:
+        drain = "drain the other, delete its Node and CiliumNode, and let it join again"
+        fix = f"{which_case(lock)}find out which of the two nodes uses it; {drain}"
+    message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}"
+    also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
+    return error("IPC0423", shown.at, message, also=also, help=fix)
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:
     """IPC0435: a node is settled on the block that its CiliumNode shows, where the operator decides."""
-    shown = ", ".join(str(each.block) for each in node.shown)
-    return error(
-        "IPC0435",
-        node.shown[0].at,
-        f"{node.name} cannot be settled on {line.block}: its CiliumNode shows {shown}",
-        also=[Related(line_at(lock, line), "its line")],
-        help="kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input",
-    )
+    shows = f"its CiliumNode shows {cidr_texts(each.block for each in node.shown)}"
+    message = f"{node.name} cannot be settled on {line.block}: {shows}"
+    also = [Related(line_at(lock, line), "its line")]
+    fix = "kubectl get ciliumnodes -o json, once the node has moved; or remove the CiliumNode from the input"
+    return error("IPC0435", node.shown[0].at, message, also=also, help=fix)

@@ -9,9 +9,9 @@ from msgspec import Struct
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Range
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
-from ipamc.model.plan import Offer, Offers, Want
+from ipamc.model.plan import Offers, Want
 
 MOST_NAMED = 20
 """How many nodes are named in a command."""
@@ -46,36 +46,36 @@ class Faulty(Struct, frozen=True, kw_only=True):
     @property
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
-        nodes = count(len({line.node for line in self.lines}), "node")
-        return f"{nodes}: {names(f'{line.node} ({line.block})' for line in self.lines)}"
+        blocks = [f"{line.node} ({line.block})" for line in self.lines]
+        return several(blocks, "node", number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
-        """Return how to move the nodes; "" where they move already, or Cilium's operator gives them their blocks."""
+        """Return how to move the nodes; "" where they move already, or the operator gives out blocks."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         nodes = sorted({line.node for line in self.lines})
         more = f", and likewise the other {len(nodes) - MOST_NAMED:,}" if len(nodes) > MOST_NAMED else ""
-        named = ",".join(nodes[:MOST_NAMED])
-        return f"they keep what they hold; to move them {where}: ipamc lock {cluster.name} --renumber {named}{more}"
+        renumber = f"ipamc lock {cluster.name} --renumber {','.join(nodes[:MOST_NAMED])}{more}"
+        return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Cluster) -> str:
         """Return how to give the blocks back where the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
         more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
-        return f"{line.node} keeps it; to give it back, drain {line.node}, take it out of the inventory, and run {lock}; then: {lock} --release {line.block}{more}"
+        leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
+        return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
-    def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), help: str) -> Diagnostic:  # noqa: A002 - the word that users see
+    def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), fix: str) -> Diagnostic:
         """Make a finding about blocks that may not stay where they are."""
         make = warning if self.replaced else error
         text = f"{self.lines[0].block} {message}; held by {self.held_by}"
-        return make(code, self.at, text, also=also, help=help)
+        return make(code, self.at, text, also=also, help=fix)
 
 
 def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
     """Return what is wrong with a line's block where this node has it; () for most.
-
-    `pool` is the one whose range contains the block, `line.pool` the name in the lock. An illegal block has
-    one fault. O(log n) in excluded and reserved CIDRs, and in those that lie in the block.
+    `pool` is the one around the block, `line.pool` the name in the lock. An illegal block has one fault.
+    O(log n).
     """
     block, family = line.block, line.block.family
     if fault := illegal(cluster, block, pool, line):
@@ -97,7 +97,7 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
 
 
 def illegal(cluster: Cluster, block: Block, pool: Pool | None, line: Line | None = None) -> Fault | None:
-    """Return why no node may have a block; None where one may. `pool` as in `classify`; `line`: the one that has it."""
+    """Return why no node may have a block, or None. `pool` as in `classify`; `line` has the block."""
     if block.family not in cluster.families:
         return Fault(other_family, family=block.family)
     if excluded := cluster.excluded_over(block):
@@ -114,21 +114,10 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     if offers and offers[0].pool is pool:
         return offers[0].sizes[family]
     node = want.node
-    if (
-        node.name in pool.pins
-        or pool.unlisted
-        or pool.selector.matches(node.labels, node.name)
-        or _stands_in(pool, offers)
-    ):
-        return pool.sizes(node.labels, node.name)[family]
-    return None
-
-
-def _stands_in(pool: Pool, offers: tuple[Offer, ...]) -> bool:
-    """Tell whether a pool may take the place of one that serves a node by its `overflow`."""
-    return (
-        not pool.disabled and pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
-    )
+    serves = node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name)
+    if not serves and not pool.disabled:  # it may take the place of one that serves the node
+        serves = pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
+    return pool.sizes(node.labels, node.name)[family] if serves else None
 
 
 def _pool(cluster: Cluster, group: Faulty) -> Pool:
@@ -147,7 +136,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
         release = " ".join(f"--release {line.node}" for line in group.lines[:8])
         way_out = f", or cancel the renumber: {lock} {release}{' …' if len(group.lines) > 8 else ''}"
     message = f"is outside every pool{f' (last in pool {pool})' if pool else ''}"
-    yield group.illegal("IPC0410", message, help=_settle(cluster, group) or f"put the range back{way_out}")
+    yield group.illegal("IPC0410", message, fix=_settle(cluster, group) or f"put the range back{way_out}")
 
 
 def _settle(cluster: Cluster, group: Faulty) -> str:
@@ -166,13 +155,10 @@ def over_excluded(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0411: a held block shares no address with an excluded CIDR."""
     (found,) = group.fault.ranges
     cidr = found.block
-    yield group.illegal(
-        "IPC0411",
-        f"overlaps excluded {cidr}",
-        also=[Related(found.at, f"{cidr} is excluded here")],
-        help=_settle(cluster, group)
-        or f"take {cidr} out of excludedCIDRs, or consent to a move: ipamc lock {cluster.name} --renumber {cidr}",
-    )
+    renumber = f"ipamc lock {cluster.name} --renumber {cidr}"
+    fix = _settle(cluster, group) or f"take {cidr} out of excludedCIDRs, or consent to a move: {renumber}"
+    also = [Related(found.at, f"{cidr} is excluded here")]
+    yield group.illegal("IPC0411", f"overlaps excluded {cidr}", also=also, fix=fix)
 
 
 def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -180,19 +166,15 @@ def other_family(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     family = f"IPv{group.fault.family}"
     also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
     message = f"is {family}, which is not in ipFamilies"
-    yield group.illegal("IPC0412", message, also=also, help=f"put {family} back into ipFamilies")
+    yield group.illegal("IPC0412", message, also=also, fix=f"put {family} back into ipFamilies")
 
 
 def renamed_while_held(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0414: in multi-pool mode a pool keeps its name while nodes hold blocks of it."""
     before, pool = group.fault.before, _pool(cluster, group)
-    yield error(
-        "IPC0414",
-        pool.at / "metadata" / "name",
-        f"pool {before!r} is now {pool.name!r} while its blocks are held by {group.held_by}",
-        also=[Related(group.at, "held here")],
-        help=f"name it {before} again",
-    )
+    at = pool.at / "metadata" / "name"
+    message = f"pool {before!r} is now {pool.name!r} while its blocks are held by {group.held_by}"
+    yield error("IPC0414", at, message, also=[Related(group.at, "held here")], help=f"name it {before} again")
 
 
 def no_longer_selected(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
@@ -225,13 +207,9 @@ def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     (found,) = group.fault.ranges
     cidr = found.block
     message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    yield warning(
-        "IPC0416",
-        group.at,
-        message,
-        also=[Related(found.at, "reserved here")],
-        help=f"move the node: ipamc lock {cluster.name} --renumber {group.lines[0].block}; or take {cidr} out of reserved",
-    )
+    renumber = f"ipamc lock {cluster.name} --renumber {group.lines[0].block}"
+    fix = f"move the node: {renumber}; or take {cidr} out of reserved"
+    yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")], help=fix)
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

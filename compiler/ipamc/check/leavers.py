@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ipamc.lock.file import line_at
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import At, Diagnostic, Span, count, error, names, warning
+from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warning
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.wording import nearest
 
@@ -51,15 +51,9 @@ def _way_out(cluster: Cluster) -> str:
     return f"if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
 
 
-def _did_you_mean(node: str, leavers: Leavers) -> str:
-    near = nearest(node, leavers)
-    return f"did you mean {near}? " if near else ""
-
-
 def _first(lock: Lock, leavers: Leavers) -> At:
-    return line_at(
-        lock, min((line for lines in leavers.values() for line in lines), key=lambda line: line.block)
-    )
+    every = (line for lines in leavers.values() for line in lines)
+    return line_at(lock, min(every, key=lambda line: line.block))
 
 
 def _in_common(leavers: Leavers) -> str:
@@ -78,18 +72,13 @@ def _in_common(leavers: Leavers) -> str:
 def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) -> Diagnostic:
     """IPC0418: no more nodes leave in one compile than `budget.leave` allows, and never more than half."""
     allowed = allowed_to_leave(cluster, holders)
-    rule = (
-        f"no more than half, {allowed:,}, may leave without consent"
-        if allowed == holders // 2
-        else f"budget.leave allows {allowed:,}"
-    )
-    return error(
-        "IPC0418",
-        _first(lock, leavers),
-        f"{count(len(leavers), 'node')} of {holders:,} left the inventory, and {rule}: "
-        f"{names(leavers)}{_in_common(leavers)}",
-        help=f"{'is this the inventory of another cluster? ' if len(leavers) == holders else ''}{_ADD_AGAIN}; {_way_out(cluster)}",
-    )
+    rule = f"budget.leave allows {allowed:,}"
+    if allowed == holders // 2:
+        rule = f"no more than half, {allowed:,}, may leave without consent"
+    message = several(leavers, "node", f"of {holders:,} left the inventory, and {rule}") + _in_common(leavers)
+    another = "is this the inventory of another cluster? " if len(leavers) == holders else ""
+    fix = f"{another}{_ADD_AGAIN}; {_way_out(cluster)}"
+    return error("IPC0418", _first(lock, leavers), message, help=fix)
 
 
 def emptied_pools(
@@ -103,34 +92,24 @@ def emptied_pools(
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
         if len(gone) > FEW and members <= leavers.keys():
-            yield error(
-                "IPC0419",
-                _first(lock, gone),
-                f"pool {pool or 'none'} loses all its {count(len(members), 'node')}: {names(members)}",
-                help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
-            )
+            message = f"pool {pool or 'none'} loses all its {several(members, 'node')}"
+            yield error("IPC0419", _first(lock, gone), message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    return error(
-        "IPC0420",
-        cluster.at,
-        f"the inventory is empty while the lock has blocks of {count(len(leavers), 'node')}: {names(leavers)}",
-        help=f"{_ADD_AGAIN}; {_way_out(cluster)}",
-    )
+    message = f"the inventory is empty while the lock has blocks of {several(leavers, 'node')}"
+    return error("IPC0420", cluster.at, message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
 
 
 def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:
     """IPC0421: a `List` is complete."""
     if cluster.truncated is not None and "all" not in consent.leave:
         make = error if stale else warning
-        yield make(
-            "IPC0421",
-            cluster.truncated,
-            "this list is one page of several: metadata.continue is set",
-            help=f"fetch it whole (kubectl get does; --chunk-size=0 for the raw API); to go on with it: ipamc lock {cluster.name} --leave all",
-        )
+        message = "this list is one page of several: metadata.continue is set"
+        whole = "fetch it whole (kubectl get does; --chunk-size=0 for the raw API)"
+        fix = f"{whole}; to go on with it: ipamc lock {cluster.name} --leave all"
+        yield make("IPC0421", cluster.truncated, message, help=fix)
 
 
 def consent_without_leaver(
@@ -140,16 +119,9 @@ def consent_without_leaver(
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
-            yield error(
-                "IPC0422",
-                present[node].at,
-                f"{node} cannot leave: it is still in the inventory",
-                help="take it out of the inventory first",
-            )
+            message = f"{node} cannot leave: it is still in the inventory"
+            yield error("IPC0422", present[node].at, message, help="take it out of the inventory first")
         elif not any(line.node == node for line in lock.lines):
-            yield error(
-                "IPC0422",
-                Span(lock.path),
-                f"{node} cannot leave: it holds no block",
-                help=f"{_did_you_mean(node, leavers)}ipamc show {cluster.name} --show-blocks lists who does",
-            )
+            meant = f"did you mean {near}? " if (near := nearest(node, leavers)) else ""
+            fix = f"{meant}ipamc show {cluster.name} --show-blocks lists who does"
+            yield error("IPC0422", Span(lock.path), f"{node} cannot leave: it holds no block", help=fix)

@@ -1,4 +1,4 @@
-"""Rules about versions, modes and block sizes that need no plan."""
+"""Rules about versions, modes, block sizes and BGP that need no plan."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ipamc.model.cidr import BITS
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.operator_list import longest_prefix, sizes_of
 from ipamc.model.cilium.support import READ_AT
-from ipamc.model.cilium.versions import can, since, text, waits_for_agent
+from ipamc.model.cilium.versions import can, since, text, until, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, note, warning
+from ipamc.model.diagnostics import Diagnostic, Related, error, note, several, warning
 from ipamc.model.lock import Line
 
 
@@ -35,41 +35,28 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
 def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0501: the Cilium version is one that ipamc supports."""
     at = cluster.field("spec", "cilium", "version")
-    known = f"{text(FIRST)} to {text(LAST)}"
-    if cluster.cilium > LAST:
-        if cluster.assume and not FIRST <= cluster.assume <= LAST:
-            at, wrong = cluster.field("spec", "cilium", "assume"), text(cluster.assume)
-            yield error(
-                "IPC0501",
-                at,
-                f"Cilium {wrong} is not known either: {known} are",
-                help=f'write "{text(LAST)}"',
-            )
-            return
-        yield error(
-            "IPC0501",
-            at,
-            f"Cilium {text(cluster.cilium)} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read",
-            help=f'write the lowest minor that runs in the cluster; or take it for {text(LAST)}: assume: "{text(LAST)}" beside version, or --assume {text(LAST)} for one run',
+    version, last, known = text(cluster.cilium), text(LAST), f"{text(FIRST)} to {text(LAST)}"
+    lowest = "write the lowest minor that runs in the cluster"
+    if cluster.cilium < FIRST:
+        yield error("IPC0501", at, f"Cilium {version} is not supported: {known} are", help=lowest)
+    elif cluster.cilium > LAST and cluster.assume and not FIRST <= cluster.assume <= LAST:
+        message = f"Cilium {text(cluster.assume)} is not known either: {known} are"
+        yield error("IPC0501", cluster.field("spec", "cilium", "assume"), message, help=f'write "{last}"')
+    elif cluster.cilium > LAST:
+        message = (
+            f"Cilium {version} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read"
         )
-    elif cluster.cilium < FIRST:
-        yield error(
-            "IPC0501",
-            at,
-            f"Cilium {text(cluster.cilium)} is not supported: {known} are",
-            help="write the lowest minor that runs in the cluster",
-        )
+        assume = f'assume: "{last}" beside version, or --assume {last} for one run'
+        fix = f"{lowest}; or take it for {last}: {assume}"
+        yield error("IPC0501", at, message, help=fix)
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0507: a Cilium that ipamc does not know is taken for one that it knows."""
     if cluster.written:
-        yield warning(
-            "IPC0507",
-            cluster.field("spec", "cilium", "version"),
-            f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}",
-            help="read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply",
-        )
+        message = f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}"
+        fix = "read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply"
+        yield warning("IPC0507", cluster.field("spec", "cilium", "version"), message, help=fix)
 
 
 def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -78,12 +65,9 @@ def family_without_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for index, family in enumerate(cluster.families):
         if not any(family in pool.families for pool in cluster.pools):
-            yield error(
-                "IPC0511",
-                cluster.field("spec", "ipFamilies") / index,
-                f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range",
-                help=f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies",
-            )
+            message = f"IPv{family} is in ipFamilies, but no pool has an IPv{family} range"
+            fix = f"add a pool with an IPv{family} range, or remove IPv{family} from ipFamilies"
+            yield error("IPC0511", cluster.field("spec", "ipFamilies") / index, message, help=fix)
 
 
 def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iterator[Diagnostic]:
@@ -94,22 +78,18 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
     for family in cluster.families:
         unlisted = [pool for pool in cluster.pools if pool.unlisted and family in pool.families]
         if not unlisted:
-            yield error(
-                "IPC0512",
-                at,
-                f"operator: adopt, but no IPv{family} pool has unlisted: true",
-                help="add a native IPPool with unlisted: true, or use operator: bystander",
-            )
+            message = f"operator: adopt, but no IPv{family} pool has unlisted: true"
+            fix = "add a native IPPool with unlisted: true, or use operator: bystander"
+            yield error("IPC0512", at, message, help=fix)
         mask = longest_prefix(cluster, family, lines)
         for pool in unlisted:
             part = pool.families[family]
             if mask and part.block_size != mask:
+                size = f"blockSize {part.block_size}"
+                message = f'{size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}'
+                also = [Related(at, "the operator hands out blocks here")]
                 yield error(
-                    "IPC0512",
-                    part.at / "blockSize",
-                    f'blockSize {part.block_size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}',
-                    also=[Related(at, "the operator hands out blocks here")],
-                    help=f"set blockSize: {mask}",
+                    "IPC0512", part.at / "blockSize", message, also=also, help=f"set blockSize: {mask}"
                 )
 
 
@@ -119,12 +99,12 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.unlisted:
-            yield error(
-                "IPC0221",
-                pool.at / "spec" / "unlisted",
-                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {cluster.mode} mode with operator: {cluster.operator}',
-                help="remove unlisted, or use cluster-pool mode with operator: adopt",
+            where = f"{cluster.mode} mode with operator: {cluster.operator}"
+            message = (
+                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {where}'
             )
+            fix = "remove unlisted, or use cluster-pool mode with operator: adopt"
+            yield error("IPC0221", pool.at / "spec" / "unlisted", message, help=fix)
 
 
 def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -136,42 +116,32 @@ def field_of_another_mode(cluster: Cluster) -> Iterator[Diagnostic]:
     )
     for name, value, mode, is_set in of_others:
         if is_set and cluster.mode is not mode:
-            yield warning(
-                "IPC0546",
-                cluster.field("spec", "ipam", name),
-                f"{name}: {value} has no effect in {cluster.mode} mode: it is for {mode} mode",
-                also=[Related(cluster.field("spec", "ipam", "mode"), "the mode is set here")],
-                help=f"remove {name}, or set mode: {mode}",
-            )
+            at = cluster.field("spec", "ipam", name)
+            message = f"{name}: {value} has no effect in {cluster.mode} mode: it is for {mode} mode"
+            fix = f"remove {name}, or set mode: {mode}"
+            yield warning("IPC0546", at, message, also=[cluster.mode_here], help=fix)
 
 
 def crd_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0532: crd mode has no tunnel routing."""
     if cluster.mode is Mode.CRD and cluster.routing_mode == "tunnel":
-        yield error(
-            "IPC0532",
-            cluster.field("spec", "cilium", "routingMode"),
-            "routingMode: tunnel in crd mode, which supports native routing only",
-            help="set routingMode: native",
-        )
+        at = cluster.field("spec", "cilium", "routingMode")
+        message = "routingMode: tunnel in crd mode, which supports native routing only"
+        yield error("IPC0532", at, message, help="set routingMode: native")
 
 
 def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0552: blocks of one or two addresses need Cilium 1.17."""
     if cluster.mode is Mode.CRD or can(cluster.cilium, Capability.TINY_BLOCKS):
         return
+    first = text(since(Capability.TINY_BLOCKS))
     for pool in cluster.pools:
         for family in pool.families:
-            bits = BITS[family]
             for size, at in sizes_of(pool, family):
-                if size >= bits - 1:
-                    yield error(
-                        "IPC0552",
-                        at,
-                        f'/{size} of pool "{pool.name}" has no usable address before Cilium {text(since(Capability.TINY_BLOCKS))}',
-                        also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-                        help=f"use /{bits - 2} or a larger block",
-                    )
+                if size >= BITS[family] - 1:
+                    message = f'/{size} of pool "{pool.name}" has no usable address before Cilium {first}'
+                    fix = f"use /{BITS[family] - 2} or a larger block"
+                    yield error("IPC0552", at, message, also=[cluster.version_here], help=fix)
 
 
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -180,13 +150,11 @@ def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if node.planned]
     if planned:
-        yield error(
-            "IPC0553",
-            planned[0].at / "planned",
-            f"{count(len(planned), 'planned node')} with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}: {names(node.name for node in planned)}",
-            also=[Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")],
-            help="use operator: bystander, or remove the planned nodes until they join",
-        )
+        what = f"with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}"
+        message = several([node.name for node in planned], "planned node", what)
+        also = [Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")]
+        fix = "use operator: bystander, or remove the planned nodes until they join"
+        yield error("IPC0553", planned[0].at / "planned", message, also=also, help=fix)
 
 
 def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -195,35 +163,88 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
     if planned:
-        yield note(
-            "IPC0568",
-            planned[0].at / "planned",
-            f"{count(len(planned), 'planned node')} to get blocks by the first apply after joining, because operators before Cilium {text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node: {names(node.name for node in planned)}",
-            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-            help=f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, compile and merge then",
+        what = (
+            "to get blocks by the first apply after joining, because operators before Cilium "
+            f"{text(since(Capability.DO_NOT_GC))} delete a CiliumNode without a Node"
         )
+        message = several([node.name for node in planned], "planned node", what)
+        fix = (
+            f"when they have joined: ipamc ci apply {cluster.name}; where Argo CD or Flux applies, refresh, "
+            "compile and merge then"
+        )
+        yield note("IPC0568", planned[0].at / "planned", message, also=[cluster.version_here], help=fix)
 
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them."""
     gives = any(not pool.disabled for pool in cluster.pools)
     if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
-        yield note(
-            "IPC0504",
-            cluster.field(
-                *(("spec", "ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("spec", "patchNodes"))
-            ),
-            "kube-controller-manager must run with --allocate-node-cidrs=false",
-            help='with kubeadm write controllerManager: {extraArgs: [{name: allocate-node-cidrs, value: "false"}]}',
-        )
+        keys = ("ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("patchNodes",)
+        message = "kube-controller-manager must run with --allocate-node-cidrs=false"
+        arguments = '{extraArgs: [{name: allocate-node-cidrs, value: "false"}]}'
+        fix = f"with kubeadm write controllerManager: {arguments}"
+        yield note("IPC0504", cluster.field("spec", *keys), message, help=fix)
 
 
 def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0515: with `operator: bystander` the operator must run with `--ipam=kubernetes`."""
     if cluster.bystander and cluster.managed_by == "none":
-        yield note(
-            "IPC0515",
-            cluster.field("spec", "ipam", "operator"),
-            "cilium-operator must run with --ipam=kubernetes; with managedBy: none you must set it",
-            help=f"run kubectl -n {cluster.namespace} edit deployment cilium-operator, and add --ipam=kubernetes to args",
-        )
+        message = "cilium-operator must run with --ipam=kubernetes; with managedBy: none you must set it"
+        edit = f"kubectl -n {cluster.namespace} edit deployment cilium-operator"
+        fix = f"run {edit}, and add --ipam=kubernetes to args"
+        yield note("IPC0515", cluster.field("spec", "ipam", "operator"), message, help=fix)
+
+
+def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about `bgp`."""
+    if cluster.bgp == "metallb":
+        yield from metallb(cluster)
+    if cluster.bgp == "control-plane":
+        yield from control_plane(cluster)
+
+
+def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0541: MetalLB in Cilium needs kubernetes or cluster-pool mode, and Cilium 1.16 or older."""
+    version, also, fix = text(cluster.cilium), cluster.version_here, "set patchNodes: podCIDRs"
+    adopted = cluster.mode is Mode.CLUSTER_POOL and cluster.patch_nodes != "podCIDRs"
+    if not can(cluster.cilium, Capability.METALLB):
+        problem = f"with Cilium {version}: the last version with it is {text(until(Capability.METALLB))}"
+        fix = "use bgp: control-plane"
+    elif not cluster.mode.one_block:
+        problem, also = f"in {cluster.mode} mode: the agent does not start", cluster.mode_here
+        fix = "use kubernetes or cluster-pool mode, or bgp: none"
+    elif _annotated(cluster):
+        problem = "with patchNodes: annotations: it announces only the podCIDRs of Nodes"
+        also = Related(cluster.field("spec", "patchNodes"), "patchNodes is set here")
+    elif adopted and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE):
+        mode = f"in cluster-pool mode with Cilium {version}"
+        problem = f"{mode}: it announces the podCIDRs of Nodes, not of CiliumNodes"
+    else:
+        return
+    yield error("IPC0541", cluster.field("spec", "bgp"), f"bgp: metallb {problem}", also=[also], help=fix)
+
+
+def control_plane(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0542: the BGP control plane can announce the blocks in this mode and version."""
+    version, also = text(cluster.cilium), cluster.version_here
+    needed = Capability.BGP_POOL_ADVERTS if cluster.mode is Mode.MULTI_POOL else Capability.BGP_CONTROL_PLANE
+    if cluster.mode is Mode.CRD:
+        problem, also = "in crd mode: Cilium announces no addresses there", cluster.mode_here
+        fix = "use cluster-pool or multi-pool mode, or bgp: none"
+    elif not can(cluster.cilium, needed):
+        problem = f"in {cluster.mode} mode with Cilium {version}: it needs {text(since(needed))} or newer"
+        fix = "use a newer Cilium, or bgp: none"
+    elif _annotated(cluster) and not can(cluster.cilium, Capability.BGP_CILIUM_NODE):
+        first = text(since(Capability.BGP_CILIUM_NODE))
+        before = f"with patchNodes: annotations and Cilium {version}: before {first}"
+        problem, fix = f"{before} it announces only the podCIDRs of Nodes", "set patchNodes: podCIDRs"
+        also = Related(cluster.field("spec", "patchNodes"), "patchNodes is set here")
+    else:
+        return
+    at, message = cluster.field("spec", "bgp"), f"bgp: control-plane {problem}"
+    yield error("IPC0542", at, message, also=[also], help=fix)
+
+
+def _annotated(cluster: Cluster) -> bool:
+    """Return whether the blocks of Nodes are in annotations, which only agents read."""
+    return cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "annotations"

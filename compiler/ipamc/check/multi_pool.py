@@ -1,15 +1,18 @@
-"""Rules of multi-pool mode."""
+"""Rules of multi-pool mode, and about pools that select pods."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, since, text
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Related, error
+from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want, by_place
 from ipamc.model.pool_words import block_size, other_family
+from ipamc.model.selector.normal_form import ANYTHING, apart
+from ipamc.model.wording import shown
 
 
 def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -21,9 +24,8 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from pinning_too_early(cluster)
     yield from no_default_pool(cluster)
     if cluster.pinning == "none":
-        yield from default_pool_lacks_family(
-            cluster, (pool for pool in cluster.pools if pool.name == "default")
-        )
+        defaults = (pool for pool in cluster.pools if pool.name == "default")
+        yield from default_pool_lacks_family(cluster, defaults)
     yield from one_size_a_pool(cluster)
     yield from dotted_pool_name(cluster)
     yield from auto_create_pinned(cluster)
@@ -35,46 +37,38 @@ def check_multi_pool(cluster: Cluster) -> Iterator[Diagnostic]:
 def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14."""
     if not can(cluster.cilium, Capability.MULTI_POOL):
-        yield error(
-            "IPC0521",
+        at, message = (
             cluster.field("spec", "ipam", "mode"),
-            f"multi-pool mode with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.MULTI_POOL))} or newer",
-            also=[Related(cluster.field("spec", "cilium", "version"), "the version is set here")],
-            help="use cluster-pool mode",
+            _needs(cluster, "multi-pool mode", Capability.MULTI_POOL),
         )
+        yield error("IPC0521", at, message, also=[cluster.version_here], help="use cluster-pool mode")
+
+
+def _needs(cluster: Cluster, what: str, capability: Capability) -> str:
+    return f"{what} with Cilium {text(cluster.cilium)}: it needs {text(since(capability))} or newer"
 
 
 def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0522: multi-pool mode with tunnel routing needs Cilium 1.18."""
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
-        yield error(
-            "IPC0522",
-            cluster.field("spec", "cilium", "routingMode"),
-            f"routingMode: tunnel in multi-pool mode with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.MULTI_POOL_TUNNEL))} or newer",
-            help="set routingMode: native",
-        )
+        at = cluster.field("spec", "cilium", "routingMode")
+        message = _needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
+        yield error("IPC0522", at, message, help="set routingMode: native")
 
 
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0523: `pinning` needs Cilium 1.15."""
     if cluster.pinning != "none" and not can(cluster.cilium, Capability.DEFAULT_IP_POOL):
-        yield error(
-            "IPC0523",
-            cluster.field("spec", "ipam", "pinning"),
-            f"pinning: {cluster.pinning} with Cilium {text(cluster.cilium)}: it needs {text(since(Capability.DEFAULT_IP_POOL))} or newer",
-            help="set pinning: none",
-        )
+        message = _needs(cluster, f"pinning: {cluster.pinning}", Capability.DEFAULT_IP_POOL)
+        yield error("IPC0523", cluster.field("spec", "ipam", "pinning"), message, help="set pinning: none")
 
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
     if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
-        yield error(
-            "IPC0525",
-            cluster.field("spec", "ipam", "pinning"),
-            'pinning: none, but no pool has the name "default"',
-            help="name a pool default, or set pinning: pool",
-        )
+        at = cluster.field("spec", "ipam", "pinning")
+        message = 'pinning: none, but no pool has the name "default"'
+        yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
 def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Iterator[Diagnostic]:
@@ -82,13 +76,9 @@ def default_pool_lacks_family(cluster: Cluster, defaults: Iterable[Pool]) -> Ite
     for pool in sorted(defaults, key=lambda pool: pool.name):
         missing = [family for family in cluster.families if family not in pool.families]
         if missing:
-            yield error(
-                "IPC0526",
-                pool.at / "spec",
-                f'default pool "{pool.name}" has no IPv{missing[0]} range',
-                also=[Related(cluster.field("spec", "ipFamilies"), "the families are set here")],
-                help=other_family(pool, missing[0]),
-            )
+            message = f'default pool "{pool.name}" has no IPv{missing[0]} range'
+            also = [Related(cluster.field("spec", "ipFamilies"), "the families are set here")]
+            yield error("IPC0526", pool.at / "spec", message, also=also, help=other_family(pool, missing[0]))
 
 
 def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -97,19 +87,13 @@ def one_size_a_pool(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.block_sizes:
-            yield error(
-                "IPC0528",
-                pool.at / "spec" / "blockSizes",
-                f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow',
-                help="set pinning: node, or write one pool for each size",
-            )
+            at = pool.at / "spec" / "blockSizes"
+            message = f'pool "{pool.name}" has blockSizes, which pinning: pool does not allow'
+            yield error("IPC0528", at, message, help="set pinning: node, or write one pool for each size")
         if pool.blocks_per_node > 1:
-            yield error(
-                "IPC0528",
-                pool.at / "spec" / "blocksPerNode",
-                f'pool "{pool.name}" has blocksPerNode {pool.blocks_per_node}, but pinning: pool allows 1',
-                help="set pinning: node, or blocksPerNode: 1",
-            )
+            at, has = pool.at / "spec" / "blocksPerNode", f"has blocksPerNode {pool.blocks_per_node}"
+            message = f'pool "{pool.name}" {has}, but pinning: pool allows 1'
+            yield error("IPC0528", at, message, help="set pinning: node, or blocksPerNode: 1")
 
 
 def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -118,35 +102,25 @@ def dotted_pool_name(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if "." in pool.name:
-            yield error(
-                "IPC0530",
-                pool.at / "metadata" / "name",
-                f'pool "{pool.name}" has a dot in its name, which pinning: node does not allow',
-                help=f"name it {pool.name.replace('.', '-')}",
-            )
+            at = pool.at / "metadata" / "name"
+            message = f'pool "{pool.name}" has a dot in its name, which pinning: node does not allow'
+            yield error("IPC0530", at, message, help=f"name it {pool.name.replace('.', '-')}")
 
 
 def mask_size_changed(pool: Pool, family: int, before: int, now: int, also: Related) -> Diagnostic:
-    """IPC0524: in multi-pool mode a pool keeps its block size while it is rendered or has lines in the lock."""
-    return error(
-        "IPC0524",
-        pool.families[family].at / "blockSize",
-        f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable',
-        also=[also],
-        help=f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}",
-    )
+    """IPC0524: in multi-pool mode a rendered pool, or one with lines in the lock, keeps its block size."""
+    message = f'maskSize of pool "{pool.name}" would change from {before} to {now}, but it is immutable'
+    fix = f"set {block_size(pool, family, before)} again, and write a new pool for blocks of /{now}"
+    return error("IPC0524", pool.families[family].at / "blockSize", message, also=[also], help=fix)
 
 
 def auto_create_pinned(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0533: with `pinning: node` there is no `autoCreate`."""
     if cluster.own_pools and cluster.auto_create:
-        yield error(
-            "IPC0533",
-            cluster.field("spec", "ipam", "autoCreate"),
-            f"autoCreate {', '.join(cluster.auto_create)} with pinning: node, where all pools are manifests",
-            also=[Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")],
-            help="remove autoCreate, or set pinning: pool",
-        )
+        at, pools = cluster.field("spec", "ipam", "autoCreate"), ", ".join(cluster.auto_create)
+        message = f"autoCreate {pools} with pinning: node, where all pools are manifests"
+        also = [Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")]
+        yield error("IPC0533", at, message, also=also, help="remove autoCreate, or set pinning: pool")
 
 
 def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
@@ -157,13 +131,12 @@ def first_and_further(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagn
     for pool in cluster.pools:
         if pool.name in first and pool.name in further:
             one, other = first[pool.name], further[pool.name]
-            yield error(
-                "IPC0537",
-                pool.at / "metadata" / "name",
-                f'pool "{pool.name}" is the first candidate of node {one.name} and a further one of node {other.name}',
-                also=[Related(one.at, "first here"), Related(other.at, "further here")],
-                help=f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node, change priority, or split {pool.name} in two pools",
-            )
+            nodes = f"node {one.name} and a further one of node {other.name}"
+            message = f'pool "{pool.name}" is the first candidate of {nodes}'
+            also = [Related(one.at, "first here"), Related(other.at, "further here")]
+            narrow = f"narrow nodeSelector of {pool.name} or of the other pool so that they share no node"
+            fix = f"{narrow}, change priority, or split {pool.name} in two pools"
+            yield error("IPC0537", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
 def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -172,30 +145,213 @@ def one_hostname(cluster: Cluster) -> Iterator[Diagnostic]:
     for node in cluster.nodes:
         before = first.setdefault(node.hostname, node)
         if before is not node:
-            yield error(
-                "IPC0534",
-                node.at,
-                f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}",
-                also=[Related(before.at, "the other node")],
-                help="give each node a hostname of its own, or set pinning: none",
-            )
+            message = f"node {node.name} has the same {HOSTNAME} as node {before.name}: {node.hostname}"
+            fix = "give each node a hostname of its own, or set pinning: none"
+            yield error("IPC0534", node.at, message, also=[Related(before.at, "the other node")], help=fix)
 
 
 def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0535: names that `pinning` derives from node names keep Kubernetes' limits."""
     longest = max((len(pool.name) for pool in cluster.pools), default=0)
     for node in cluster.nodes:
-        if HOSTNAME not in node.labels and len(node.name) > 63:
-            yield error(
-                "IPC0535",
-                node.at,
-                f"node {node.name} has no label {HOSTNAME}, and its name of {len(node.name)} characters is too long for one (63)",
-                help=f"add the node's label {HOSTNAME} to the inventory",
-            )
-        elif cluster.own_pools and longest + 1 + len(node.name) > 253:
-            yield error(
-                "IPC0535",
-                node.at,
-                f"node {node.name} would get a pool with a name of {longest + 1 + len(node.name)} characters; the limit is 253",
-                help="use a shorter pool name",
-            )
+        length = len(node.name)
+        if HOSTNAME not in node.labels and length > 63:
+            name = f"its name of {length} characters is too long for one (63)"
+            message = f"node {node.name} has no label {HOSTNAME}, and {name}"
+            yield error("IPC0535", node.at, message, help=f"add the node's label {HOSTNAME} to the inventory")
+        elif cluster.own_pools and longest + 1 + length > 253:
+            name = f"a name of {longest + 1 + length} characters; the limit is 253"
+            message = f"node {node.name} would get a pool with {name}"
+            yield error("IPC0535", node.at, message, help="use a shorter pool name")
+
+
+MOST_PAIRS = 300_000
+"""How many pairs of pools are compared at most, to find pods that both select: in about a second."""
+CALICO_NAME = "projectcalico.org/name"
+"""A label that Calico gives to each namespace, and only Calico sees."""
+
+
+def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about the fields of pools that concern pods."""
+    for pool in cluster.pools:
+        if pool.dialect is Dialect.CALICO:
+            yield from namespace_selector(cluster, pool)
+        else:
+            yield from only_in_multi_pool(cluster, pool)
+            yield from field_too_early(cluster, pool)
+            yield from selects_no_pod(cluster, pool)
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from selected_twice(cluster)
+
+
+def check_pods_and_nodes(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """Yield what pools that select pods cannot be to nodes. `shared` are the pools that nodes share."""
+    if cluster.mode is Mode.MULTI_POOL and any(pool.by_pods for pool in cluster.pools):
+        yield from selects_for_each_node(cluster, wants, shared)
+        yield from pods_on_other_nodes(cluster, wants)
+
+
+def _written(pool: Pool) -> dict[str, Place]:
+    """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
+    fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    return {name: _field(pool, name) for name in fields}
+
+
+def _field(pool: Pool, name: str) -> Place:
+    """Return the place of the name of a field."""
+    return Place(pool.at.path, pool.at.document, (*pool.at.keys, "spec", name), key=True)
+
+
+def _capability(field: str) -> Capability:
+    return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
+
+
+def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0106: a Calico pool's `namespaceSelector` can be the one of a CiliumPodIPPool."""
+    selector = pool.namespace_selector
+    if selector is None:
+        return
+    help_ = "remove namespaceSelector, or this pool"
+    if cluster.mode is not Mode.MULTI_POOL:
+        problem = "a block serves pods of every namespace"
+    elif not can(cluster.cilium, Capability.POD_SELECTORS):
+        first = text(since(Capability.POD_SELECTORS))
+        problem = f"Cilium {text(cluster.cilium)} has none; {first} is the first that has"
+    elif CALICO_NAME in selector.keys:
+        problem = f"only Calico gives namespaces the label {CALICO_NAME}"
+        help_ = "test kubernetes.io/metadata.name instead"
+    elif selector.impossible():
+        problem = selector.impossible()
+    elif pool.name in cluster.auto_create:
+        problem = "autoCreate cannot say it"
+        help_ = f"remove {pool.name} from autoCreate: a manifest can"
+    elif selector.label_selector() is None:
+        problem = "Cilium takes a LabelSelector, which cannot say this"
+        help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
+    else:
+        return
+    message = f"namespaceSelector {shown(str(selector.source))} cannot apply: {problem}"
+    yield error("IPC0106", pool.at / "spec" / "namespaceSelector", message, help=help_)
+
+
+def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode."""
+    fields = _written(pool)
+    if fields and cluster.mode is not Mode.MULTI_POOL:
+        first = next(iter(fields.values()))
+        message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
+        fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
+        yield error("IPC0561", first, message, also=[cluster.mode_here], help=fix)
+
+
+def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0562: pools that select pods need Cilium 1.19, and `allowFirstIP` and `allowLastIP` 1.20."""
+    if cluster.mode is not Mode.MULTI_POOL:
+        return
+    for name, at in _written(pool).items():
+        if not can(cluster.cilium, _capability(name)):
+            message = _needs(cluster, f'{name} of pool "{pool.name}"', _capability(name))
+            yield error("IPC0562", at, message, also=[cluster.version_here], help=f"remove {name}")
+
+
+def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0563: a selector of pods can be rendered."""
+    for name, selector in pool.by_pods.items():
+        if pool.name in cluster.auto_create:
+            problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
+            help_ = f"remove {pool.name} from autoCreate: a manifest can"
+        elif selector.label_selector() is None or selector.impossible():
+            why = selector.impossible() or "its conditions exclude each other"
+            problem = f'{name} of pool "{pool.name}" selects nothing: {why}'
+            help_ = f"remove {name}, or change its conditions"
+        else:
+            continue
+        yield error("IPC0563", _field(pool, name), problem, help=help_)
+
+
+def selects_for_each_node(
+    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """IPC0564: with `pinning: node` a node's first pool selects no pods."""
+    for pool in cluster.pools:
+        field = next(iter(pool.by_pods), "")
+        if field and cluster.own_pools and pool.name not in shared:
+            first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
+            if first:
+                has = f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}'
+                message = f"{has}: with pinning: node each node would have such a pool"
+                pinning = Related(cluster.field("spec", "ipam", "pinning"), "pinning is set here")
+                also = [pinning, Related(first.at, "the node")]
+                other = "write another pool for the nodes, with a higher priority"
+                fix = f"{other}; or remove {field}; or set pinning: pool"
+                yield error("IPC0564", _field(pool, field), message, also=also, help=fix)
+
+
+def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
+    """IPC0567: pods that a pool selects get its addresses on every node."""
+    served: Counter[str] = Counter()
+    for want in wants:
+        served.update(offer.pool.name for offer in want.offers)
+    for pool in cluster.pools:
+        others = len(wants) - served[pool.name]
+        if pool.by_pods and others and not pool.disabled:
+            field = next(iter(pool.by_pods))
+            nodes = f"{count(others, 'node')} that its nodeSelector does not select"
+            message = f'{field} of pool "{pool.name}" selects pods on every node, also on {nodes}'
+            also = [Related(pool.selector_at, "the nodes are selected here")]
+            fix = "keep these pods on the pool's nodes by a nodeSelector of their own"
+            yield warning("IPC0567", _field(pool, field), message, also=also, help=fix)
+
+
+def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0565: no pod is selected by two pools of one family."""
+    by_pods = [(pool, pool.by_pods.values()) for pool in cluster.pools if pool.by_pods]
+    pools = [pool for pool, both in by_pods if not any(selector.impossible() for selector in both)]
+    for pool, other in _overlapping(pools):
+        equal = pool.by_pods == other.by_pods
+        make = error if equal else warning
+        field = next(iter(pool.by_pods))
+        which, is_, gets = ("every", "is", "gets") if equal else ("a", "may be", "would get")
+        too = f'selected by pool "{other.name}" too, and {gets} no address'
+        message = f'{which} pod that pool "{pool.name}" selects {is_} {too}'
+        also = [Related(_field(other, next(iter(other.by_pods))), "the other pool")]
+        exclude = "let the two exclude each other by values of one label"
+        fix = f"{exclude}, or remove {' and '.join(pool.by_pods)} of one"
+        yield make("IPC0565", _field(pool, field), message, also=also, help=fix)
+
+
+def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
+    """Yield pools that may select a pod of an earlier one, each with the first such.
+    Only pools are compared that share a value of the label that most of them test, or do not test it.
+    """
+    conditions = [
+        {
+            (field, key): outcomes
+            for field, selector in pool.by_pods.items()
+            for key, outcomes in selector.outcomes().items()
+        }
+        for pool in pools
+    ]
+    tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
+    common = max(tested, key=lambda key: (tested[key], key), default=None)
+    by_value: dict[str, list[int]] = {}
+    without: list[int] = []
+    for number, pool in enumerate(pools):
+        outcomes = conditions[number].get(common, ANYTHING) if common else ANYTHING
+        if outcomes.listed and not outcomes.absent:
+            with_value = (one for value in outcomes.members for one in by_value.get(value, ()))
+            earlier: Sequence[int] = sorted({*without, *with_value})
+        else:
+            earlier = range(number)
+        for one in earlier[: MOST_PAIRS // len(pools)]:
+            alike = pools[one].families.keys() & pool.families.keys()
+            if alike and not apart(conditions[one], conditions[number]):
+                yield pool, pools[one]
+                break
+        if outcomes.listed and not outcomes.absent:
+            for value in outcomes.members:
+                by_value.setdefault(value, []).append(number)
+        else:
+            without.append(number)

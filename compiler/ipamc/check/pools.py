@@ -1,13 +1,15 @@
-"""Rules about pools: ranges are disjoint, lie outside of what is excluded, and hold at least one block."""
+"""Rules about pools: their ranges, selectors, pins and `usage`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from msgspec import Struct
+
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, address_text, around
-from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, PoolFamily, Range
-from ipamc.model.diagnostics import Diagnostic, Related, count, error, names, warning
+from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Range, Usage
+from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.range_index import PoolRange, RangeIndex
 
@@ -39,15 +41,10 @@ def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:
         wide, block = outer.range.block, inner.range.block
         same_pool = outer.pool.name == inner.pool.name
         whose = "another range of its own" if same_pool else f'pool "{outer.pool.name}"'
-        yield error(
-            "IPC0207",
-            inner.range.at,
-            f'{block} of pool "{inner.pool.name}" overlaps {whose}',
-            also=[Related(outer.range.at, f"{wide} is here")],
-            help="drop one of the two"
-            if wide == block
-            else f"split {wide} around {block}, or drop one of the two",
-        )
+        message = f'{block} of pool "{inner.pool.name}" overlaps {whose}'
+        also = [Related(outer.range.at, f"{wide} is here")]
+        fix = f"{'' if wide == block else f'split {wide} around {block}, or '}drop one of the two"
+        yield error("IPC0207", inner.range.at, message, also=also, help=fix)
 
 
 def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -58,15 +55,12 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
             for excluded in cluster.excluded_index.over(cidr.block) if cluster.excluded else ():
                 both = shared(cidr.block, excluded.block)
                 if not covers(blocks_over(reserved, both), both):
-                    yield error(
-                        "IPC0208",
-                        cidr.at,
-                        f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}',
-                        also=[Related(excluded.at, f"{excluded.block} excluded here")],
-                        help=f"remove one of the two, or {with_reserved(pool, both, str(both))}"
-                        if both != cidr.block
-                        else "use another range, or remove the excluded CIDR",
-                    )
+                    message = f'{cidr.block} of pool "{pool.name}" overlaps excluded {excluded.block}'
+                    also = [Related(excluded.at, f"{excluded.block} excluded here")]
+                    fix = "use another range, or remove the excluded CIDR"
+                    if both != cidr.block:
+                        fix = f"remove one of the two, or {with_reserved(pool, both, str(both))}"
+                    yield error("IPC0208", cidr.at, message, also=also, help=fix)
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -83,13 +77,11 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         pool, first, number = nodes[0]
         numbers = [number for _, _, number in nodes]
         network = around(cidr.block.family, min(numbers), max(numbers))
-        yield error(
-            "IPC0209",
-            cidr.at,
-            f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {count(len(nodes), "node")}: {names(node.name for _, node, _ in nodes)}',
-            also=[Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")],
-            help=f"move the range, or {with_reserved(pool, network, 'the node network')}",
-        )
+        those = several([node.name for _, node, _ in nodes], "node")
+        message = f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {those}'
+        also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
+        fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
+        yield error("IPC0209", cidr.at, message, also=also, help=fix)
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
@@ -107,23 +99,19 @@ def block_larger_than_range(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         for cidr in part.ranges:
             if part.block_size < cidr.block.prefix and not (pool.dialect is Dialect.CALICO and pool.disabled):
-                yield error(
-                    "IPC0210",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}',
-                    also=[Related(part.at / "blockSize", "the block size is set here")],
-                    help=f"set {_meant_size(pool, family, cidr.block)}{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range, or drop the range",
-                )
+                message = f'{cidr.block} of pool "{pool.name}" holds no block of /{part.block_size}'
+                also = [Related(part.at / "blockSize", "the block size is set here")]
+                whole = f"{block_size(pool, family, cidr.block.prefix)}, for a block as large as the range"
+                fix = f"set {_meant_size(pool, family, cidr.block)}{whole}, or drop the range"
+                yield error("IPC0210", cidr.at, message, also=also, help=fix)
         least = min((cidr.block.prefix for cidr in part.ranges), default=0)
         for number, size_class in enumerate(pool.block_sizes, 1):
             size = size_class.sizes.get(family)
             if size is not None and size < least:
-                yield error(
-                    "IPC0210",
-                    size_class.at / f"ipv{family}",
-                    f'no range of pool "{pool.name}" holds a block of /{size}, the size of class {number}',
-                    help=f"set it to {least} or more",
-                )
+                at = size_class.at / f"ipv{family}"
+                block = f"a block of /{size}, the size of class {number}"
+                message = f'no range of pool "{pool.name}" holds {block}'
+                yield error("IPC0210", at, message, help=f"set it to {least} or more")
 
 
 def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
@@ -131,20 +119,18 @@ def dialect_bounds(pool: Pool) -> Iterator[Diagnostic]:
     for family, part in pool.families.items():
         low, high = CALICO_BOUNDS[family]
         if pool.dialect is Dialect.CALICO and not low <= part.block_size <= high:
-            yield error(
-                "IPC0212",
-                part.at / "blockSize",
-                f"blockSize {part.block_size} is not one of {low} to {high}, which Calico allows for IPv{family}",
-                help=f"use {min(max(part.block_size, low), high)}, or write the pool in the native form: {native_form(pool, {})}",
+            bounds = f"{low} to {high}, which Calico allows for IPv{family}"
+            message, best = (
+                f"blockSize {part.block_size} is not one of {bounds}",
+                min(max(part.block_size, low), high),
             )
+            fix = f"use {best}, or write the pool in the native form: {native_form(pool, {})}"
+            yield error("IPC0212", part.at / "blockSize", message, help=fix)
         host_bits = BITS[family] - part.block_size
         if pool.dialect is Dialect.CLUSTER_CIDR and host_bits < 4:
-            yield error(
-                "IPC0212",
-                part.at / "perNodeHostBits",
-                f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows",
-                help=f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}",
-            )
+            message = f"perNodeHostBits {host_bits} is less than 4, the least that ClusterCIDR allows"
+            fix = f"use 4 or more, or write the pool in the native form: {native_form(pool, {})}"
+            yield error("IPC0212", part.at / "perNodeHostBits", message, help=fix)
 
 
 def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
@@ -152,23 +138,16 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
     ranges = outermost(cidr.block for cidr in pool.ranges)
     for reserved in pool.reserved:
         if not blocks_over(ranges, reserved.block):
-            yield error(
-                "IPC0213",
-                reserved.at,
-                f'reserved {reserved.block} lies outside pool "{pool.name}"',
-                also=[Related(pool.at / "spec", "the pool is here")],
-                help="move it into a range, or drop it",
-            )
+            message = f'reserved {reserved.block} lies outside pool "{pool.name}"'
+            also = [Related(pool.at / "spec", "the pool is here")]
+            yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or drop it")
     for node, pins in sorted(pool.pins.items()):
         for pin in pins:
             if index_around(ranges, pin.block) is None:
-                yield error(
-                    "IPC0213",
-                    pin.at,
-                    f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"',
-                    also=[Related(pool.at / "spec", "the pool is here")],
-                    help="pin a block inside a range, or add the range",
-                )
+                message = f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"'
+                also = [Related(pool.at / "spec", "the pool is here")]
+                fix = "pin a block inside a range, or add the range"
+                yield error("IPC0213", pin.at, message, also=also, help=fix)
 
 
 def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
@@ -176,20 +155,14 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     if pool.disabled:
         return
     if why := pool.selector.impossible():
-        yield warning(
-            "IPC0214",
-            pool.selector_at,
-            f'no node can match the selector of pool "{pool.name}": {why}',
-            help=f"correct the selector, or {no_new_blocks(pool)}",
-        )
+        message = f'no node can match the selector of pool "{pool.name}": {why}'
+        fix = f"correct the selector, or {no_new_blocks(pool)}"
+        yield warning("IPC0214", pool.selector_at, message, help=fix)
     for size_class in pool.block_sizes:
         if why := size_class.selector.impossible():
-            yield warning(
-                "IPC0214",
-                size_class.at / "nodeSelector",
-                f'no node can match this size class of pool "{pool.name}": {why}',
-                help="correct the selector, or drop the class",
-            )
+            at = size_class.at / "nodeSelector"
+            message = f'no node can match this size class of pool "{pool.name}": {why}'
+            yield warning("IPC0214", at, message, help="correct the selector, or drop the class")
 
 
 def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -200,30 +173,21 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
         for index, name in enumerate(pool.overflow):
             if name not in known or name == pool.name:
                 what = "is the pool itself" if name == pool.name else "names no pool"
-                yield error(
-                    "IPC0219",
-                    pool.at / "spec" / "overflow" / index,
-                    f'overflow {name!r} of pool "{pool.name}" {what}',
-                    help=f"one of: {_some(in_order, pool.name)}",
-                )
+                at = pool.at / "spec" / "overflow" / index
+                message = f'overflow {name!r} of pool "{pool.name}" {what}'
+                yield error("IPC0219", at, message, help=f"one of: {_some(in_order, pool.name)}")
     for index, name in enumerate(cluster.auto_create):
         if name not in known:
-            yield error(
-                "IPC0219",
-                cluster.field("spec", "ipam", "autoCreate") / index,
-                f"autoCreate {name!r} names no pool",
-                help=f"one of: {_some(in_order)}",
-            )
+            at = cluster.field("spec", "ipam", "autoCreate") / index
+            message = f"autoCreate {name!r} names no pool"
+            yield error("IPC0219", at, message, help=f"one of: {_some(in_order)}")
 
 
 def _some(known: list[str], but: str = "") -> str:
-    """Return the first names but one of them, and how many others there are.
-
-    `known` are sorted: each finding would sort them again.
-    """
+    """Return the first of sorted names without one of them, and the number of the others."""
     first = [name for name in known[:9] if name != but]
     others = len(known) - bool(but)
-    return f"{', '.join(first[:8])} and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"
+    return ", ".join(first[:8]) + f" and {others - 8:,} more" if others > 8 else ", ".join(first) or "none"
 
 
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -234,32 +198,24 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
-                yield warning(
-                    "IPC0216",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}',
-                    also=[Related(routed.at, "the routed CIDR is set here")],
-                    help="widen nativeRoutingCIDR, or use ip-masq-agent",
-                )
+                message = f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}'
+                also = [Related(routed.at, "the routed CIDR is set here")]
+                fix = "widen nativeRoutingCIDR, or use ip-masq-agent"
+                yield warning("IPC0216", cidr.at, message, also=also, help=fix)
 
 
 def ipv6_too_wide(
     cluster: Cluster, masks: dict[int, int], shared_pools: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
     """IPC0211: an IPv6 range has at most 2^16 blocks for the program that reads it."""
-    first: dict[int, PoolFamily] = {}
+    parts = [pool.families[6] for pool in cluster.pools if 6 in pool.families]
+    first = {part.block_size: part for part in reversed(parts)}
     for pool in cluster.pools:
-        if 6 in pool.families:
-            first.setdefault(pool.families[6].block_size, pool.families[6])
-    for pool in cluster.pools:
-        part = pool.families.get(6)
-        if part is None:
-            continue
-        if cluster.own_pools and pool.name not in shared_pools and pool.dialect is not Dialect.CLUSTER_CIDR:
-            continue
-        if pool.dialect is Dialect.CLUSTER_CIDR or cluster.mode is Mode.MULTI_POOL:
+        part, by_spec = pool.families.get(6), pool.dialect is Dialect.CLUSTER_CIDR
+        own = cluster.own_pools and pool.name not in shared_pools
+        if part and (by_spec or (cluster.mode is Mode.MULTI_POOL and not own)):
             mask = part.block_size
-        elif cluster.mode is Mode.CLUSTER_POOL:
+        elif part and cluster.mode is Mode.CLUSTER_POOL:
             mask = masks.get(6, part.block_size)
         else:
             continue
@@ -267,10 +223,115 @@ def ipv6_too_wide(
             if mask - cidr.block.prefix > IPV6_DIFFERENCE:
                 sized = part if part.block_size == mask else first.get(mask, part)
                 where = "here" if sized is part else "here, for the whole cluster"
-                yield error(
-                    "IPC0211",
-                    cidr.at,
-                    f'{cidr.block} of pool "{pool.name}" has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit',
-                    also=[Related(sized.at / "blockSize", f"the block size is set {where}")],
-                    help=f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)}",
-                )
+                has = f"has 2^{mask - cidr.block.prefix} blocks of /{mask}; 2^{IPV6_DIFFERENCE} is the limit"
+                message = f'{cidr.block} of pool "{pool.name}" {has}'
+                also = [Related(sized.at / "blockSize", f"the block size is set {where}")]
+                larger = block_size(pool, 6, cidr.block.prefix + IPV6_DIFFERENCE)
+                fix = f"use a range of /{mask - IPV6_DIFFERENCE} or longer, or larger blocks: {larger}"
+                yield error("IPC0211", cidr.at, message, also=also, help=fix)
+
+
+class Pin(Struct, frozen=True):
+    """A block that a pool keeps for a node."""
+
+    block: Block
+    node: str
+    at: Place
+    pool: Pool
+
+
+def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield every finding about pins that needs no lock."""
+    by_node = ((pool, node, pins) for pool in cluster.pools for node, pins in pool.pins.items())
+    pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]
+    yield from pins_overlap(sorted(pins, key=lambda pin: pin.node))
+    yield from pin_over_reserved(cluster, pins)
+    yield from several_pins(cluster, pins)
+    yield from pin_in_unlisted(pins)
+
+
+def pins_overlap(pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0217: no two pins share an address."""
+    for outer, pin in overlaps(pins, lambda pin: pin.block):
+        message = f"pin {pin.block} of node {pin.node} overlaps pin {outer.block} of node {outer.node}"
+        also = [Related(outer.at, f"{outer.node} is pinned here")]
+        yield error("IPC0217", pin.at, message, also=also, help="pin one of them elsewhere")
+
+
+def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0218: a pin shares no address with a reserved or excluded CIDR."""
+    for pin in pins:
+        for what, field, under in (
+            ("reserved", "reserved", pin.pool.reserved_over(pin.block)),
+            ("excluded", "excludedCIDRs", cluster.excluded_over(pin.block)),
+        ):
+            if under:
+                message = f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}"
+                fix = f"pin another block, or take {shared(under.block, pin.block)} out of {field}"
+                yield error("IPC0218", pin.at, message, also=[Related(under.at, f"{what} here")], help=fix)
+
+
+def several_pins(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0502: a node has one block a family in kubernetes and cluster-pool mode."""
+    if not cluster.mode.one_block:
+        return
+    first: dict[tuple[str, int], Pin] = {}
+    for pin in sorted(pins, key=lambda pin: (pin.node, pin.block)):
+        before = first.setdefault((pin.node, pin.block.family), pin)
+        if before is not pin:
+            blocks = f"several IPv{pin.block.family} blocks"
+            message = f"node {pin.node} is pinned to {blocks}, and {cluster.mode} mode gives one"
+            also = [Related(before.at, f"{before.block} is pinned here")]
+            fix = "pin one larger block, or use multi-pool mode"
+            yield error("IPC0502", pin.at, message, also=also, help=fix)
+    for pool in cluster.pools:
+        if pool.blocks_per_node > 1:
+            at, gives = pool.at / "spec" / "blocksPerNode", f"gives {pool.blocks_per_node} blocks a node"
+            message = f'pool "{pool.name}" {gives}, and {cluster.mode} mode has one a family'
+            fix = "use a larger block (a shorter blockSize), or multi-pool mode"
+            yield error("IPC0502", at, message, also=[cluster.mode_here], help=fix)
+
+
+def pin_in_unlisted(pins: list[Pin]) -> Iterator[Diagnostic]:
+    """IPC0222: no node is pinned to a block of an `unlisted` pool."""
+    for pin in pins:
+        if pin.pool.unlisted:
+            pool = f'unlisted pool "{pin.pool.name}", which the operator hands out'
+            message = f"pin {pin.block} of node {pin.node} is of {pool}"
+            also = [Related(pin.pool.at / "spec" / "unlisted", "the pool is unlisted here")]
+            yield error("IPC0222", pin.at, message, also=also, help="pin a block of another pool")
+
+
+def check_usage(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about `usage` of pools."""
+    for pool in cluster.pools:
+        if pool.usage:
+            yield from usage_apart(pool, pool.usage)
+            yield from usage_of_mode(cluster, pool, pool.usage)
+
+
+def usage_apart(pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
+    """IPC0602: the bounds of `usage` leave room between them."""
+    if usage.low >= usage.high:
+        message = f'usage of pool "{pool.name}": low {usage.low} is not below high {usage.high}'
+        fix = "leave some 40 percent between the two: {high: 85, low: 40}"
+        yield error("IPC0602", usage.at, message, help=fix)
+    if not usage.least <= pool.blocks_per_node <= usage.most:
+        number, bounds = pool.blocks_per_node, f"from minBlocks {usage.least} to maxBlocks {usage.most}"
+        message = f'usage of pool "{pool.name}": blocksPerNode {number} is not {bounds}'
+        fix = f"write minBlocks: {min(usage.least, number)}, maxBlocks: {max(usage.most, number)}"
+        yield error("IPC0602", usage.at, message, help=fix)
+
+
+def usage_of_mode(cluster: Cluster, pool: Pool, usage: Usage) -> Iterator[Diagnostic]:
+    """IPC0603: `usage` has the fields that the mode can follow."""
+    grows = cluster.mode is Mode.CRD or cluster.own_pools
+    fields = {
+        "minBlocks": not grows and usage.least != 1,
+        "maxBlocks": not grows and usage.most != 1,
+        "addresses": cluster.mode is not Mode.CRD and usage.addresses > 0,
+    }
+    for name in (name for name, refused in fields.items() if refused):
+        pinning = f" with pinning: {cluster.pinning}" if cluster.mode is Mode.MULTI_POOL else ""
+        message = f'usage of pool "{pool.name}" has {name}, which {cluster.mode} mode{pinning} cannot follow'
+        yield error("IPC0603", usage.at / name, message, also=[cluster.mode_here], help=f"remove {name}")

@@ -1,46 +1,41 @@
-"""Rules about what an earlier compile rendered and Cilium cannot change any more: pools, and `spec.ipam.mode`.
+"""Rules about what an earlier compile rendered: pools, `spec.ipam.mode`, and the list of Cilium's operator.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects are there before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2).
+objects are there before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2). The operator of
+cluster-pool mode reads its list when it starts, and may run with the old list for some time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.multi_pool import first_and_further, mask_size_changed
-from ipamc.check.pods import check_pods_and_nodes
+from ipamc.check.multi_pool import check_pods_and_nodes, first_and_further, mask_size_changed
 from ipamc.lock.file import line_at, mode_of
-from ipamc.lock.rules import ONLINE
-from ipamc.model.cidr import Block
+from ipamc.lock.file_rules import ONLINE
+from ipamc.model.address_sets import blocks_over, shared, subtract
+from ipamc.model.cidr import Block, around
+from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
-from ipamc.model.diagnostics import Diagnostic, Related, Span, count, error, names
+from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.plan import Want
-from ipamc.read.parts import FLAGS
-from ipamc.read.rendered import Rendered
+from ipamc.model.overlap_index import OverlapIndex
+from ipamc.model.plan import Origin, Plan, Want
+from ipamc.read.rendered import FLAGS, Rendered
 
 
 def check_published(
     cluster: Cluster, wants: Sequence[Want], shared: frozenset[str], lock: Lock, published: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield what pools cannot be together, and changes that a published one does not survive.
-
-    `shared` are the pools that nodes share.
-    """
+    """Yield impossible combinations of pools, and changes to published pools; nodes share `shared`."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     yield from first_and_further(cluster, wants)
     yield from check_pods_and_nodes(cluster, wants, shared)
     changed = list(_roles_changed(cluster, shared, lock, published))
     yield from changed
-    if not changed:
-        yield from _masks_changed(cluster, shared, published)
-        yield from allowed_changed(cluster, shared, published)
-
-
-def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
+    if changed:
+        return
     for pool in cluster.pools:
         if pool.name not in shared or pool.name not in published.pools:
             continue
@@ -50,6 +45,7 @@ def _masks_changed(cluster: Cluster, shared: frozenset[str], published: Rendered
             if size != part.block_size:
                 also = Related(before.at, f"rendered with a maskSize of {size}")
                 yield mask_size_changed(pool, family, size, part.block_size, also)
+    yield from allowed_changed(cluster, shared, published)
 
 
 def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendered) -> Iterator[Diagnostic]:
@@ -57,24 +53,31 @@ def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendere
     before = dict(published.own_allowed)
     before |= {name: (pool.at, pool.allowed) for name, pool in published.pools.items() if name in shared}
     for pool in cluster.pools:
-        at, allowed = before.get(pool.name, (None, frozenset[str]()))
-        for name, allows in pool.allows.items() if at else ():
+        if pool.name not in before:
+            continue
+        at, allowed = before[pool.name]
+        for name, allows in pool.allows.items():
             if allows is not (name in allowed):
-                yield error(
-                    "IPC0566",
-                    pool.at / "spec" / name if allows else pool.at / "metadata" / "name",
-                    f'{name} of pool "{pool.name}" would change to {str(allows).lower()}, but it is immutable',
-                    also=[Related(at, "published here")] if at else (),
-                    help=f"set {name}: {str(not allows).lower()} again, and write a new pool",
-                )
+                place = pool.at / "spec" / name if allows else pool.at / "metadata" / "name"
+                now, was = str(allows).lower(), str(not allows).lower()
+                message = f'{name} of pool "{pool.name}" would change to {now}, but it is immutable'
+                also = [Related(at, "published here")]
+                fix = f"set {name}: {was} again, and write a new pool"
+                yield error("IPC0566", place, message, also=also, help=fix)
 
 
 def _roles_changed(
     cluster: Cluster, shared: frozenset[str], lock: Lock, published: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield, for each pool that was shared and is not, or the other way round, one block that has its name."""
+    """Yield one block with the name of each pool that becomes shared, or no longer is."""
     held = {line.pool: line for line in reversed(lock.lines) if line.in_use}
-    shown = dict(_shown_otherwise(cluster, shared))
+    # By pool: the last block that a CiliumNode shows under the name that the pool does not have now.
+    shown: dict[str, tuple[CiliumNode, Block, str]] = {}
+    for seen in cluster.cilium_nodes:
+        for block, name in seen.allocated:
+            pool_name = name.removesuffix(f".{seen.name}")
+            if (pool_name in shared) == (pool_name != name):
+                shown[pool_name] = seen, block, name
     of_nodes = published.of_nodes
     for pool in cluster.pools:
         before, line = published.pools.get(pool.name), held.get(pool.name)
@@ -90,56 +93,37 @@ def _roles_changed(
             yield pinning_changed(cluster, pool, block, seen.name, also, published)
 
 
-def _shown_otherwise(
-    cluster: Cluster, shared: frozenset[str]
-) -> Iterator[tuple[str, tuple[CiliumNode, Block, str]]]:
-    """Yield (pool, (CiliumNode, block, name)) of blocks under the name that the pool does not have now."""
-    known = {pool.name for pool in cluster.pools}
-    for seen in cluster.cilium_nodes:
-        for block, name in seen.allocated:
-            pool = name.removesuffix(f".{seen.name}")
-            if pool in known and (pool in shared) == (pool != name):
-                yield pool, (seen, block, name)
-
-
 def pinning_changed(
     cluster: Cluster, pool: Pool, block: Block, node: str, also: Related, published: Rendered
 ) -> Diagnostic:
     """IPC0536: a pool stays shared, or divided among its nodes, while nodes hold blocks of it."""
     if cluster.own_pools and published.of_nodes:
-        was, place = (
-            ("divided among its nodes", "the first candidate of all its nodes")
-            if also.at == published.of_nodes
-            else ("shared by its nodes", "no node's first candidate")
-        )
-        return error(
-            "IPC0536",
-            pool.at / "metadata" / "name",
-            f'pool "{pool.name}" was {was} and would not be, which renames the pool of {block}, which node {node} holds',
-            also=[also],
-            help=f"change priority or nodeSelector so that it is {place}",
-        )
-    return error(
-        "IPC0536",
-        cluster.field("spec", "ipam", "pinning"),
-        f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds",
-        also=[also],
-        help=f"set pinning: {'pool' if cluster.own_pools else 'node'} again",
-    )
+        was, place = "shared by its nodes", "no node's first candidate"
+        if also.at == published.of_nodes:
+            was, place = "divided among its nodes", "the first candidate of all its nodes"
+        renames = f"which renames the pool of {block}, which node {node} holds"
+        message = f'pool "{pool.name}" was {was} and would not be, {renames}'
+        fix = f"change priority or nodeSelector so that it is {place}"
+        return error("IPC0536", pool.at / "metadata" / "name", message, also=[also], help=fix)
+    message = f"pinning: {cluster.pinning} would rename the pool of {block}, which node {node} holds"
+    fix = f"set pinning: {'pool' if cluster.own_pools else 'node'} again"
+    return error("IPC0536", cluster.field("spec", "ipam", "pinning"), message, also=[also], help=fix)
 
 
 def check_mode_change(
     cluster: Cluster, lock: Lock, text: bytes | None, rendered: Rendered
 ) -> Iterator[Diagnostic]:
-    """Yield why the mode cannot change from the one that was rendered.
-
-    What was rendered last is what the cluster runs, so a lock with an edited header passes no better. Without
-    a rendered tree the header of the lock's `text` counts.
+    """Yield why the mode cannot change from the rendered one, or else from that of the lock's `text`.
+    The cluster runs what was rendered last, so an edit of the lock's header does not help.
     """
     word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(Mode):
         return
-    held = _in_the_way(cluster, [line for line in lock.lines if line.state is State.HELD])
+    held = [line for line in lock.lines if line.state is State.HELD]
+    planned = {node.name for node in cluster.nodes if node.planned}
+    blocks = Counter((line.node, line.block.family) for line in held if cluster.mode.one_block)
+    # A planned node with more blocks than the new mode has cannot keep them either.
+    held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]
     if not held:
         return
     if (word, cluster.mode.value) not in ONLINE:
@@ -150,27 +134,15 @@ def check_mode_change(
     yield from strangers_of_mode(cluster, Mode(word))
 
 
-def _in_the_way(cluster: Cluster, held: list[Line]) -> list[Line]:
-    """Return the held lines of nodes that run, and of planned ones with more blocks than the new mode has."""
-    planned = {node.name for node in cluster.nodes if node.planned}
-    blocks = Counter((line.node, line.block.family) for line in held)
-    return [
-        line
-        for line in held
-        if line.node not in planned or (cluster.mode.one_block and blocks[line.node, line.block.family] > 1)
-    ]
-
-
 def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
-    nodes = sorted({line.node for line in held})
-    return error(
-        "IPC0543",
-        cluster.field("spec", "ipam", "mode"),
-        f"{old} to {cluster.mode}: {count(len(nodes), 'node')} cannot keep blocks in this change of mode: {names(nodes)}",
-        also=[before],
-        help=f"set mode: {old} again, and build a new cluster for {cluster.mode}; if mode {old} was never applied: git checkout REV -- {lock.path} {lock.path.removesuffix('ipam.lock')}rendered, where REV is the commit before; in a new cluster delete both",
-    )
+    nodes = several({line.node for line in held}, "node", "cannot keep blocks in this change of mode")
+    message = f"{old} to {cluster.mode}: {nodes}"
+    build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
+    both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
+    undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"
+    fix = f"{build}; if mode {old} was never applied: {undo}"
+    return error("IPC0543", cluster.field("spec", "ipam", "mode"), message, also=[before], help=fix)
 
 
 def held_outside_pools_of_mode(
@@ -179,27 +151,134 @@ def held_outside_pools_of_mode(
     """IPC0544: while the mode changes, every held block lies in a pool."""
     outside = [line for line in held if not line.pool]
     if outside:
-        shown = names(f"{line.node} ({line.block})" for line in outside)
-        yield error(
-            "IPC0544",
-            line_at(lock, outside[0]),
-            f"{count(len(outside), 'block')} outside every pool would not be rendered for {cluster.mode} mode: {shown}",
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
-            help=f"set mode: {old} again, add a pool with these ranges (disabled: true if it is to give out nothing new), and compile; then change the mode",
-        )
+        what = f"outside every pool would not be rendered for {cluster.mode} mode"
+        message = several([f"{line.node} ({line.block})" for line in outside], "block", what)
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
+        pool = "a pool with these ranges (disabled: true if it is to give out nothing new)"
+        fix = f"set mode: {old} again, add {pool}, and compile; then change the mode"
+        yield error("IPC0544", line_at(lock, outside[0]), message, also=also, help=fix)
 
 
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
     """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory."""
     known = {node.name for node in cluster.nodes}
-    strangers = [
-        seen for seen in cluster.cilium_nodes if (seen.blocks or seen.allocated) and seen.name not in known
+    with_blocks = (seen for seen in cluster.cilium_nodes if seen.blocks or seen.allocated)
+    if strangers := [seen for seen in with_blocks if seen.name not in known]:
+        what = f"with blocks of {old} mode and without a node in the inventory"
+        message = several([seen.name for seen in strangers], "CiliumNode", what)
+        also = [Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")]
+        add = "add the nodes to the inventory, or delete their CiliumNodes if they are gone"
+        fix = f"{add}; then run kubectl get nodes,ciliumnodes -o json again"
+        yield error("IPC0545", strangers[0].at, message, also=also, help=fix)
+
+
+DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
+
+
+def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
+    """Yield findings about a list that was rendered and changes."""
+    cluster = plan.cluster
+    before = rendered.flags
+    if not (cluster.operator_adopts and before.lists) or before.bystander:
+        return
+    if not cluster.cilium_nodes:
+        yield from known_in_part(plan, before)
+    ranges = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
+    old_list = [block for blocks in before.lists.values() for block in blocks]
+    if sorted(old_list) != sorted(ranges):  # else it is of an earlier ipamc, and says nothing of given blocks
+        yield from taken_from_the_operator(cluster, before)
+        yield from still_given_out(plan, before)
+
+
+def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
+    """IPC0517: the operator's list changes so that the operator books every node as a whole."""
+    cluster = plan.cluster
+    masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
+    lists = operator_lists(cluster, plan.lock.lines, masks)
+    reason = next(_in_part(before, lists, masks), None)
+    if reason:
+        at = cluster.field("spec", "ipam", "operator")
+        rest = "give the rest of their addresses to others"
+        message = f"the operator would book some of its nodes in part, and {rest}: {reason}"
+        fix = f"add CiliumNodes to the input, which show who has what: {DUMP}"
+        yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
+
+
+def _in_part(
+    before: Assumed, lists: Mapping[int, tuple[Block, ...]], masks: Mapping[int, int]
+) -> Iterator[str]:
+    kept = set()
+    changed: dict[int, str] = {}
+    for family, old in before.lists.items():
+        new = sorted(block for block in lists.get(family, ()) if block.prefix <= masks[family])
+        both = [shared(block, other) for block in new for other in blocks_over(old, block)]
+        if both:
+            kept.add(family)
+            if masks[family] < before.masks[family]:
+                yield f"the IPv{family} mask was {before.masks[family]} and is {masks[family]}"
+        if cut := [block for block in both if block.prefix > before.masks[family]]:
+            yield f"{cut[0]} is smaller than a block of /{before.masks[family]}, which the operator gave out"
+        if lost := next((piece for block in old for piece in subtract(block, blocks_over(new, block))), None):
+            changed[family] = f"{lost} leaves the list of IPv{family}"
+        elif again := next(_filled(old, new), None):
+            changed[family] = f"{again} comes back into the list of IPv{family}"
+    yield from (change for family, change in changed.items() if kept - {family})
+
+
+def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
+    """Yield what new CIDRs have between old ones."""
+    for block in new:
+        if over := blocks_over(old, block):
+            whole = around(block.family, over[0].first, over[-1].last)
+            yield from (piece for piece in subtract(whole, over) if block.contains(piece))
+
+
+def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
+    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it."""
+    known = {node.name for node in cluster.nodes}
+    strange: dict[Block, list[str]] = {}
+    for seen in cluster.cilium_nodes:
+        for shown in seen.blocks if seen.name not in known else ():
+            strange.setdefault(shown, []).append(seen.name)
+    index = OverlapIndex(strange, lambda shown: shown)
+    taken = (
+        (shared(cidr.block, other), pool.name, cidr)
+        for pool in cluster.pools
+        for cidr in (pool.ranges if not pool.unlisted else ())
+        for other in blocks_over(before.lists.get(cidr.block.family, ()), cidr.block)
+    )
+    for block, pool, cidr in taken:
+        strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
+        if not cluster.cilium_nodes:
+            who = "no CiliumNode in the input shows who has blocks of it"
+            fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
+        elif strangers:
+            who = several(strangers, "node", "outside the inventory has blocks of it")
+            fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
+        else:
+            continue
+        message = f'{block} of pool "{pool}" was the operator\'s, and {who}'
+        also = [Related(before.at, f"the operator gave out blocks of {block}")]
+        yield error("IPC0518", cidr.at, message, also=also, help=fix)
+
+
+def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
+    """IPC0519: no new block lies in what the operator still gives out."""
+    unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
+    found = [
+        line
+        for line in plan.lock.lines
+        if line.in_use
+        and line.pool not in unlisted
+        and plan.origins.get(line.block, Origin.ADOPTED) is not Origin.ADOPTED
+        and blocks_over(before.lists.get(line.block.family, ()), line.block)
     ]
-    if strangers:
-        yield error(
-            "IPC0545",
-            strangers[0].at,
-            f"{count(len(strangers), 'CiliumNode')} with blocks of {old} mode and without a node in the inventory: {names(seen.name for seen in strangers)}",
-            also=[Related(cluster.field("spec", "ipam", "mode"), "the mode changes here")],
-            help="add the nodes to the inventory, or delete their CiliumNodes if they are gone; then run kubectl get nodes,ciliumnodes -o json again",
-        )
+    if found:
+        line = found[0]
+        place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
+        what = "of what the operator gives out until it restarts"
+        message = several([f"{line.block} of {line.node}" for line in found], "new block", what)
+        also = [Related(before.at, "the list that it runs with")]
+        apply = "compile and apply the change of pools without these nodes"
+        fix = f"{apply}, restart cilium-operator, then add them"
+        yield error("IPC0519", place, message, also=also, help=fix)

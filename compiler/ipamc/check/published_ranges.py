@@ -27,9 +27,8 @@ DUMP = "add the nodes' CiliumNodes to the input: kubectl get nodes,ciliumnodes -
 
 
 def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
-    """Yield the CIDRs that cannot leave their pool, and what a person has to do for other changes.
-
-    O(n log n) in CIDRs; lines and CiliumNodes count only where something is reserved or leaves.
+    """Yield CIDRs that cannot leave their pool, and the manual steps of other changes.
+    O(n log n) in CIDRs.
     """
     cluster = plan.cluster
     if cluster.mode is not Mode.MULTI_POOL:
@@ -60,10 +59,8 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
 
 
 def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
-    """Yield the shared pools that nodes have blocks of, though nothing of them was ever rendered here.
-
-    The first compile of a cluster that runs: its pools were made by hand. A lock with lines and without a
-    rendered tree says nothing about that.
+    """Yield shared pools in use that the first compile of a running cluster has not rendered.
+    A lock with lines and without a rendered tree says nothing about that.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:
@@ -74,20 +71,21 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
     others = plan.operator_pools - published.pools.keys() - started
     for pool in plan.cluster.pools:
         if pool.name in made and pool.name in others:
-            yield needs_a_hand(
-                pool.at / "metadata" / "name",
-                f'node {made[pool.name].name} has blocks of a CiliumPodIPPool "{pool.name}" that was not rendered here: other CIDRs would replace its own',
-                made[pool.name].at,
-                f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml; if its cidrs are others, write them first and as they are, "
-                f"delete {plan.lock.path} and rendered/, and compile again",
-                label="its CiliumNode shows them",
+            of = f'a CiliumPodIPPool "{pool.name}" that was not rendered here'
+            has = f"node {made[pool.name].name} has blocks of {of}"
+            message = f"{has}: other CIDRs would replace its own"
+            get = f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml"
+            write = (
+                f"write them first and as they are, delete {plan.lock.path} and rendered/, and compile again"
             )
+            also = Related(made[pool.name].at, "its CiliumNode shows them")
+            fix = f"{get}; if its cidrs are others, {write}"
+            yield needs_a_hand(pool.at / "metadata" / "name", message, also, fix)
 
 
 def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield the nodes whose own pools change in a way that the running operator does not follow.
-
-    They moved by consent, with several blocks of a family at once. O(lines) with `pinning: node`.
+    """Yield nodes whose own pools change in a way that the running operator does not follow. O(lines).
+    They moved by consent, with several blocks of a family at once.
     """
     cluster = plan.cluster
     if not cluster.own_pools or shown(cluster.cilium, Capability.EDITED_RANGES):
@@ -109,58 +107,53 @@ def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
         leaving = [block for block in before[key] if block not in held]
         if not operator_follows(cluster.cilium, before[key], leaving):
             node, pool, _ = key
-            yield needs_a_hand(
-                places[node],
-                f"{', '.join(map(str, leaving))} leave pool {pool}.{node}: {_not_followed(cluster)}",
-                Span(plan.lock.path),
-                f"after the apply, before {node} starts again: kubectl -n {cluster.namespace} rollout restart deployment cilium-operator",
-                label="held here until now",
-            )
+            message = f"{', '.join(map(str, leaving))} leave pool {pool}.{node}: {_not_followed(cluster)}"
+            also = Related(Span(plan.lock.path), "held here until now")
+            fix = f"after the apply, before {node} starts again: {_restart(cluster)}"
+            yield needs_a_hand(places[node], message, also, fix)
+
+
+def _restart(cluster: Cluster) -> str:
+    return f"kubectl -n {cluster.namespace} rollout restart deployment cilium-operator"
 
 
 def _pool_changes(
     cluster: Cluster, pool: Pool, before: PublishedPool, ranges: dict[int, PoolRanges]
 ) -> Iterator[Diagnostic]:
     """Yield the findings about a pool with a manifest."""
+    published = Related(before.at, "published here")
     if before.by_flag:
-        yield needs_a_hand(
-            pool.at / "metadata" / "name",
-            f'pool "{pool.name}" gets a manifest, but cilium-operator created it and owns its CIDRs: the first apply that changes them is a conflict',
-            before.at,
-            f"then run once: kubectl apply --server-side --field-manager=ipamc --force-conflicts -f {before.at.path.replace('configmap', 'ippools')}",
-        )
+        owner = "cilium-operator created it and owns its CIDRs"
+        conflict = "the first apply that changes them is a conflict"
+        message = f'pool "{pool.name}" gets a manifest, but {owner}: {conflict}'
+        apply = "kubectl apply --server-side --field-manager=ipamc --force-conflicts"
+        fix = f"then run once: {apply} -f {before.at.path.replace('configmap', 'ippools')}"
+        yield needs_a_hand(pool.at / "metadata" / "name", message, published, fix)
     gained = [family for family in ranges if family not in before.cidrs]
     dropped = [family for family in before.cidrs if family in cluster.families and family not in ranges]
     for family in gained:
+        goes_on = "the running operator goes on with the pool as it was until it restarts"
+        message = f'pool "{pool.name}" gets IPv{family}: {goes_on}'
         yield needs_a_hand(
-            pool.families[family].at,
-            f'pool "{pool.name}" gets IPv{family}: the running operator goes on with the pool as it was until it restarts',
-            before.at,
-            f"after the apply: kubectl -n {cluster.namespace} rollout restart deployment cilium-operator",
+            pool.families[family].at, message, published, f"after the apply: {_restart(cluster)}"
         )
     for family in dropped:
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
     for family, part in ranges.items():
+        at = pool.families[family].at / "cidrs"
         # What leaves together with a change that the operator does not follow.
         with_a_family = (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving if gained)
         refused = (*part.obstacles, *with_a_family)
         for obstacle in refused:
             yield cidr_taken_away(cluster, pool, before, obstacle)
         for obstacle in part.kept:
-            yield needs_a_hand(
-                pool.families[family].at / "cidrs",
-                f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool: {_why(cluster, obstacle)}',
-                before.at,
-                DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one",
-            )
-        if not refused:
-            for cidr in part.leaving:
-                yield needs_a_hand(
-                    pool.families[family].at / "cidrs",
-                    f'{cidr} was published in pool "{pool.name}" and leaves it or is divided, because the CiliumNodes in the input lose nothing by that',
-                    before.at,
-                    "apply this before the operator gives out more of it",
-                )
+            stays = f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool'
+            fix = DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one"
+            yield needs_a_hand(at, f"{stays}: {_why(cluster, obstacle)}", published, fix)
+        for cidr in part.leaving if not refused else ():
+            leaves = f'{cidr} was published in pool "{pool.name}" and leaves it or is divided'
+            message = f"{leaves}, because the CiliumNodes in the input lose nothing by that"
+            yield needs_a_hand(at, message, published, "apply this before the operator gives out more of it")
 
 
 def _pool_leaves(
@@ -198,14 +191,10 @@ def cidr_taken_away(
     elif by_flag:
         help_ = f"take {before.name} out of autoCreate"
     else:
-        help_ = f"keep {cidr} as it was; write a new pool for what should change, and set disabled: true on this one"
-    return error(
-        "IPC0538",
-        at,
-        f"{change}: {_why(cluster, obstacle)}",
-        also=[Related(before.at, "published here")],
-        help=help_,
-    )
+        new = "write a new pool for what should change, and set disabled: true on this one"
+        help_ = f"keep {cidr} as it was; {new}"
+    message = f"{change}: {_why(cluster, obstacle)}"
+    return error("IPC0538", at, message, also=[Related(before.at, "published here")], help=help_)
 
 
 def _why(cluster: Cluster, obstacle: Obstacle) -> str:
@@ -236,20 +225,14 @@ def auto_created_changed(
     now = {family: part.cidrs for family, part in ranges.items() if part.cidrs}
     published = {family: cidrs for family, cidrs in before.cidrs.items() if family in cluster.families}
     if now != published:
-        changed = sorted(
-            {cidr for cidrs in now.values() for cidr in cidrs}
-            ^ {cidr for cidrs in published.values() for cidr in cidrs}
-        )
-        yield error(
-            "IPC0539",
-            pool.at / "metadata" / "name",
-            f'pool "{pool.name}" is in autoCreate and published; {", ".join(map(str, changed[:3]))} would change, and the operator skips a pool that exists',
-            also=[
-                Related(before.at, "published here"),
-                Related(cluster.field("spec", "ipam", "autoCreate"), "autoCreate is here"),
-            ],
-            help=f"remove {pool.name} from autoCreate: a manifest takes the pool over",
-        )
+        both = ({cidr for cidrs in each.values() for cidr in cidrs} for each in (now, published))
+        changed = ", ".join(map(str, sorted(set.symmetric_difference(*both))[:3]))
+        skips = "the operator skips a pool that exists"
+        message = f'pool "{pool.name}" is in autoCreate and published; {changed} would change, and {skips}'
+        auto_create = cluster.field("spec", "ipam", "autoCreate")
+        also = [Related(before.at, "published here"), Related(auto_create, "autoCreate is here")]
+        fix = f"remove {pool.name} from autoCreate: a manifest takes the pool over"
+        yield error("IPC0539", pool.at / "metadata" / "name", message, also=also, help=fix)
 
 
 def pools_lost(
@@ -262,23 +245,14 @@ def pools_lost(
     pools = {pool.name: pool for pool in cluster.pools if pool.name in shared - published.pools.keys()}
     line = next((line for line in lock.written if line.in_use and line.pool in pools), None)
     if line:
-        yield needs_a_hand(
-            pools[line.pool].at / "metadata" / "name",
-            f'the CIDRs of pool "{line.pool}" as they were published are lost, and node {line.node} holds {line.block}',
-            lost,
-            f"bring the file back: git checkout HEAD -- {lost.path}",
-            label="this file is missing",
-            make=error,
-        )
+        are_lost = f'the CIDRs of pool "{line.pool}" as they were published are lost'
+        message = f"{are_lost}, and node {line.node} holds {line.block}"
+        at, also = pools[line.pool].at / "metadata" / "name", Related(lost, "this file is missing")
+        yield needs_a_hand(at, message, also, f"bring the file back: git checkout HEAD -- {lost.path}", error)
 
 
 def needs_a_hand(
-    at: At,
-    message: str,
-    published: At,
-    help_: str,
-    label: str = "published here",
-    make: Callable[..., Diagnostic] = warning,
+    at: At, message: str, also: Related, fix: str, make: Callable[..., Diagnostic] = warning
 ) -> Diagnostic:
     """IPC0540: some changes of published pools need a person's hand, too."""
-    return make("IPC0540", at, message, also=[Related(published, label)], help=help_)
+    return make("IPC0540", at, message, also=[also], help=fix)

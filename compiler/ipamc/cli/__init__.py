@@ -2,8 +2,8 @@
 
 Only this room prints. Its only other I/O is that `terminal` asks what the terminal can show.
 
-Each verb is a module with a function `command`, which returns the exit code, and an entry in VERBS. A verb is
-imported when it is called.
+Each verb is an entry in VERBS and a function that returns the exit code: `command` in a module of its name,
+or one of its name in a module of ELSEWHERE. A verb is imported when it is called.
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ VERBS = {
     "merge-driver": "Merge two versions of a lock; called by git.",
 }
 """The lines of `ipamc --help` by name, in its order."""
+ELSEWHERE = {"schema": "about", "version": "about", "completion": "about", "merge-driver": "merge"}
+"""Modules of several verbs, by verb."""
 
 
 class Verbs(Lazy):
@@ -75,9 +77,10 @@ class Verbs(Lazy):
     )
 
     def where(self, name: str) -> tuple[str, str]:
-        """Return a verb's module and `command`."""
-        module = name.replace("-", "_")
-        return (f"{module}_" if keyword.iskeyword(module) else module), "command"
+        """Return a verb's module, and its name there."""
+        if name in ELSEWHERE:
+            return ELSEWHERE[name], name.replace("-", "_")
+        return (f"{name}_" if keyword.iskeyword(name) else name), "command"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Do as click does; `help VERB` is `VERB --help`."""
@@ -89,9 +92,8 @@ class Verbs(Lazy):
         """Complete verbs, without importing them, and options."""
         from click.shell_completion import CompletionItem
 
-        found = [
-            CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)
-        ]
+        fits = [(name, text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        found = [CompletionItem(name, help=text) for name, text in fits]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
@@ -107,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Where a signal ends it, that is 128 and the signal's number, as shells have it.
     """
     if None in {sys.stdout, sys.stderr}:
-        from ipamc.workspace.streams import open_closed
+        from ipamc.workspace.signals import open_closed
 
         open_closed()
     nested = current() is not None
@@ -132,14 +134,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell_end(stopped, str(stopped), progress, arguments)
         return 128 + stopped.number
     except BrokenPipeError:
-        from ipamc.workspace.streams import discard_stdout
+        from ipamc.workspace.signals import discard_stdout
 
         discard_stdout()
         return REFUSED
     except SystemExit:
         raise
-    except BaseException as problem:  # noqa: BLE001 - the last handler: every failure has its line and exit code
-        return _failed(problem)
+    except BaseException as exception:  # noqa: BLE001 - every failure has its line and exit code
+        from ipamc.cli.findings import problem_of, tell_bugs
+        from ipamc.cli.terminal import say
+
+        found = problem_of(exception)
+        if tell_bugs([("", found.trace)]):
+            return BUG
+        say(f"error: {found.line}")
+        return REFUSED
     return code or 0
 
 
@@ -148,14 +157,3 @@ def _tell_end(end: BaseException, head: str, progress: Progress, arguments: Sequ
 
     with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
         tell(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)
-
-
-def _failed(exception: BaseException) -> int:
-    from ipamc.cli.bugs import problem_of, tell_bugs
-    from ipamc.cli.terminal import say
-
-    problem = problem_of(exception)
-    if tell_bugs([("", problem.trace)]):
-        return BUG
-    say(f"error: {problem.line}")
-    return REFUSED

@@ -20,29 +20,14 @@ if TYPE_CHECKING:
     from ipamc.model.diagnostics import Located
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc audit lab dump.json", "what the cluster has otherwise than git, and what is wrong in it"),
-        ("kubectl get … -A -o json | ipamc audit lab -", "the same, from stdin"),
-        ("ipamc audit lab cilium-sysdump.zip", "the same, from a sysdump"),
-        ("ipamc audit lab dump.json --applied HEAD~1", "where HEAD is not applied yet"),
-        ("ipamc audit lab dump.json --format json", "for programs"),
-    ),
-    done="0 problems: no errors and no warnings; there may be notes",
-    refused="problems were found, the dump cannot be compared, an input was refused, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @cluster_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
-@click.option(
-    "--applied",
-    type=Revision(),
-    metavar="REV",
-    help="The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]",
-)
+@click.option("--applied", type=Revision(), metavar="REV")
 @format_option
 def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style: str) -> int:
-    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes nothing.
+    """Compare a running cluster with git and with what was applied last, and check what it shows. Writes
+    nothing.
 
     FILE is a dump: what `kubectl get
     nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o
@@ -51,6 +36,19 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
     lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc
     explain IPC0910` and all other codes of IPC09. Findings go to stderr, their number to stdout.
+
+    Options:
+        --applied: The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]
+    Examples:
+        ipamc audit lab dump.json  # what the cluster has otherwise than git, and what is wrong in it
+        kubectl get … -A -o json | ipamc audit lab -  # the same, from stdin
+        ipamc audit lab cilium-sysdump.zip  # the same, from a sysdump
+        ipamc audit lab dump.json --applied HEAD~1  # where HEAD is not applied yet
+        ipamc audit lab dump.json --format json  # for programs
+    Exit codes:
+        0: 0 problems: no errors and no warnings; there may be notes
+        1: problems were found, the dump cannot be compared, an input was refused, or an I/O or environment
+            error
     """
     from ipamc.report.findings import format_of
     from ipamc.review.audit.audit import number_of_problems
@@ -75,17 +73,18 @@ def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Loc
     from ipamc.model.diagnostics import Refused, Severity
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
-    from ipamc.review.audit.audit import audit
-    from ipamc.review.audit.comparable import refused
-    from ipamc.review.audit.context import Scene
-    from ipamc.workspace.audited import load_sides
+    from ipamc.review.audit.audit import audit, refused
+    from ipamc.review.audit.context import Context
+    from ipamc.workspace.applied import load_sides
     from ipamc.workspace.dump import load_dump
 
     with paused_collector():
         sides = load_sides(folder, applied)
         dump, warnings = load_dump(files)
         phase("comparing")
-        scene = Scene(cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied)
+        scene = Context(
+            cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied
+        )
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):
             raise Refused(locate([*warnings, *reasons], sides.sources))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Iterable, Iterator, Mapping
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import click
@@ -38,23 +39,41 @@ class NoCluster(click.UsageError):
 
 
 class Verb(click.Command):
-    """A command whose help has examples, as (line, what it does), and the exit codes 0, 1 and 2."""
+    """A command whose docstring is its help page: text, then sections.
+
+    An entry of a section is a line and the further indented lines below it:
+
+        Options:
+            --check: Write nothing.
+        Examples:
+            ipamc compile lab  # the cluster in clusters/lab/
+        Exit codes:
+            1: refused
+
+    KeyError for the help of an option that the command does not have.
+    """
 
     def __init__(
         self,
-        *args: Any,
-        examples: tuple[tuple[str, str], ...],
+        *,
+        help: str = "",
+        examples: Sequence[tuple[str, str]] = (),
         done: str = "done",
-        refused: str,
+        refused: str = "an I/O or environment error",
         changed: str = "",
         former: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(*args, **kwargs)
-        self.examples = examples
-        self.done = done
-        self.refused = refused
-        self.changed = changed
+        text, sections = _sections(help)
+        super().__init__(help=text, **kwargs)
+        options = {name: param for param in self.params for name in param.opts}
+        for line in sections["Options"]:
+            name, _, said = line.partition(": ")
+            options[name].help = said
+        pairs = [line.split(" # ", 1) for line in sections["Examples"]]
+        self.examples = examples or [(command.rstrip(), said) for command, said in pairs]
+        self.exits = {DONE: done, REFUSED: refused, CHANGED: changed}
+        self.exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
         self.former = former or {}
         """Options by names that they had before: accepted, and not shown."""
 
@@ -86,11 +105,11 @@ class Verb(click.Command):
                 raise NoCluster(str(problem), problem.word, ctx) from None
             raise
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write examples and exit codes."""
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
-        write_exits(formatter, self.done, self.refused, self.changed)
+        write_exits(formatter, *self.exits.values())
 
 
 class Lazy(click.Group):
@@ -121,11 +140,11 @@ class Lazy(click.Group):
             raise NoSuchVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click
         """Return the names of the commands."""
         return list(self.lines)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click
         """Return a command; None where there is none of this name."""
         if cmd_name not in self.lines:
             return None
@@ -133,16 +152,33 @@ class Lazy(click.Group):
         command: click.Command = getattr(importlib.import_module(f"ipamc.cli.{module}"), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write the commands, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.lines.items()))
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click
         """Write examples and exit codes."""
         with formatter.section("Examples"):
             formatter.write_dl(self.examples)
         write_exits(formatter, *self.exits)
+
+
+def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
+    """Split a docstring into its text, and the entries of its sections."""
+    found: dict[str, list[str]] = {"Options": [], "Examples": [], "Exit codes": []}
+    text: list[str] = []
+    entries = None
+    for line in inspect.cleandoc(docstring).split("\n"):
+        if line.endswith(":") and line[:-1] in found:
+            entries = found[line[:-1]]
+        elif entries is None:
+            text.append(line)
+        elif line.startswith("     "):
+            entries[-1] += f" {line.strip()}"
+        elif line:
+            entries.append(line.strip())
+    return "\n".join(text).rstrip(), found
 
 
 @contextlib.contextmanager

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.options import (
+    Minor,
     assume_option,
     clusters_argument,
     clusters_from_option,
@@ -18,29 +17,15 @@ from ipamc.cli.options import (
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
 
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
-
 DRIVER = "ipamc"
 """The merge driver that `.gitattributes` names for locks; `ipamc init` configures it."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc compile", "all clusters below clusters/"),
-        ("ipamc compile lab", "the cluster in clusters/lab/"),
-        ("ipamc compile --locked", "render from the lock; fail if the lock is out of date"),
-        ("ipamc compile --check", "write nothing; fail if a file is not as a compile would write it"),
-    ),
-    refused="refused, out of date with --check or --locked, or an I/O or environment error; clusters that are not refused are written",
-)
+@click.command(cls=Verb)
 @clusters_argument
 @clusters_from_option
-@click.option(
-    "--locked", is_flag=True, help="Do not write the lock; refuse one that is out of date, with the reasons."
-)
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if a file would change.")
+@click.option("--locked", is_flag=True)
+@click.option("--check", is_flag=True)
 @jobs_option
 @assume_option
 @format_option
@@ -51,13 +36,25 @@ def command(
     locked: bool,
     check: bool,
     jobs: int | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Compile clusters: write the lock, then the manifests below rendered/.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Nodes keep the blocks that they
     hold; only new nodes get new blocks. Files that do not change are not written.
+
+    Options:
+        --locked: Do not write the lock; refuse one that is out of date, with the reasons.
+        --check: Write nothing; exit 1 if a file would change.
+    Examples:
+        ipamc compile  # all clusters below clusters/
+        ipamc compile lab  # the cluster in clusters/lab/
+        ipamc compile --locked  # render from the lock; fail if the lock is out of date
+        ipamc compile --check  # write nothing; fail if a file is not as a compile would write it
+    Exit codes:
+        1: refused, out of date with --check or --locked, or an I/O or environment error; clusters that are
+            not refused are written
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.report.findings import format_of
@@ -75,7 +72,7 @@ def command(
 
 
 def _merges_as_text() -> bool:
-    """Tell whether the repository names the merge driver for locks, and git does not know it."""
+    """Return whether the repository names the merge driver for locks, and git does not know it."""
     from ipamc.workspace import disk
     from ipamc.workspace.trouble import Trouble
 
@@ -86,5 +83,5 @@ def _merges_as_text() -> bool:
 
         top = git.root(".")
         return top is not None and not git.has_driver(top, DRIVER)
-    except (Trouble, OSError, UnicodeDecodeError):  # what is done is done
+    except (Trouble, OSError, UnicodeDecodeError):  # the compile is done already
         return False

@@ -1,8 +1,7 @@
-"""What a shell offers for the value of an argument or option: by what the value is called in the help, `NODE` or `REV`.
+"""Words that a shell offers for a value, by its name in the help, such as `NODE` or `REV`.
 
-It is quick, as a person waits with a finger on the key: nodes and pools come from locks, which are searched and not
-parsed; no inventory is read. It says nothing when something fails. A name of a branch or of a dump goes onto a command
-line that a shell reads: what has other characters than names have is not offered.
+A person waits for them: nodes and pools come from locks, which are searched and not parsed, and no inventory
+is read. Errors are silent. A shell reads the command line: words with unusual characters are not offered.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+_Find = Callable[[click.Context, str], Iterable[Any]]
+"""Returns words, or items of click, for what is typed."""
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
 _MOST_BYTES = 64 << 20
@@ -43,7 +44,7 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
     name = "text"
 
-    def __init__(self, find: Callable[[click.Context, str], Iterable[str | CompletionItem]]) -> None:
+    def __init__(self, find: _Find) -> None:
         self.find = find
 
     def shell_complete(
@@ -58,15 +59,8 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
         except Exception:  # noqa: BLE001 - a shell must not print a traceback into a line that is typed
             return []
         items = [each for each in found if isinstance(each, CompletionItem)]
-        words = {each for each in found if isinstance(each, str)}
-        return [
-            *(
-                CompletionItem(word)
-                for word in sorted(words)
-                if word.startswith(incomplete) and _HARMLESS(word)
-            ),
-            *items,
-        ]
+        words = sorted({each for each in found if isinstance(each, str) and each.startswith(incomplete)})
+        return [*map(CompletionItem, filter(_HARMLESS, words)), *items]
 
 
 def _folders(ctx: click.Context) -> list[str]:
@@ -74,13 +68,12 @@ def _folders(ctx: click.Context) -> list[str]:
 
     An option without its value, which is completed, keeps click from reading the arguments before it.
     """
-    from ipamc.workspace import disk
     from ipamc.workspace.clusters import find, known_names
 
     given: Any = ctx.params.get("clusters") or ctx.params.get("cluster") or ()
     known = known_names()
     words = [word for word in (*([given] if isinstance(given, str) else given), *ctx.args) if word in known]
-    return find(words) if words else disk.clusters()
+    return find(words)
 
 
 def _locks(ctx: click.Context) -> Iterable[bytes]:
@@ -95,20 +88,20 @@ def _locks(ctx: click.Context) -> Iterable[bytes]:
         yield text
 
 
-def _in_locks(ctx: click.Context, kind: bytes, start: str = "") -> set[str]:
-    pattern = re.compile(rb'"%s":"(%s[A-Za-z0-9.-]{0,252})"' % (kind, re.escape(start.encode())))
-    return {name.decode() for text in _locks(ctx) for name in pattern.findall(text)}
+def _in_locks(kind: bytes) -> _Find:
+    """Return what finds names of this kind, node or pool."""
+
+    def find(ctx: click.Context, start: str) -> Iterable[str]:
+        pattern = re.compile(rb'"%s":"(%s[A-Za-z0-9.-]{0,252})"' % (kind, re.escape(start.encode())))
+        return {name.decode() for text in _locks(ctx) for name in pattern.findall(text)}
+
+    return find
 
 
-def _nodes(ctx: click.Context, start: str) -> Iterable[str]:
-    return _in_locks(ctx, b"node", start)
+_nodes, _pools = _in_locks(b"node"), _in_locks(b"pool")
 
 
-def _pools(ctx: click.Context, start: str) -> Iterable[str]:
-    return _in_locks(ctx, b"pool", start)
-
-
-def _in_state(*states: bytes) -> Callable[[click.Context, str], Iterable[str]]:
+def _in_state(*states: bytes) -> _Find:
     keys = [b'"%s":' % state for state in states]
 
     def find(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
@@ -124,7 +117,7 @@ def _to_renumber(ctx: click.Context, start: str) -> Iterable[str]:
     return {*_nodes(ctx, start), "pool/"}
 
 
-def _clusters(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:  # noqa: ARG001 - as the others
+def _clusters(ctx: click.Context, start: str) -> Iterable[Any]:  # noqa: ARG001 - as the others
     from ipamc.workspace.clusters import known_names
 
     found = [name for name in known_names() if name.startswith(start) and _HARMLESS(name)]
@@ -137,31 +130,17 @@ def _revisions(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001
     return {*names_of_revisions("."), "HEAD"}
 
 
-def _formats(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.report.findings import NAMES
-
-    return [] if "=" in start else [f"{name}=" for name in NAMES]
-
-
-def _plans(ctx: click.Context, start: str) -> Iterable[str | CompletionItem]:
-    from ipamc.cli.plan_formats import FORMATS
-
-    if ctx.info_name != "plan":
-        return [CompletionItem(start, type="dir" if ctx.info_name == "schema" else "file")]
-    return [] if "=" in start else [f"{name}=" for name in FORMATS]
-
-
 def _gates(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.review.gates import GATES
+    from ipamc.review import GATES
 
     head = start.rpartition(",")[0]
     return [f"{head},{gate}" if head else gate for gate in GATES]
 
 
 def _kinds(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    from ipamc.cli.schema import by_kind
+    from ipamc.workspace.disk import schemas
 
-    return by_kind()
+    return schemas()
 
 
 def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
@@ -170,29 +149,26 @@ def _minors(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - 
     return map(text, minors())
 
 
-def _explained(ctx: click.Context, start: str) -> Iterable[str]:  # noqa: ARG001 - as the others
-    """Codes, where one is begun."""
+def _explained(ctx: click.Context, start: str) -> Iterable[str]:
+    """Return codes, where one is begun; else words, verbs and fields."""
+    from ipamc.workspace.disk import assets, schemas
+
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
-        from ipamc.workspace.disk import assets
-
         return [name.removesuffix(".md") for name in assets("rules")]
-    from ipamc.cli import VERBS
-    from ipamc.cli.schema import by_kind
-    from ipamc.report.concepts import CONCEPTS
-    from ipamc.report.fields import fields_of
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import fields_of
 
-    paths = fields_of(by_kind())
-    names = {each.name for each in CONCEPTS if " " not in each.name} | {"versions", "concepts", *VERBS}
+    program = ctx.find_root().command
+    verbs = program.list_commands(ctx) if isinstance(program, click.Group) else []
+    paths = fields_of(schemas())
+    words = (each.name for each in concepts(assets("words")) if " " not in each.name)
+    names = {*words, "versions", "concepts", *verbs}
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 
-
-_Find = Callable[[click.Context, str], Iterable[str | CompletionItem]]
 
 _BY_OPTION: Mapping[str, _Find] = {
     "--pool": _pools,
     "--node": _nodes,
-    "--report": _formats,
-    "--write": _plans,
     "--settle": _in_state(b"pending"),
     "--release": _in_state(b"pending", b"quarantined"),
 }

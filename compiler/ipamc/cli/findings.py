@@ -1,4 +1,4 @@
-"""Where the findings of a run go: to stderr in one format, and to the files of `--report` in others.
+"""Where the findings, failures and bugs of a run go: to stderr in one format, and to the files of `--report`.
 
 A report is written once, when its verb ends, with everything that was found: also without findings, after a
 refused compile, after an I/O or environment error, and after a bug of ipamc, which are failures in it. After
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,13 +17,15 @@ import click
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.cli.bugs import problem_of, tell_bugs
+from ipamc import __version__
 from ipamc.cli.command import BUG, DONE, REFUSED
-from ipamc.cli.terminal import colour, say
-from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located
+from ipamc.cli.terminal import colour, say, show
+from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
+from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.links import refuse_way_out
+from ipamc.workspace.safe_read import refuse_way_out
+from ipamc.workspace.trouble import one_line
 
 if TYPE_CHECKING:
     from ipamc.report.findings.content import Checked, Failure, Rule
@@ -31,6 +33,48 @@ if TYPE_CHECKING:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEY = "ipamc.cli.findings"
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """An exception, as text: it crosses processes, and stays after its cluster."""
+
+    line: str
+    trace: str = ""
+    """The traceback of a bug of ipamc; "" where the environment failed."""
+
+
+def problem_of(exception: BaseException) -> Problem:
+    """Return the text for an exception that no finding explains."""
+    usage = isinstance(exception, click.ClickException)
+    if text := visible(str(exception)) if usage else one_line(exception):
+        return Problem(line=text)
+    import traceback
+
+    what = traceback.format_exception_only(exception)[-1].strip()
+    frames = traceback.extract_tb(exception.__traceback__)
+    where = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    return Problem(
+        line=visible(f"a bug in ipamc: {what}{where}; please report it"),
+        trace="".join(traceback.format_exception(exception)),
+    )
+
+
+def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
+    """Print each traceback once, but not beside a document; return whether there is one.
+
+    `bugs` are (cluster or "", traceback or "").
+    """
+    from ipamc.report.findings import format_of
+
+    clusters: dict[str, set[str]] = {}
+    for cluster, trace in bugs:
+        if trace:
+            clusters.setdefault(trace, set()).add(cluster)
+    for trace, some in clusters.items() if not format_of(style).document else ():
+        on = f" on {visible(names(some))}" if any(some) else ""
+        failed = f"ipamc {__version__} failed{on}: this is a bug in ipamc, not in your input."
+        show(f"{trace}\n{failed} Please report this with the lines above.\n", err=True)
+    return bool(clusters)
 
 
 class Reports(Struct):
@@ -94,7 +138,7 @@ class Problems(Struct):
 
 
 def format_option(function: Function) -> Function:
-    """Add --format for findings, as `style`, and --report. The verb must print its findings with `print_findings`."""
+    """Add --format for findings, as `style`, and --report. The verb must print by `print_findings`."""
     from ipamc.report.findings import NAMES
 
     @functools.wraps(function)
@@ -111,35 +155,42 @@ def format_option(function: Function) -> Function:
         reports.write()
         return code
 
-    style = click.option(
-        "--format",
-        "style",
-        type=click.Choice(NAMES),
-        default=NAMES[0],
-        show_default=True,
-        help="Format of the findings on stderr.",
-    )
-    files = click.option(
-        "--report",
+    help = "Also write the findings to this file, in this format. Repeatable."
+    said = "Format of the findings on stderr."
+    style = click.Choice(NAMES)
+    option = click.option("--format", "style", type=style, default=NAMES[0], show_default=True, help=said)
+    files = files_option("--report", "report", NAMES, help)
+    return option(files(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
+
+
+def files_option(
+    option: str, name: str, formats: Sequence[str], help: str
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return what adds an option FORMAT=FILE, repeatable, as (format, path)."""
+
+    def read(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+        pairs = []
+        for text in given:
+            form, equals, path = text.partition("=")
+            if form not in formats or not (equals and path):
+                raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}")
+            pairs.append((form, writable(path)))
+        if len({disk.identity(path) for _, path in pairs}) < len(pairs):
+            raise click.BadParameter("two reports name the same file")
+        return tuple(pairs)
+
+    def offer(_: click.Context, __: click.Parameter, start: str) -> list[str]:
+        return [f"{form}=" for form in sorted(formats) if f"{form}=".startswith(start) and "=" not in start]
+
+    return click.option(
+        option,
+        name,
         multiple=True,
         metavar="FORMAT=FILE",
-        callback=lambda _, __, given: named_files(given, NAMES),
-        help="Also write the findings to this file, in this format. Repeatable.",
+        callback=lambda _, __, given: read(given),
+        shell_complete=offer,
+        help=help,
     )
-    return style(files(reporting))  # type: ignore[return-value]  # wraps keeps what click reads
-
-
-def named_files(given: Sequence[str], formats: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Read the values FORMAT=FILE of an option. Raises BadParameter for what cannot be written."""
-    pairs = []
-    for text in given:
-        name, equals, path = text.partition("=")
-        if name not in formats or not (equals and path):
-            raise click.BadParameter(f"{text!r} is not FORMAT=FILE; formats are {', '.join(formats)}")
-        pairs.append((name, writable(path)))
-    if len({disk.identity(path) for _, path in pairs}) < len(pairs):
-        raise click.BadParameter("two reports name the same file")
-    return tuple(pairs)
 
 
 def writable(path: str) -> str:
@@ -163,10 +214,10 @@ def print_findings(
 ) -> None:
     """Print findings to stderr, and for people how many there are; keep them for the reports.
 
-    `checked` are the tests of which some findings are: for formats that list those that passed, too. Beside a document nothing else is printed.
+    `checked` are all tests that were made: some formats list those that passed, too. Beside a document
+    nothing else is printed. Only in the format `github` may a line be a command of a CI system.
     """
     from ipamc.report.findings import format_of
-    from ipamc.report.terminal_text import tally
 
     context = click.get_current_context(silent=True)
     if context and _KEY in context.meta:
@@ -175,7 +226,14 @@ def print_findings(
         context.meta[_KEY].checked.extend(checked)
     document = format_of(style).document
     if findings or failures or document:
-        _print(_text(findings, style, failures, checked, colour=colour(sys.stderr)), style)
+        text = _text(findings, style, failures, checked, colour=colour(sys.stderr))
+        if style == "junit":
+            text = text.replace("##", "#&#35;")
+        elif style in {"json", "gitlab", "sarif"}:
+            text = harmless_json(text)
+        elif style != "github":
+            text = harmless(text)
+        click.echo(text, err=True, color=True, nl=False)
     if findings and style == "full":
         say("")
     if findings and not document:
@@ -188,19 +246,6 @@ def tell(style: str, *lines: str) -> None:
 
     for line in lines if not format_of(style).document else ():
         say(line)
-
-
-def _print(text: str, style: str) -> None:
-    """Print findings to stderr. Only in the format `github` may a line be a command of a CI system."""
-    from ipamc.report.terminal_text import harmless, harmless_json
-
-    if style == "junit":
-        text = text.replace("##", "#&#35;")
-    elif style in {"json", "gitlab", "sarif"}:
-        text = harmless_json(text)
-    elif style != "github":
-        text = harmless(text)
-    click.echo(text, err=True, color=True, nl=False)
 
 
 def _text(
@@ -224,9 +269,7 @@ def _text(
             return replace(span_of(at), path=rooted.path(at.path))
 
         findings = [located(finding, span) for finding in findings]
-        failures = [
-            replace(failure, folder=failure.folder and rooted.path(failure.folder)) for failure in failures
-        ]
+        failures = [replace(each, folder=each.folder and rooted.path(each.folder)) for each in failures]
         checked = [
             replace(test, at=span(test.at), findings=tuple([located(each, span) for each in test.findings]))
             for test in checked
@@ -235,7 +278,7 @@ def _text(
     if chosen.rules:
         from ipamc.catalogue import catalogue
         from ipamc.report.findings.content import Rule
-        from ipamc.workspace.disk import assets
 
-        rules = {code: Rule(entry.title, entry.text) for code, entry in catalogue(assets("rules")).items()}
+        entries = catalogue(disk.assets("rules"))
+        rules = {code: Rule(entry.title, entry.text) for code, entry in entries.items()}
     return report(findings, name, colour=colour, failures=failures, checked=checked, rules=rules)

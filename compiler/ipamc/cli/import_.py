@@ -1,9 +1,12 @@
-"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to date."""
+"""`ipamc import`: from a dump of a running cluster to its files, and later its inventory brought up to
+date.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import PurePath
+from shlex import quote
 from typing import TYPE_CHECKING, get_args
 
 import click
@@ -11,99 +14,42 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
-from ipamc.cli.interrupted import NOTHING, accounted, imported_so_far, refreshed_so_far
+from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
-from ipamc.model.diagnostics import Diagnostic, Refused
+from ipamc.model.diagnostics import Diagnostic, Log, Refused, count
 from ipamc.model.progress import phase
+from ipamc.workspace import disk
 from ipamc.workspace.clusters import find
-from ipamc.workspace.unfinished import begin
+from ipamc.workspace.output import begin
+from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ipamc.importing.bring_in import Imported, Options
+    from ipamc.importing.bring_in import Options
+    from ipamc.importing.prefixes import Plan
     from ipamc.model.cidr import Block
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
-"""Says that pools of the operator may have other CIDRs than those here. The import took them from the dump."""
+"""A warning that the operator's pools may have other CIDRs. An import took them from the dump."""
+_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
+"""Parameters that go with --prefixes."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        (
-            "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab",
-            "start clusters/lab/ with the blocks that the nodes of a running cluster have",
-        ),
-        ("ipamc import lab dump.json cilium-sysdump.zip", "the same from files"),
-        ("ipamc import lab dump.json --label 'example.com/*'", "keep these labels of nodes, too"),
-        (
-            "ipamc import lab dump.json --distinct 10.100.0.0/16",
-            "where Calico has an overlay: give the nodes blocks of a range beside Calico's",
-        ),
-        ("ipamc import lab --refresh dump.json", "bring nodes.yaml and ciliumnodes.yaml up to date"),
-        (
-            "ipamc import lab --prefixes plan.csv",
-            "make pools of the ranges that a NetBox or a spreadsheet plans",
-        ),
-    ),
-    refused="refused: the dump, or what a compile of it finds; or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("cluster")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
-@click.option(
-    "--refresh", is_flag=True, help="Bring the inventory of a cluster up to date, and nothing else."
-)
-@click.option(
-    "--prefixes",
-    metavar="FILE",
-    help="Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.",
-)
-@click.option(
-    "--block-size",
-    "sizes",
-    multiple=True,
-    type=click.IntRange(8, 128),
-    metavar="N",
-    help="With --prefixes: the block size of pools that the file does not tell; above 32 it is for IPv6. Repeatable.",
-)
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    metavar="KEY",
-    help="Keep this label of nodes, too; KEY may end in *. Repeatable.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")),
-    help="Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]",
-)
-@click.option(
-    "--cilium-version", metavar="MINOR", help="The lowest minor that runs, where the dump does not tell."
-)
-@click.option(
-    "--managed-by",
-    type=click.Choice(("helm", "kustomize", "none")),
-    help="Who owns cilium-config.  [default: as the dump tells]",
-)
-@click.option(
-    "--operator",
-    type=click.Choice(("bystander", "adopt")),
-    default="bystander",
-    show_default=True,
-    help="Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the ranges that it has.",
-)
-@click.option(
-    "--distinct",
-    multiple=True,
-    metavar="CIDR",
-    help="Where Calico runs: give the nodes new blocks of this range, beside Calico's. Repeatable, for IPv6.",
-)
-@click.option(
-    "--rebuilt", is_flag=True, help="With --refresh: the cluster was built again, and all uids are new."
-)
+@click.option("--refresh", is_flag=True)
+@click.option("--prefixes", metavar="FILE")
+@click.option("--block-size", "sizes", multiple=True, type=click.IntRange(8, 128), metavar="N")
+@click.option("--label", "labels", multiple=True, metavar="KEY")
+@click.option("--mode", type=click.Choice(("kubernetes", "cluster-pool", "multi-pool", "crd")))
+@click.option("--cilium-version", metavar="MINOR")
+@click.option("--managed-by", type=click.Choice(("helm", "kustomize", "none")))
+@click.option("--operator", type=click.Choice(("bystander", "adopt")), default="bystander", show_default=True)
+@click.option("--distinct", multiple=True, metavar="CIDR")
+@click.option("--rebuilt", is_flag=True)
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
@@ -123,8 +69,9 @@ def command(  # noqa: PLR0913 - an argument for each option
 ) -> int:
     """Bring a running cluster into git, with the blocks that its nodes have.
 
-    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip or
-    several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it with
+    CLUSTER is a name below clusters/, or a folder. FILE is a dump of kubectl in JSON or YAML, also with gzip
+    or several documents in it, or a zip, such as that of cilium sysdump; `-`, or no file, is stdin. Make it
+    with
 
     \b
         kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json
@@ -135,17 +82,44 @@ def command(  # noqa: PLR0913 - an argument for each option
         ippools,ipamblocks,blockaffinities,ipreservations,ipamconfigs
 
     each with `.crd.projectcalico.org` behind it, before the first node moves to Cilium: nodes keep their
-    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps its data in etcd, `calicoctl datastore migrate export` shows the same.
+    blocks. Of pools with IPIP or VXLAN they cannot: --distinct CIDR gives them new ones. Where Calico keeps
+    its data in etcd, `calicoctl datastore migrate export` shows the same.
 
     Writes cluster.yaml, ippools.yaml, nodes.yaml (names, uids, labels, podCIDRs: nothing that changes by
     itself) and ciliumnodes.yaml (the blocks that the cluster shows), and compiles: nobody is renumbered. What
     the dump does not tell is said, and what a person must decide.
 
-    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other NodeInventory of
-    the folder that has a node which exists: a node stays in its file. Planned nodes stay.
+    With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other
+    NodeInventory of the folder that has a node which exists: a node stays in its file. Planned nodes stay.
 
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
+
+    Options:
+        --refresh: Bring the inventory of a cluster up to date, and nothing else.
+        --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
+        --block-size: With --prefixes: the block size of pools that the file does not tell; above 32 it is for
+            IPv6. Repeatable.
+        --label: Keep this label of nodes, too; KEY may end in *. Repeatable.
+        --mode: Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]
+        --cilium-version: The lowest minor that runs, where the dump does not tell.
+        --managed-by: Who owns cilium-config.  [default: as the dump tells]
+        --operator: Who gives blocks from now on in cluster-pool mode: ipamc alone, or the operator in the
+            ranges that it has.
+        --distinct: Where Calico runs: give the nodes new blocks of this range, beside Calico's. Repeatable,
+            for IPv6.
+        --rebuilt: With --refresh: the cluster was built again, and all uids are new.
+    Examples:
+        kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,pods,cm -A -o json | ipamc import lab
+            # start clusters/lab/ with the blocks that the nodes of a running cluster have
+        ipamc import lab dump.json cilium-sysdump.zip  # the same from files
+        ipamc import lab dump.json --label 'example.com/*'  # keep these labels of nodes, too
+        ipamc import lab dump.json --distinct 10.100.0.0/16
+            # where Calico has an overlay: give the nodes blocks of a range beside Calico's
+        ipamc import lab --refresh dump.json  # bring nodes.yaml and ciliumnodes.yaml up to date
+        ipamc import lab --prefixes plan.csv  # make pools of the ranges that a NetBox or a spreadsheet plans
+    Exit codes:
+        1: refused: the dump, or what a compile of it finds; or an I/O or environment error
     """  # noqa: D301 - a backspace tells click where lines stay as they are
     from ipamc.workspace.dump import refuse_for_cluster
 
@@ -166,41 +140,24 @@ def command(  # noqa: PLR0913 - an argument for each option
         return REFUSED
 
 
-_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
-"""Parameters that go with --prefixes."""
-
-
-def _planned(cluster: str, prefixes: str, sizes: tuple[int, ...], style: str) -> int:
-    """Import a plan; an option that is about dumps would do nothing, so it is refused."""
-    from click.core import ParameterSource
-
-    from ipamc.cli.import_prefixes import import_prefixes
-
-    context = click.get_current_context()
-    if any(
-        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
-        for name in context.params.keys() - _OF_PREFIXES
-    ):
-        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
-    by_family = {6 if size > 32 else 4: size for size in sizes}
-    if len(by_family) < len(sizes):
-        raise click.UsageError("--block-size is given twice for one family")
-    return import_prefixes(cluster, prefixes, by_family, style)
-
-
 def _options(
-    labels: tuple[str, ...], mode: str | None, cilium: str | None, managed_by: str | None, operator: str
+    labels: tuple[str, ...], mode: str | None, minor: str | None, managed_by: str | None, operator: str
 ) -> Options:
     from ipamc.importing.bring_in import Options
     from ipamc.model.cluster import ManagedBy, Mode, OperatorRole
 
-    owner = next((known for known in get_args(ManagedBy) if known == managed_by), None)
-    role = next(known for known in get_args(OperatorRole) if known == operator)
+    cilium = None
+    if minor:
+        parts = minor.removeprefix("v").split(".")
+        short = all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts[:2])
+        if len(parts) < 2 or not short:
+            raise click.BadParameter(f"{minor!r} is not a minor such as 1.18", param_hint="--cilium-version")
+        cilium = int(parts[0]), int(parts[1])
     return Options(
         mode=Mode(mode) if mode else None,
-        operator=role,
-        cilium=_version(cilium) if cilium else None,
-        managed_by=owner,
+        operator=next(known for known in get_args(OperatorRole) if known == operator),
+        cilium=cilium,
+        managed_by=next((known for known in get_args(ManagedBy) if known == managed_by), None),
         labels=labels,
     )
 
@@ -214,13 +171,6 @@ def _range(text: str) -> Block:
         raise click.BadParameter(str(problem), param_hint="--distinct") from None
 
 
-def _version(text: str) -> tuple[int, int]:
-    parts = text.removeprefix("v").split(".")
-    if len(parts) < 2 or not all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts[:2]):
-        raise click.BadParameter(f"{text!r} is not a minor such as 1.18", param_hint="--cilium-version")
-    return int(parts[0]), int(parts[1])
-
-
 def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
@@ -230,8 +180,12 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
-    from ipamc.cli.init import new_folder
+    from ipamc.cli.init import new_folder, prepare
+    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.inputs import create_cluster
+    from ipamc.workspace.output import left, there_now
 
     folder, name = new_folder(cluster, "write")
     begin()
@@ -239,76 +193,205 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
         dump, warnings = _load(files)
         with progress("making the files"):
             imported = bring_in(name, dump, options)
-    with accounted(lambda: imported_so_far(folder, imported.files)):
-        return _write(folder, cluster, imported, warnings, style)
 
+    def so_far() -> Account:
+        there = there_now(folder, imported.files)
+        if not there:
+            return NOTHING
+        if len(there) < len(imported.files):
+            some = f"{len(there)} of {len(imported.files)} input files"
+            return Account(f"{folder}/ has {some}, from this dump: give it again")
+        rest = left(folder)
+        said = "ipam.lock and rendered/ are as they were" if rest.nothing else str(rest)
+        then = f"ipamc init && ipamc compile {quote(folder)}"
+        return Account(f"{folder}/ has all input files, {said}", then)
 
-def _write(folder: str, cluster: str, imported: Imported, warnings: Sequence[Diagnostic], style: str) -> int:
-    from ipamc.cli.init import prepare
-    from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
-    from ipamc.workspace.environment import today
-    from ipamc.workspace.imported import create
-
-    written = create(folder, imported.files)
-    for path in sorted(f"{folder}/{file}" for file in imported.files):
-        say(f"{path}: {'written' if path in written else 'unchanged'}")
-    (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
-    found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
-    both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
-    if not (outcome.done or outcome.trouble):
-        both = replace(both, line="refused: the files are there, and neither a lock nor anything rendered")
-    code = conclude([both], style)
-    prepare(folder)
-    if code == DONE:
-        above = PurePath(folder).parent.as_posix()
-        say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
-    elif not outcome.trouble:
-        say(
-            f"next: decide what is refused, in {folder}/ or in the cluster, then run: ipamc compile {cluster}"
-        )
-    return code
+    with accounted(so_far):
+        _say_files(folder, imported.files, create_cluster(folder, imported.files))
+        (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
+        found = tuple(finding for finding in outcome.findings if finding.code != _OF_THE_DUMP)
+        both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
+        if not (outcome.done or outcome.trouble):
+            line = "refused: the files are there, and neither a lock nor anything rendered"
+            both = replace(both, line=line)
+        code = conclude([both], style)
+        prepare(folder)
+        if code == DONE:
+            above = PurePath(folder).parent.as_posix()
+            say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
+        elif not outcome.trouble:
+            where = f"in {folder}/ or in the cluster"
+            say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
+        return code
 
 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
     """Write the inventory of a cluster again."""
-    from ipamc.importing.refresh import changes, inventories, never_seen, refresh
-    from ipamc.model.diagnostics import count, names
+    from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
+    from ipamc.model.diagnostics import names
+    from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.imported import past_of, update
+    from ipamc.workspace.environment import utc
+    from ipamc.workspace.inputs import update_cluster
+    from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
     (folder,) = find([cluster])
     with accounted(lambda: NOTHING):
         dump, warnings = _load(files)
         inputs = Disk().inputs(folder)
+        sources = inputs.sources
         try:
             with progress("reading the inventory"):
-                there, _ = read(inputs.name, folder, inputs.sources, inputs.schemas)
+                there, _ = read(inputs.name, folder, sources, inputs.schemas)
                 phase("making the files")
-                past = past_of(folder, inventories(there, folder))
-                texts = refresh(
-                    there, folder, dump, past, sources=inputs.sources, labels=labels, rebuilt=rebuilt
-                )
+                written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
+                second = last_change(folder, *written)
+                past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
+                texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
         except Refused as refused:
-            raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-        print_findings([*warnings, *locate(never_seen(there, folder, dump), inputs.sources)], style)
-        difference = changes(there, dump, labels)
-    with accounted(lambda: refreshed_so_far(folder, texts)):
-        changed = update(folder, texts)
-    for path in sorted(f"{folder}/{file}" for file in texts):
-        say(f"{path}: {'written' if path in changed else 'unchanged'}")
+            raise Refused(locate(refused.diagnostics, sources)) from None
+        print_findings([*warnings, *locate(never_seen(there, folder, dump), sources)], style)
+        found = changes(there, dump, labels)
+    with accounted(lambda: _refreshed_so_far(folder, texts)):
+        changed = update_cluster(folder, texts)
+    _say_files(folder, texts, changed)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
-        for what, some in (
-            ("joined", difference.joined),
-            ("left", difference.left),
-            ("changed", difference.changed),
-        )
+        for what, some in (("joined", found.joined), ("left", found.left), ("changed", found.changed))
     )
     say(f"{inputs.name}: {', '.join(said)}")
     if changed:
         say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE
+
+
+def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> None:
+    for path in sorted(f"{folder}/{file}" for file in files):
+        say(f"{path}: {'written' if path in written else 'unchanged'}")
+
+
+def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
+    """Write the pools of a plan that a cluster does not have.
+
+    Existing pools stay as they are. Raises Refused, and writes nothing, for errors of the table and for pools
+    that a compile would refuse.
+    """
+    from click.core import ParameterSource
+
+    from ipamc.cli.init import new_folder, prepare
+    from ipamc.importing.prefixes import COLUMNS, read_plan
+    from ipamc.workspace.clusters import name_of
+    from ipamc.workspace.dump import load_table
+    from ipamc.workspace.inputs import source_paths
+    from ipamc.workspace.safe_read import refuse_links
+
+    # An option about dumps would have no effect, so it is refused.
+    context = click.get_current_context()
+    if any(
+        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
+        for name in context.params.keys() - _OF_PREFIXES
+    ):
+        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
+    by_family = {6 if size > 32 else 4: size for size in sizes}
+    if len(by_family) < len(sizes):
+        raise click.UsageError("--block-size is given twice for one family")
+    folder, name = new_folder(cluster, "write")
+    is_there = disk.is_folder(folder) and bool(source_paths(folder))
+    if is_there:
+        (folder,) = find([cluster])
+        name = name_of(folder)
+    findings: Sequence[Diagnostic] = ()
+    with accounted(lambda: NOTHING):
+        with progress("reading the prefixes"):
+            plan = read_plan(load_table(file, COLUMNS), name, by_family)
+        if is_there:
+            files, findings = _additions(folder, plan)
+        else:
+            files = _first_files(folder, name, plan)
+    print_findings((*plan.findings, *findings), style)
+    with accounted(lambda: _refreshed_so_far(folder, files)):
+        refuse_links(folder)
+        for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
+            if not disk.create(path, text):
+                raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
+            say(f"{path}: written")
+    if not is_there:
+        prepare(folder)
+        say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
+    elif files:
+        then = "then write a nodeSelector where a pool is not for every node"
+        say(f"next: see what changes: ipamc plan {cluster}; {then}")
+    else:
+        say(f"{folder}: has the {count(len(plan.pools), 'pool')} of the plan; nothing is written")
+    return DONE
+
+
+def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
+    """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
+    from ipamc.check import check
+    from ipamc.cli.init import first_files
+    from ipamc.importing.files import POOLS, pools_text
+    from ipamc.read.locate import locate
+    from ipamc.read.read import read
+
+    families = sorted({family for pool in plan.pools for family in pool.draft.ranges})
+    files = first_files(name, ", ".join(f"IPv{family}" for family in families))
+    files[POOLS] = pools_text(pool.draft for pool in plan.pools)
+    sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
+    try:
+        there, _ = read(name, folder, sources, disk.assets("schemas"))
+        Log().add(check(there))
+    except Refused as refused:
+        _say_quoted(sources)
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    return files
+
+
+def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagnostic]]:
+    """Return the files to add to a cluster, and the differences between its pools and the plan.
+
+    Raises Refused where a compile would refuse the cluster with these pools.
+    """
+    from ipamc.importing.files import POOLS, pools_text
+    from ipamc.importing.prefixes import differences, new_pools
+    from ipamc.pipeline import load_cluster
+    from ipamc.read.locate import locate
+    from ipamc.workspace.source import Disk
+
+    inputs = Disk().inputs(folder)
+    there, _ = load_cluster(inputs)
+    findings = locate(differences(plan, there), inputs.sources)
+    drafts = [pool.draft for pool in new_pools(plan, there)]
+    if not drafts:
+        return {}, findings
+    if f"{folder}/{POOLS}" in inputs.sources:
+        files = {f"ippools-{draft.name}.yaml": pools_text([draft]) for draft in drafts}
+    else:
+        files = {POOLS: pools_text(drafts)}
+    sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
+    if clash := sorted(sources.keys() & inputs.sources.keys()):
+        raise Trouble(f"{clash[0]} is there already, without the pool that it would have: rename it")
+    try:
+        load_cluster(replace(inputs, sources={**inputs.sources, **sources}))
+    except Refused:
+        _say_quoted(sources)
+        raise
+    return files, findings
+
+
+def _say_quoted(paths: Mapping[str, bytes]) -> None:
+    """Print why findings quote files that do not exist."""
+    say(f"nothing is written; the findings quote what {' and '.join(sorted(paths))} would have")
+
+
+def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
+    """Return the account of a refresh of an inventory."""
+    from ipamc.workspace.output import there_now
+
+    there = there_now(folder, files)
+    parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
+    return Account(f"in {folder}/ {', '.join(parts)}")

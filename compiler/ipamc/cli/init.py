@@ -7,13 +7,13 @@ from pathlib import PurePath
 
 import click
 
+from ipamc.cli.about import write_schemas
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.schema import by_kind, file_name
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
-from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import folder_of
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.clusters import folder_of, name_of
+from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 SCHEMAS = ".schemas"
@@ -46,7 +46,8 @@ spec:
 
 NODES = """\
 # yaml-language-server: $schema=../{schemas}/nodeinventory.schema.json
-# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which writes all of it. See ipamc import --help.
+# A cluster that runs has blocks already: delete this folder, and run 'ipamc import {name} DUMP', which \
+writes all of it. See ipamc import --help.
 apiVersion: ipamc/v1alpha1
 kind: NodeInventory
 nodes: []
@@ -67,7 +68,7 @@ _KINDS = {
     "ippools.yaml": _kinds(b"IPPool|ClusterCIDR"),
     "nodes.yaml": _kinds(b"NodeInventory|Node|CiliumNode"),
 }
-"""The kinds of what a file is about, as any file may have them; one that cannot be read counts too."""
+"""The kinds of each first file, which any file may have; one that cannot be read counts, too."""
 _NOUNS = {"cluster.yaml": "a Cluster", "ippools.yaml": "pools", "nodes.yaml": "nodes"}
 _FAMILIES = {
     "IPv4": re.compile(rb"""\bipv4\b["']?\s*:|\bcidr["']?\s*:\s*["']?\d+\."""),
@@ -75,43 +76,41 @@ _FAMILIES = {
 }
 _LOCKED = re.compile(rb'\{"lock":[^\n]*"mode":"(kubernetes|cluster-pool|multi-pool|crd)"')
 
-# A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on every system: same input, same bytes.
+# A lock is merged by rule; rendered files take one side and are compiled again. Both have LF line ends on
+# every system: same input, same bytes.
 ATTRIBUTES = {
     "ipam.lock": ("text", "eol=lf", "merge=ipamc"),
     "**/rendered/**": ("text", "eol=lf", "linguist-generated", "merge=ipamc-rendered"),
 }
 
-# A driver that fails leaves our side in the file, without a mark, and `git add` would lose the blocks of the other side. ipamc marks the file
-# before it does anything else. Where no mark is there, it did not run (no ipamc, no interpreter, killed), and git merges the lock as text.
+# A driver that fails leaves our side in the file, without a mark, and `git add` would lose the blocks of the
+# other side. ipamc marks the file before it does anything else. Where no mark is there, it did not run
+# (no ipamc, no interpreter, killed), and git merges the lock as text.
 DRIVERS = {
     "merge.ipamc.name": "locks of ipamc",
     "merge.ipamc.driver": (
         "ipamc merge-driver %O %A %B %P && exit 0; grep -q '^<<<<<<< ours' %A || { "
-        "git merge-file -L ours -L base -L theirs %A %O %B; echo ipamc did not run, so this was merged as text: %P >&2; }; exit 1"
+        "git merge-file -L ours -L base -L theirs %A %O %B; "
+        "echo ipamc did not run, so this was merged as text: %P >&2; }; exit 1"
     ),
     "merge.ipamc-rendered.name": "either side: ipamc compile renders it again",
     "merge.ipamc-rendered.driver": "true",
 }
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc init lab", "start clusters/lab/ and prepare the repository"),
-        (
-            "ipamc init",
-            "prepare only the repository: once in every clone, because git does not share its configuration",
-        ),
-    ),
-    refused="an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("cluster", required=False)
 def command(*, cluster: str | None) -> int:
     """Start a new cluster and prepare the repository.
 
-    For a cluster that runs already, `ipamc import` writes its files from a dump. CLUSTER is a name below clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where
-    they do not exist, the schemas for editors, .gitattributes, and the merge drivers into the configuration
-    of the git repository.
+    For a cluster that runs already, `ipamc import` writes its files from a dump. CLUSTER is a name below
+    clusters/, or a folder. Writes cluster.yaml, ippools.yaml and nodes.yaml where they do not exist, the
+    schemas for editors, .gitattributes, and the merge drivers into the configuration of the git repository.
+
+    Examples:
+        ipamc init lab  # start clusters/lab/ and prepare the repository
+        ipamc init
+            # prepare only the repository: once in every clone, because git does not share its configuration
     """
     if cluster is not None:
         _start(cluster)
@@ -126,7 +125,7 @@ def first_files(name: str, families: str = "IPv4", mode: str = "") -> dict[str, 
 
 
 def prepare(folder: str) -> None:
-    """Do for the folder of a cluster what `init` does beside its first files; print what was done."""
+    """Do all of `ipamc init` but the first files of the cluster; print what was done."""
     _write_schemas(folder)
     _prepare_repository()
 
@@ -134,24 +133,20 @@ def prepare(folder: str) -> None:
 def _prepare_repository() -> None:
     top = git.root(".")
     attributes = f"{top or '.'}/.gitattributes"
-    text = with_attributes(disk.read_text(attributes))
-    _say(".gitattributes", "written" if disk.replace(attributes, text) else "unchanged")
+    changed = disk.replace(attributes, with_attributes(disk.read_text(attributes)))
+    say(f".gitattributes: {'written' if changed else 'unchanged'}")
     if top is None:
-        _say(
-            "git config",
-            "not in a git repository: run 'ipamc init' again once there is one, for the merge drivers",
-        )
-    else:
-        trunk = git.likely_trunk(".")
-        changed = git.configure(".", {**DRIVERS, **({"ipamc.trunk": trunk} if trunk else {})})
-        _say(
-            "git config",
-            f"merge drivers set{f', and ipamc.trunk: {trunk}' if trunk else ''}" if changed else "unchanged",
-        )
+        again = "run 'ipamc init' again once there is one, for the merge drivers"
+        say(f"git config: not in a git repository: {again}")
+        return
+    trunk = git.likely_trunk(".")
+    configured = git.configure(".", {**DRIVERS, **({"ipamc.trunk": trunk} if trunk else {})})
+    done = f"merge drivers set{f', and ipamc.trunk: {trunk}' if trunk else ''}"
+    say(f"git config: {done if configured else 'unchanged'}")
 
 
 def new_folder(cluster: str, run: str) -> tuple[str, str]:
-    """Return the folder of a cluster that may be new, and its name. `run` leads to a better one: `write`."""
+    """Return the folder of a cluster that may be new, and its name. `run` begins the better command."""
     from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     typed = PurePath(cluster)
@@ -164,67 +159,50 @@ def new_folder(cluster: str, run: str) -> tuple[str, str]:
     return folder, name
 
 
-def _start(text: str) -> None:
-    folder, name = new_folder(text, "run: ipamc init")
+def _start(cluster: str) -> None:
+    folder, name = new_folder(cluster, "run: ipamc init")
     refuse_links(folder)
-    there = disk.read_sources(folder)[0] if disk.is_folder(folder) else {}
+    there = read_sources(folder)[0] if disk.is_folder(folder) else {}
     texts = b"\n".join(there.values())
     has = {
         file: bool(kinds.search(texts)) or (file != "cluster.yaml" and f"{folder}/{file}" in there)
         for file, kinds in _KINDS.items()
     }
     if there and all(has.values()):
-        _say(folder, "has a Cluster, pools and nodes already, which stay as they are")
+        say(f"{folder}: has a Cluster, pools and nodes already, which stay as they are")
         _write_schemas(folder)  # a run that was stopped may have left some out
         return
-    files = first_files(name, _families(texts), _mode(disk.read_lock(folder)) if there else "")
+    families = [family for family, words in _FAMILIES.items() if words.search(texts)]
+    # The lock of another mode would be refused.
+    locked = _LOCKED.match(disk.read_lock(folder) or b"") if there else None
+    files = first_files(name, ", ".join(families) or "IPv4", locked[1].decode() if locked else "")
     for path, content in ((f"{folder}/{file}", files[file]) for file in FILES if not has[file]):
         if not disk.create(path, content):
-            raise Trouble(f"{path} is there, and has no Cluster: rename it, and run ipamc init {text} again")
-        _say(path, "written")
+            then = f"rename it, and run ipamc init {cluster} again"
+            raise Trouble(f"{path} is there, and has no Cluster: {then}")
+        say(f"{path}: written")
     for file in FILES:
         if has[file]:
-            _say(folder, f"has {_NOUNS[file]} already, which stay as they are")
+            say(f"{folder}: has {_NOUNS[file]} already, which stay as they are")
     _write_schemas(folder)
     if not has["nodes.yaml"]:
-        _say("next", f"list your nodes in {folder}/nodes.yaml, then run: ipamc compile {text}")
+        first = f"list your nodes in {folder}/nodes.yaml"
     elif not has["cluster.yaml"]:
-        _say(
-            "next",
-            f"look at version, managedBy, mode, ipFamilies and excludedCIDRs in {folder}/cluster.yaml, then run: ipamc compile {text}",
-        )
+        fields = "version, managedBy, mode, ipFamilies and excludedCIDRs"
+        first = f"look at {fields} in {folder}/cluster.yaml"
     else:
-        _say("next", f"look at the range in {folder}/ippools.yaml, then run: ipamc compile {text}")
-
-
-def _families(texts: bytes) -> str:
-    """Return the families of pools that are there; IPv4 where there are none."""
-    found = [family for family, words in _FAMILIES.items() if words.search(texts)]
-    return ", ".join(found) or "IPv4"
-
-
-def _mode(lock: bytes | None) -> str:
-    """Return the mode that a lock was made for; "" without one: another mode would be refused."""
-    head = _LOCKED.match(lock or b"")
-    return head[1].decode() if head else ""
+        first = f"look at the range in {folder}/ippools.yaml"
+    say(f"next: {first}, then run: ipamc compile {cluster}")
 
 
 def _write_schemas(folder: str) -> None:
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
-    for kind, schema in by_kind().items():
-        disk.replace(f"{schemas}/{file_name(kind)}", schema)
-    _say(f"{schemas}/", "schemas for editors")
-
-
-def _say(what: str, text: str) -> None:
-    say(f"{what}: {text}")
+    write_schemas(schemas, disk.schemas())
+    say(f"{schemas}/: schemas for editors")
 
 
 def with_attributes(text: str) -> str:
-    """Return the text of .gitattributes with our lines.
-
-    Other lines stay, and so do attributes that were added to our lines.
-    """
+    """Return the text of .gitattributes with our lines. Other lines and added attributes stay."""
     rows = text.splitlines()
     for pattern, wanted in ATTRIBUTES.items():
         at = next((index for index, row in enumerate(rows) if row.split()[:1] == [pattern]), None)
@@ -232,7 +210,5 @@ def with_attributes(text: str) -> str:
             rows.append(" ".join((pattern, *wanted)))
         else:
             there = rows[at].split()[1:]
-            rows[at] = " ".join(
-                (rows[at].rstrip(), *(attribute for attribute in wanted if attribute not in there))
-            )
+            rows[at] = " ".join((rows[at].rstrip(), *(each for each in wanted if each not in there)))
     return "".join(f"{row}\n" for row in rows)

@@ -3,105 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import Revision, assume_option, clusters_argument
+from ipamc.cli.options import Minor, Revision, assume_option, clusters_argument
 from ipamc.workspace.clusters import find, name_of
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
 """Consents that name a node, CIDR or pool of one cluster."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc lock lab", "bring the lock of clusters/lab/ up to date"),
-        ("ipamc lock --check", "write nothing; fail if a lock is out of date, with the reasons"),
-        ("ipamc lock lab --leave node-7", "node-7 is really gone, although the inventory looks truncated"),
-        (
-            "ipamc lock lab --renumber pool/rack-a",
-            "reserve a pending block for each node of rack-a; nothing is rendered for it",
-        ),
-        (
-            "ipamc lock lab --settle node-7",
-            "node-7 is drained: render its pending block; prints what is to be done then",
-        ),
-        ("ipamc lock --onto origin/main", "merge the locks of the trunk in, which a forge cannot do"),
-        (
-            "ipamc lock lab --rename node-7=node-8",
-            "node-8 replaces node-7, which is gone, and takes its blocks",
-        ),
-    ),
-    refused="refused, out of date with --check, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @clusters_argument
-@click.option(
-    "--check", is_flag=True, help="Write nothing; exit 1 if a lock is out of date, with the reasons."
-)
-@click.option(
-    "--leave",
-    multiple=True,
-    metavar="NODE|all",
-    help="This node is gone: quarantine its blocks. Repeatable; all: every node that left.",
-)
-@click.option(
-    "--no-pods",
-    multiple=True,
-    metavar="NODE|all",
-    help="This running node has no pods of Cilium's yet, so its CiliumNode need not be known. Repeatable; all: every node.",
-)
-@click.option(
-    "--adopt-pods",
-    multiple=True,
-    metavar="NODE|all",
-    help="This running node holds the block around the addresses in use on it. Repeatable; all: every node whose block is not known.",
-)
-@click.option(
-    "--renumber",
-    multiple=True,
-    metavar="NODE|CIDR|pool/NAME",
-    help="Reserve a pending block for these nodes; nothing is rendered for it until --settle. Repeatable, or with commas: n1,n2.",
-)
-@click.option(
-    "--settle",
-    multiple=True,
-    metavar="NODE",
-    help="This node is drained: its pending block is held and rendered, the old one quarantined. Repeatable.",
-)
-@click.option(
-    "--release",
-    multiple=True,
-    metavar="NODE|CIDR",
-    help="Free quarantined blocks now; also cancels a pending renumber. Repeatable.",
-)
-@click.option(
-    "--rename",
-    multiple=True,
-    metavar="OLD=NEW",
-    help="Give the blocks of a node that is gone to its replacement. Repeatable.",
-)
-@click.option(
-    "--follow",
-    is_flag=True,
-    help="Let the lock follow CiliumNodes although most of them show none of its blocks.",
-)
-@click.option("--mode", is_flag=True, help="Let the lock switch to the Cluster's IPAM mode.")
-@click.option(
-    "--onto",
-    type=Revision(),
-    metavar="REV",
-    help="First merge the lock of this revision in, as the merge driver does. The inputs must be merged already.",
-)
-@click.option("--reshard", is_flag=True, help="Let the shard count grow to fit output.shardSize.")
+@click.option("--check", is_flag=True)
+@click.option("--leave", multiple=True, metavar="NODE|all")
+@click.option("--no-pods", multiple=True, metavar="NODE|all")
+@click.option("--adopt-pods", multiple=True, metavar="NODE|all")
+@click.option("--renumber", multiple=True, metavar="NODE|CIDR|pool/NAME")
+@click.option("--settle", multiple=True, metavar="NODE")
+@click.option("--release", multiple=True, metavar="NODE|CIDR")
+@click.option("--rename", multiple=True, metavar="OLD=NEW")
+@click.option("--follow", is_flag=True)
+@click.option("--mode", is_flag=True)
+@click.option("--onto", type=Revision(), metavar="REV")
+@click.option("--reshard", is_flag=True)
 @assume_option
 @format_option
 def command(
@@ -109,7 +41,7 @@ def command(
     clusters: tuple[str, ...],
     check: bool,
     onto: str | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
     **given: Any,
 ) -> int:
@@ -117,6 +49,37 @@ def command(
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. Every consent is an option of
     this command; its effect is reviewed in the lines of the lock.
+
+    Options:
+        --check: Write nothing; exit 1 if a lock is out of date, with the reasons.
+        --leave: This node is gone: quarantine its blocks. Repeatable; all: every node that left.
+        --no-pods: This running node has no pods of Cilium's yet, so its CiliumNode need not be known.
+            Repeatable; all: every node.
+        --adopt-pods: This running node holds the block around the addresses in use on it. Repeatable; all:
+            every node whose block is not known.
+        --renumber: Reserve a pending block for these nodes; nothing is rendered for it until --settle.
+            Repeatable, or with commas: n1,n2.
+        --settle: This node is drained: its pending block is held and rendered, the old one quarantined.
+            Repeatable.
+        --release: Free quarantined blocks now; also cancels a pending renumber. Repeatable.
+        --rename: Give the blocks of a node that is gone to its replacement. Repeatable.
+        --follow: Let the lock follow CiliumNodes although most of them show none of its blocks.
+        --mode: Let the lock switch to the Cluster's IPAM mode.
+        --onto: First merge the lock of this revision in, as the merge driver does. The inputs must be merged
+            already.
+        --reshard: Let the shard count grow to fit output.shardSize.
+    Examples:
+        ipamc lock lab  # bring the lock of clusters/lab/ up to date
+        ipamc lock --check  # write nothing; fail if a lock is out of date, with the reasons
+        ipamc lock lab --leave node-7  # node-7 is really gone, although the inventory looks truncated
+        ipamc lock lab --renumber pool/rack-a
+            # reserve a pending block for each node of rack-a; nothing is rendered for it
+        ipamc lock lab --settle node-7
+            # node-7 is drained: render its pending block; prints what is to be done then
+        ipamc lock --onto origin/main  # merge the locks of the trunk in, which a forge cannot do
+        ipamc lock lab --rename node-7=node-8  # node-8 replaces node-7, which is gone, and takes its blocks
+    Exit codes:
+        1: refused, out of date with --check, or an I/O or environment error
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.model.cluster import Mode
@@ -124,32 +87,26 @@ def command(
     from ipamc.workspace.environment import today
 
     if given["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
-        raise click.UsageError(
-            f"--mode has no value: write mode: {min(modes)} in cluster.yaml, and give --mode alone"
-        )
+        instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
+        raise click.UsageError(f"--mode has no value: {instead}")
     folders = find(clusters)
     consent = _consent(given)
     if check and any(given.values()):
         raise click.UsageError("--check and consent exclude each other: omit one of them")
     if len(folders) > 1 and any(given[name] for name in TARGETED):
-        raise click.UsageError(
-            f"consent for a node, CIDR or pool is for one cluster: name the cluster, {listing(map(name_of, folders))}"
-        )
-    day = today()
-    tasks = [
-        ClusterRun(
-            folder=folder,
-            today=day,
-            consent=consent,
-            render=False,
-            locked=check and not onto,
-            check=check,
-            onto=onto or "",
-            assume=assume,
-        )
-        for folder in folders
-    ]
-    return conclude(compile_all(tasks, None), style)
+        one = f"name the cluster, {listing(map(name_of, folders))}"
+        raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
+    run = ClusterRun(
+        folder="",
+        today=today(),
+        consent=consent,
+        render=False,
+        locked=check and not onto,
+        check=check,
+        onto=onto or "",
+        assume=assume,
+    )
+    return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)
 
 
 def _consent(given: dict[str, Any]) -> Consent:
@@ -163,12 +120,9 @@ def _consent(given: dict[str, Any]) -> Consent:
             better = f": write --rename {'='.join(names)}" if len(names) == 2 else ""
             raise click.UsageError(f"--rename {text!r} is not OLD=NEW{better}")
         pairs.append((old, new))
+    # An option may be repeated, and name several with commas. No name has one.
     values: dict[str, Any] = {
-        name: _each(found) if isinstance(found, tuple) else found for name, found in given.items()
+        name: [part for text in found for part in text.split(",")] if isinstance(found, tuple) else found
+        for name, found in given.items()
     }
     return parse_consent(**{**values, "rename": pairs})
-
-
-def _each(given: Iterable[str]) -> list[str]:
-    """Return what an option names: it may be repeated, and name several with commas. No name has one."""
-    return [part for text in given for part in text.split(",")]

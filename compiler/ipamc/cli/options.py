@@ -1,7 +1,7 @@
 """Arguments and options that several verbs have: CLUSTER, --at, --output, --write.
 
-`--output KIND` is for data, on stdout. `--format` is for findings, on stderr: `format_option` in `cli/findings.py`. `--write
-FILE` says where a verb that writes one file writes it. Every verb has these names and these words of help.
+`--output KIND` is for data, on stdout. `--format` is for findings, on stderr: `format_option` in
+`cli/findings.py`. `--write FILE` is the file of a verb that writes one. An option without a value is None.
 """
 
 from __future__ import annotations
@@ -10,46 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.workspace.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
-cluster_argument = click.argument("cluster", metavar="CLUSTER")
-clusters_from_option = click.option(
-    "--clusters-from",
-    "listed",
-    metavar="FILE",
-    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. One run takes any number of them.",
-)
-"""None where it is not given."""
-
-
-def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
-    """Return the clusters that were named, or those of the file of `clusters_from_option`.
-
-    A file without names is refused: no cluster must not mean all of them. Raises Trouble.
-    """
-    if listed is None:
-        return clusters
-    if clusters:
-        raise click.UsageError("name clusters, or give --clusters-from: both are too many")
-    from ipamc.workspace.streams import read_text
-    from ipamc.workspace.trouble import Trouble
-
-    found = tuple(line for line in read_text(listed).split("\n") if line)
-    if not found:
-        raise Trouble(f"{listed} names no cluster: write a folder or a name on each line")
-    return found
+Minor = tuple[int, int]
+"""A minor of Cilium, as (1, 20)."""
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A revision of git. An empty one is refused: a variable of a pipeline that is not set must not mean the disk."""
+    """A revision of git. An empty one is refused: an unset variable of a pipeline must not mean the disk."""
 
     name = "REV"
 
@@ -62,24 +33,12 @@ class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gene
         return text
 
 
-at_option = click.option(
-    "--at",
-    "at",
-    type=Revision(),
-    metavar="REV|DATE",
-    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), which means the last commit of HEAD's first parents until then.",
-)
-"""None where it is not given."""
-
-
-class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A minor of Cilium that ipamc knows, as (1, 20)."""
+class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A minor of Cilium that ipamc knows."""
 
     name = "VERSION"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, int]:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Minor:
         """Return major and minor."""
         from ipamc.model.cilium.versions import minors, text
 
@@ -91,14 +50,30 @@ class Minor(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic
         return found
 
 
+clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
+cluster_argument = click.argument("cluster", metavar="CLUSTER")
+files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+clusters_from_option = click.option(
+    "--clusters-from",
+    "listed",
+    metavar="FILE",
+    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. "
+    "One run takes any number of them.",
+)
+at_option = click.option(
+    "--at",
+    type=Revision(),
+    metavar="REV|DATE",
+    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), "
+    "which means the last commit of HEAD's first parents until then.",
+)
 assume_option = click.option(
     "--assume",
-    "assume",
-    type=Minor(),
+    type=MinorType(),
     metavar="VERSION",
-    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. Pipelines and other verbs follow `assume` in the Cluster instead.",
+    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
+    "Pipelines and other verbs follow `assume` in the Cluster instead.",
 )
-"""None where it is not given."""
 jobs_option = click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -109,17 +84,24 @@ trunk_option = click.option(
     "--trunk", default="", metavar="REV", help="Skip clusters that are newer in this revision than in HEAD."
 )
 
+FORMER = {"--output": "--write"}
+"""The former name of --write in the steps of `ipamc ci`: pipelines of users have it, help does not show
+it.
+"""
+
+
+def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback of an option that hands its value alone to a function."""
+    return lambda _, __, value: read(value)
+
 
 def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
     """Return what adds the option --output, as `output`: what goes to stdout, by default the first kind."""
+    default = None if required else kinds[0]
+    shown, type = not required, click.Choice(kinds)
+    help = "What goes to stdout."
     return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(kinds),
-        required=required,
-        default=None if required else kinds[0],
-        show_default=not required,
-        help="What goes to stdout.",
+        "-o", "--output", type=type, required=required, default=default, show_default=shown, help=help
     )
 
 
@@ -128,22 +110,38 @@ def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
     return click.option("--write", "path", **{"metavar": "FILE", "help": help, **more})
 
 
-FORMER = {"--output": "--write"}
-"""What the steps of `ipamc ci` called --write before: pipelines of users have it, and help does not show it."""
+def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
+    """Return the clusters that were named, or those of the file of `clusters_from_option`.
+
+    A file without names is refused: no cluster must not mean all of them. Raises Trouble.
+    """
+    if listed is None:
+        return clusters
+    if clusters:
+        raise click.UsageError("name clusters, or give --clusters-from: both are too many")
+    from ipamc.workspace.disk import read_argument
+    from ipamc.workspace.trouble import Trouble
+
+    found = tuple(line for line in read_argument(listed).split("\n") if line)
+    if not found:
+        raise Trouble(f"{listed} names no cluster: write a folder or a name on each line")
+    return found
 
 
-def source_of(clusters: Sequence[str], at: str | None, assume: Version | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means; `assume` is that of `assume_option`.
+def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
+    """Return the disk with these clusters, or the commit that `at` means: by the three options of these names.
 
-    Says on stderr which commit a date means, and which clusters the commit does not have.
+    Prints which commit a date means, and which clusters the commit does not have.
     """
     if at is None:
         from ipamc.workspace.clusters import find
         from ipamc.workspace.source import Disk
 
         return Disk(tuple(find(clusters)), assume=assume)
+    from msgspec.structs import replace
+
     from ipamc.cli.terminal import say
-    from ipamc.workspace.history import look_back
+    from ipamc.workspace.revision import look_back
 
     commit = look_back(at, clusters)
     for note in commit.notes:

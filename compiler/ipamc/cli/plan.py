@@ -7,106 +7,87 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
-from ipamc.cli.bugs import tell_bugs
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
-from ipamc.cli.findings import format_option, named_files, print_findings, tell
+from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import (
+    Minor,
     Revision,
     assume_option,
+    checked,
     clusters_argument,
     clusters_from_option,
     clusters_of,
     jobs_option,
     output_option,
 )
-from ipamc.cli.plan_formats import FORMATS, PICTURES, rendered
-from ipamc.cli.plan_run import PlanRun, failed, run
 from ipamc.cli.terminal import colour, progress, show, show_json
-from ipamc.model.diagnostics import count
-from ipamc.model.lock import Lock, State
-from ipamc.review.gates import GATES
+from ipamc.model.diagnostics import Refused, Severity, count
+from ipamc.model.lock import State
+from ipamc.model.progress import phase
+from ipamc.review import GATES
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import find, name_of
-from ipamc.workspace.clusters_folder import clusters_folder, folder_of
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ipamc.model.cluster import Version
-    from ipamc.review.diff.plan_report import ClusterReport
+    from ipamc.address_space import Neighbours
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport
+    from ipamc.workspace.neighbours import Folders
     from ipamc.workspace.plan_base import Base
+    from ipamc.workspace.source import Source
+
+FORMATS = ("text", "markdown", "json", "html", "svg")
+MAPPED = frozenset({"html", "svg"})
+"""The formats that show maps."""
 
 
-def _gates(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001 - click's signature
+class PlanRun(Struct, frozen=True, kw_only=True):
+    """A cluster to plan."""
+
+    folder: str
+    today: str
+    revision: str
+    """The base, as the user named it; "" for the disk."""
+    source: Source
+    """The source of the base."""
+    folders: Folders
+    """The folders of the cluster and of its neighbours, now and in the base."""
+    neighbours: Neighbours | None = None
+    """The other clusters, where this one may be of an address space."""
+    assume: Minor | None = None
+    """The known minor that a newer Cilium is taken for."""
+    mapped: bool = False
+    """The result has a map of the cluster, too."""
+    released: bool = False
+    """A quarantine may have ended early."""
+
+
+def _gates(value: tuple[str, ...]) -> frozenset[str]:
     found = [word for text in value for word in text.split(",")]
     if unknown := [word for word in found if word not in GATES]:
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(GATES)}")
     return frozenset(found)
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc plan", "what 'ipamc compile' would change in all clusters below clusters/"),
-        ("ipamc plan --base origin/main", "what this branch changes"),
-        ("ipamc plan --base origin/main --output markdown", "the same, as a comment for a pull request"),
-        ("ipamc plan lab --base HEAD~1 --output json", "the same, for programs"),
-        (
-            "ipamc plan --base origin/main --output html > plan.html",
-            "maps before and after, to look at and to search",
-        ),
-        (
-            "ipamc plan --base origin/main --output svg > plan.svg",
-            "the parts of the maps that change, as a picture",
-        ),
-        (
-            "ipamc plan --base origin/main --fail-on renumber,leave",
-            "exit 1 if a node is renumbered or leaves, with or without consent",
-        ),
-    ),
-    done="done; with --detailed-exitcode: nothing changes",
-    refused="refused: a cluster was deleted, a line of a lock changed as no verb changes it, a published CIDR would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is printed first",
-    changed="only with --detailed-exitcode: something changes",
-)
+_WRITE = "Write the plan in this format to a file, too. Repeatable: one compile serves them all."
+_FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}. Repeatable."
+
+
+@click.command(cls=Verb)
 @clusters_argument
 @clusters_from_option
-@click.option(
-    "--base",
-    type=Revision(),
-    metavar="REV",
-    help="Compare with the lock and the rendered files of this revision, instead of those on the disk.",
-)
+@click.option("--base", type=Revision(), metavar="REV")
 @output_option(*FORMATS)
-@click.option(
-    "--write",
-    "files",
-    multiple=True,
-    callback=lambda _, __, given: named_files(given, FORMATS),
-    metavar="FORMAT=FILE",
-    help="Write the plan in this format to a file, too. Repeatable: one compile serves them all.",
-)
-@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if something changes.")
-@click.option(
-    "--fail-on",
-    multiple=True,
-    callback=_gates,
-    metavar="WORD,…",
-    help=f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}. Repeatable.",
-)
-@click.option(
-    "--allow-deleted",
-    is_flag=True,
-    help="Clusters that only the base has may go; what was applied there stays.",
-)
-@click.option(
-    "--allow-released",
-    is_flag=True,
-    help="Blocks may be given out before their quarantine is over: --release and --rename leave no line of it.",
-)
+@files_option("--write", "files", FORMATS, _WRITE)
+@click.option("--detailed-exitcode", is_flag=True)
+@click.option("--fail-on", multiple=True, callback=checked(_gates), metavar="WORD,…", help=_FAIL_ON)
+@click.option("--allow-deleted", is_flag=True)
+@click.option("--allow-released", is_flag=True)
 @jobs_option
 @assume_option
 @format_option
@@ -122,7 +103,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     allow_deleted: bool,
     allow_released: bool,
     jobs: int | None,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
@@ -132,20 +113,44 @@ def command(  # noqa: PLR0913 - an argument for each option
     CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
     has. The base is read as it was committed, or as it lies on the disk; it is not compiled again. It is
     compared with the result of a compile now. Writes nothing.
+
+    Options:
+        --base: Compare with the lock and the rendered files of this revision, instead of those on the disk.
+        --detailed-exitcode: Exit 2 if something changes.
+        --allow-deleted: Clusters that only the base has may go; what was applied there stays.
+        --allow-released: Blocks may be given out before their quarantine is over: --release and --rename
+            leave no line of it.
+    Examples:
+        ipamc plan  # what 'ipamc compile' would change in all clusters below clusters/
+        ipamc plan --base origin/main  # what this branch changes
+        ipamc plan --base origin/main --output markdown  # the same, as a comment for a pull request
+        ipamc plan lab --base HEAD~1 --output json  # the same, for programs
+        ipamc plan --base origin/main --output html > plan.html
+            # maps before and after, to look at and to search
+        ipamc plan --base origin/main --output svg > plan.svg
+            # the parts of the maps that change, as a picture
+        ipamc plan --base origin/main --fail-on renumber,leave
+            # exit 1 if a node is renumbered or leaves, with or without consent
+    Exit codes:
+        0: done; with --detailed-exitcode: nothing changes
+        1: refused: a cluster was deleted, a line of a lock changed as no verb changes it, a published CIDR
+            would not stay, an input was refused, or --fail-on; or an I/O or environment error. The plan is
+            printed first
+        2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
     from ipamc.report.findings import format_of
     from ipamc.report.findings.content import Failure
-    from ipamc.review.diff.plan_report import PlanReport, Status, refusals
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.workers import run_all
 
     clusters = clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
-    base = base or ""
-    day = today()
-    planned: list[ClusterReport] = []
+    base, day = base or "", today()
+    reports: list[ClusterReport] = []
+    agreed = tuple(before.deleted) if allow_deleted else ()
     with accounted(lambda: NOTHING):
         beside = neighbours(folders, progress)
         tasks = [
@@ -155,59 +160,58 @@ def command(  # noqa: PLR0913 - an argument for each option
                 revision=base,
                 source=before.source,
                 folders=Folders(
-                    now=folder,
-                    was=before.renamed.get(folder, folder),
-                    renamed=before.renamed,
-                    agreed=tuple(before.deleted) if allow_deleted else (),
+                    now=folder, was=before.renamed.get(folder, folder), renamed=before.renamed, agreed=agreed
                 ),
                 neighbours=beside.get(folder),
                 assume=assume,
                 released=allow_released,
-                picture=not PICTURES.isdisjoint({output, *(name for name, _ in files)}),
+                mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
             )
             for folder in folders
         ]
         if tasks:
             with progress(compiling(folders)):
-                planned += run_all(tasks, jobs, run, failed, prepare)
-    planned += [_deleted(folder, lock, base, agreed=allow_deleted) for folder, lock in before.deleted.items()]
-    planned.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
-    report = PlanReport(
-        base=base, clusters=tuple(planned), scope=tuple(sorted({name_of(text) for text in clusters}))
-    )
+                reports += run_all(tasks, jobs, run, failed, prepare)
+    for folder, lock in before.deleted.items():
+        lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
+        nodes = len({line.node for line in lines})
+        held = f"with {count(nodes, 'node')} and {count(len(lines), 'block')}"
+        said = f"{base} has it, {held}; what was applied stays in the cluster. To restore it:"
+        said = f"{said} git checkout {base} -- {quote(folder)}"
+        name, status = name_of(folder), Status.DELETED
+        reports.append(ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=allow_deleted))
+    reports.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
+    scope = tuple(sorted({name_of(text) for text in clusters}))
+    report = PlanReport(base=base, clusters=tuple(reports), scope=scope)
     (show_json if output == "json" else show)(rendered(report, output, day, coloured=colour(sys.stdout)))
     for name, path in files:
         disk.replace(path, rendered(report, name, day))
     paths = {name_of(folder): folder for folder in folders}
-    failures = [
-        Failure(paths[cluster.name], f"{cluster.name}: {cluster.status}: {cluster.said}")
-        for cluster in planned
-        if cluster.status is Status.FAILED
-    ]
-    notes = [
-        (cluster.failed, f"{cluster.name}: {cluster.status}: {cluster.said}")
-        for cluster in planned
-        if cluster.difference is None and cluster.status is not Status.FAILED
-    ]
-    reasons = list(refusals(report, fail_on))
+    failures, notes = [], []
+    for cluster in reports:
+        text = f"{cluster.name}: {cluster.status}: {cluster.said}"
+        if cluster.status is Status.FAILED:
+            failures.append(Failure(paths[cluster.name], text))
+        elif cluster.difference is None:
+            notes.append((cluster.failed, text))
+    reasons = [f"refused: {reason}" for reason in refusals(report, fail_on)]
     document = format_of(style).document
     if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
-        failures += [Failure("", note) for wrong, note in notes if wrong]
-        failures += [Failure("", f"refused: {reason}") for reason in reasons]
-    print_findings([finding for cluster in planned for finding in cluster.findings], style, failures)
-    tell(style, *(f"{'error: ' if wrong else ''}{note}" for wrong, note in notes))
-    tell(style, *(f"refused: {reason}" for reason in reasons))
-    for cluster in planned if base and not document else ():
+        failures += [Failure("", text) for wrong, text in notes if wrong]
+        failures += [Failure("", reason) for reason in reasons]
+    print_findings([finding for cluster in reports for finding in cluster.findings], style, failures)
+    tell(style, *(f"error: {text}" if wrong else text for wrong, text in notes), *reasons)
+    for cluster in reports if base and not document else ():
         tell(style, *(f"note: {way}" for way in _ways_back(base, cluster)))
-    if tell_bugs([(cluster.name, cluster.bug) for cluster in planned], style):
+    if tell_bugs([(cluster.name, cluster.bug) for cluster in reports], style):
         return BUG
-    if reasons or any(cluster.failed for cluster in planned):
+    if reasons or any(cluster.failed for cluster in reports):
         return REFUSED
-    return CHANGED if detailed_exitcode and any(cluster.changed for cluster in planned) else DONE
+    return CHANGED if detailed_exitcode and any(cluster.changed for cluster in reports) else DONE
 
 
 def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
-    """Return the folders to plan, and what they are compared with."""
+    """Return the folders to plan, and their base."""
     from ipamc.workspace.plan_base import Base, look
     from ipamc.workspace.source import Disk
 
@@ -215,47 +219,135 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
         return find(given), Base(source=Disk())
     missing = [text for text in given if not disk.is_folder(text) and not disk.is_folder(folder_of(text))]
     there = [text for text in given if text not in missing]
-    folders = find(there) if there else [] if given else _all()
+    folders = find(there) if there else []
+    if not given:
+        refuse_links(clusters_folder())
+        try:
+            folders = find(())
+        except Trouble:  # the last cluster may have been deleted
+            folders = []
     before = look(base, folders, [folder_of(name_of(text)) for text in missing] if given else None)
     known = {*before.deleted, *before.renamed.values()}
     if unknown := [text for text in missing if folder_of(name_of(text)) not in known]:
         find(unknown)  # raises, with the names that exist
     if not folders and not before.deleted:
-        disk.clusters()  # raises: there is none
+        find()  # raises: there is none
     return folders, before
 
 
-def _all() -> list[str]:
-    refuse_links(clusters_folder())
-    try:
-        return find(())
-    except Trouble:  # the last cluster may have been deleted
-        return []
-
-
-def _deleted(folder: str, lock: Lock | None, base: str, *, agreed: bool) -> ClusterReport:
+def run(task: PlanRun) -> ClusterReport:
+    """Compile one cluster, and compare it with its base. `failed` makes a result of exceptions but
+    Refused.
+    """
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
-    lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
-    nodes = len({line.node for line in lines})
-    held = (
-        f"with {count(nodes, 'node')} and {count(len(lines), 'block')}; what was applied stays in the cluster"
+    try:
+        return _run(task)
+    except Refused as refused:
+        errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
+        said = f"{count(errors, 'error')}, so there is nothing to compare"
+        name, findings = name_of(task.folder), refused.diagnostics
+        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+
+
+def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
+    """Return the plan of a cluster whose run raised."""
+    from ipamc.review.diff.plan_report import ClusterReport, Status
+
+    problem, name = problem_of(exception), name_of(task.folder)
+    return ClusterReport(name=name, status=Status.FAILED, said=problem.line, bug=problem.trace)
+
+
+def _run(task: PlanRun) -> ClusterReport:
+    from ipamc.lock.transitions import Reason
+    from ipamc.pipeline import compile_cluster
+    from ipamc.read.locate import locate
+    from ipamc.review.diff import compare, empty_base
+    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, revoked
+    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
+    from ipamc.workspace.plan_base import cluster_base, way_back
+    from ipamc.workspace.source import Commit, Disk
+
+    name, was = name_of(task.folder), task.folders.was
+    inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
+    compilation = compile_cluster(inputs)
+    if task.neighbours:
+        refuse_overlaps(inputs, compilation, task.neighbours)
+    phase("reading the base")
+    before = cluster_base(task.source, was, inputs, compilation)
+    status, said = Status.PLANNED, ""
+    if before is None:
+        status, said = Status.NEW, f"{task.revision} has no such cluster"
+    elif was != task.folder:
+        status = Status.RENAMED
+        said = f"it is {name_of(was)} in {task.revision}, and is compared with that"
+    phase("comparing")
+    plan = compilation.plan
+    base = before or empty_base(name, plan.lock.mode)
+    if isinstance(task.source, Commit):
+        refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
+    allowed = {Reason.ENDED_EARLY} if task.released else ()
+    difference = compare(base, compilation, task.today, disk.assets("templates/runbooks"), allowed)
+    restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
+    lost = [*line_changed(base.lock, plan, difference.unlawful, restore)]
+    if task.revision:
+        lost += revoked(base, plan, f"{task.folder}/{disk.RENDERED}")
+    return ClusterReport(
+        name=name,
+        status=status,
+        said=said,
+        difference=difference,
+        findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
+        picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.mapped else None,
     )
-    said = f"{base} has it, {held}. To restore it: git checkout {base} -- {quote(folder)}"
-    return ClusterReport(name=name_of(folder), status=Status.DELETED, said=said, nodes=nodes, agreed=agreed)
 
 
-def _ways_back(base: str, cluster: ClusterReport) -> Iterator[str]:
-    """Yield why lines and published CIDRs seem to be lost where the branch is behind; else how CIDRs come back."""
+def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
+    """Return why a branch that is behind seems to lose lines and published CIDRs; else how CIDRs come
+    back.
+    """
     from ipamc.review.diff.plan_report import published_lost
     from ipamc.workspace.plan_base import behind
 
     name, difference = cluster.name, cluster.difference
     if not difference or not (difference.unlawful or published_lost(cluster)):
-        return
+        return []
     if behind(base):
-        yield f"{base} has commits that are not merged here, and what they added looks as if it had vanished: git merge {base}, and plan again;"
-        yield f"or compare with where this branch began: ipamc plan {name} --base $(git merge-base HEAD {base})"
-    elif published_lost(cluster):
-        folder = quote(folder_of(name))
-        yield f"what is published stays, as nodes may have blocks of it; a compile that sees it says what to write: git checkout {base} -- {folder}/{disk.RENDERED}, then: ipamc compile {name}"
+        lost = "are not merged here, and what they added looks as if it had vanished"
+        here = f"ipamc plan {name} --base $(git merge-base HEAD {base})"
+        return [
+            f"{base} has commits that {lost}: git merge {base}, and plan again;",
+            f"or compare with where this branch began: {here}",
+        ]
+    if not published_lost(cluster):
+        return []
+    stays = (
+        "what is published stays, as nodes may have blocks of it; a compile that sees it says what to write"
+    )
+    back = f"git checkout {base} -- {quote(folder_of(name))}/{disk.RENDERED}"
+    return [f"{stays}: {back}, then: ipamc compile {name}"]
+
+
+def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False) -> str:
+    """Return the plan in one of FORMATS. `day` is today, ISO 8601; `coloured` is for text."""
+    match style:
+        case "json":
+            from ipamc.report.plan import json
+
+            return json.render(report)
+        case "markdown":
+            from ipamc.report.plan import markdown
+
+            return markdown.render(report)
+        case "html":
+            from ipamc.report.plan import html
+
+            return html.render(report, disk.assets("page"), day)
+        case "svg":
+            from ipamc.report.plan import svg
+
+            return svg.render(report)
+        case _:
+            from ipamc.report.plan import text
+
+            return text.render(report, colour=coloured)

@@ -14,26 +14,25 @@ _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """What a user asks for."""
+    """An argument IP, CIDR or NODE. A node may have a name like an IPv4 address: then it is both."""
 
     text: str
     block: Block | None
     """For an address, the block of this address only."""
     node: str
-    """"" where it cannot be the name of a node. A node may be named like an IPv4 address: then it is both."""
+    """"" where it cannot be the name of a node."""
 
 
 def parse_query(text: str) -> Query:
-    """Read IP, CIDR or NODE. Raises UsageError for anything else, with what may be meant."""
+    """Read IP, CIDR or NODE. Raises UsageError for anything else, with a similar one."""
     if "/" in text:
         return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):
         return Query(text=text, block=_address(text, 4), node=text)
     if ":" in text:
         return Query(text=text, block=_address(text, 6), node="")
-    return Query(
-        text=text, block=None, node=node_name(text, "not an address, not a CIDR, and not a node's name")
-    )
+    node = node_name(text, "not an address, not a CIDR, and not a node's name")
+    return Query(text=text, block=None, node=node)
 
 
 def node_name(text: str, problem: str = "not a node's name") -> str:
@@ -44,7 +43,7 @@ def node_name(text: str, problem: str = "not a node's name") -> str:
 
 
 def is_address(text: str) -> bool:
-    """Tell whether a text is an address or a CIDR, and not only looks like one."""
+    """Return whether a text is an address or a CIDR, also one with host bits."""
     try:
         parse_block(text if "/" in text else f"{text}/{BITS[6 if ':' in text else 4]}", pods=False)
     except CidrError as problem:
@@ -53,13 +52,12 @@ def is_address(text: str) -> bool:
 
 
 def parse_cidr(text: str) -> Block:
-    """Read a CIDR, of addresses of pods or not. Raises UsageError, with what may be meant."""
+    """Read a CIDR, of addresses of pods or not. Raises UsageError, with a similar one."""
     try:
         return parse_block(text, pods=False)
     except CidrError as problem:
         meant = [problem.better] if problem.better else []
-        if problem.rule == "host bits":
-            meant.append(text.partition("/")[0])
+        meant += [text.partition("/")[0]] if problem.rule == "host bits" else []
         raise click.UsageError(problem.reason + (f"; write {' or '.join(meant)}" if meant else "")) from None
 
 
@@ -70,7 +68,7 @@ def _address(text: str, family: int) -> Block:
         return parse_block(f"{text}/{BITS[family]}", pods=False)
     except CidrError as problem:
         what = "is an IPv4-mapped IPv6 address" if problem.rule == "mapped" else "is not an address"
-        better = problem.better.removesuffix(f"/{BITS[4]}")
         if octet := too_large_octet(text):
             what += f": {octet} is more than 255"
+        better = problem.better.removesuffix(f"/{BITS[4]}")
         raise click.UsageError(f"{text!r} {what}" + (f"; write {better}" if better else "")) from None

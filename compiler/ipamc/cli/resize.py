@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import assume_option, cluster_argument, output_option
+from ipamc.cli.options import Minor, assume_option, cluster_argument, output_option
 from ipamc.cli.terminal import progress, show, show_record
 
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
-    from ipamc.model.diagnostics import Diagnostic
-    from ipamc.place.resize.rules import Looked
 
-
-@click.command(
-    cls=Verb,
-    examples=(
-        (
-            "kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json | ipamc resize lab -",
-            "by what runs now",
-        ),
-        ("ipamc resize lab dump.json --check", "write nothing; fail if something would change"),
-        ("ipamc resize lab dump.json --all --output json", "the use of every node, for programs"),
-    ),
-    refused="refused, or with --check something would change, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @cluster_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 if something would change.")
-@click.option("--all", "every", is_flag=True, help="Show the nodes of which nothing changes, too.")
+@click.option("--check", is_flag=True)
+@click.option("--all", "every", is_flag=True)
 @output_option("text", "json")
 @assume_option
 @format_option
@@ -45,72 +27,68 @@ def command(
     check: bool,
     every: bool,
     output: str,
-    assume: Version | None,
+    assume: Minor | None,
     style: str,
 ) -> int:
     """Give nodes more blocks, and take unused ones back, by a dump of what runs.
 
     CLUSTER is a folder, or a name below clusters/. FILE is what kubectl get prints as JSON or YAML, a zip of
-    cilium-sysdump, or - for stdin. Use is what CiliumNodes, CiliumEndpoints and Pods show together. What pools
-    say in `usage` decides. Blocks that nodes give back are quarantined. Writes the lock and the manifests as
-    compile does; without anything to do it writes nothing.
+    cilium-sysdump, or - for stdin. Use is what CiliumNodes, CiliumEndpoints and Pods show together. What
+    pools say in `usage` decides. Blocks that nodes give back are quarantined. Writes the lock and the
+    manifests as compile does; without anything to do it writes nothing.
+
+    Options:
+        --check: Write nothing; exit 1 if something would change.
+        --all: Show the nodes of which nothing changes, too.
+    Examples:
+        kubectl get nodes,ciliumnodes,ciliumendpoints,pods -A -o json | ipamc resize lab -  # by what runs now
+        ipamc resize lab dump.json --check  # write nothing; fail if something would change
+        ipamc resize lab dump.json --all --output json  # the use of every node, for programs
+    Exit codes:
+        1: refused, or with --check something would change, or an I/O or environment error
     """
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.model.diagnostics import Refused
     from ipamc.model.lock import Consent
+    from ipamc.pipeline import compile_cluster
     from ipamc.place.resize.decide import resizes
+    from ipamc.place.resize.look import look
+    from ipamc.read.locate import locate
+    from ipamc.report import resize as report
+    from ipamc.workspace import output as written
     from ipamc.workspace.clusters import find, name_of
+    from ipamc.workspace.dump import load_dump
     from ipamc.workspace.environment import today
+    from ipamc.workspace.source import Disk
 
     (folder,) = find((cluster,))
     day, name = today(), name_of(folder)
+    line = "refused, nothing written"
     try:
         with accounted(lambda: NOTHING):
-            looked, found, unfinished = _look(folder, files, day, assume)
+            with progress("reading the dump"):
+                dump, warnings = load_dump(files, nodes=False)
+            with progress("looking at the use of blocks"):
+                inputs = replace(Disk(assume=assume).inputs(folder), today=day, untested=True)
+                now = compile_cluster(inputs)
+                try:
+                    looked, more = look(now.plan, dump, day)
+                except Refused as refused:
+                    raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
+            findings = locate((*warnings, *more), inputs.sources)
+            # A run that was ended had written the lock, and decided all: the next one writes the manifests.
+            same = now.lock.encode() == inputs.lock
+            unfinished = same and bool(written.compare(folder, None, now.files))
     except Refused as refused:
-        line = "refused, nothing written"
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
-    _print(name, looked, output, every=every)
+    if output == "json":
+        rows = [report.record(row) for row in looked.rows]
+        show_record({"version": report.VERSION, "cluster": name, "sources": looked.sources, "nodes": rows})
+    else:
+        show(report.table(looked.rows, every=every))
     consent = Consent(resize=resizes(looked.rows))
     outcome = Outcome(name=name, folder=folder, done=True, line="nothing to resize, nothing written")
     if consent.resize or unfinished:
         task = ClusterRun(folder=folder, today=day, consent=consent, check=check, assume=assume)
         (outcome,) = compile_all([task], None)
-    return conclude([replace(outcome, findings=(*found, *outcome.findings))], style)
-
-
-def _look(
-    folder: str, files: tuple[str, ...], day: str, assume: Version | None
-) -> tuple[Looked, tuple[Diagnostic, ...], bool]:
-    """Read the dump and the cluster, and decide; tell whether the manifests of the lock are still to be written. Raises Refused."""
-    from ipamc.model.diagnostics import Refused
-    from ipamc.pipeline import compile_cluster
-    from ipamc.place.resize.rules import look
-    from ipamc.read.locate import locate
-    from ipamc.workspace import output
-    from ipamc.workspace.dump import load_dump
-    from ipamc.workspace.source import Disk
-
-    with progress("reading the dump"):
-        dump, warnings = load_dump(files, nodes=False)
-    with progress("looking at the use of blocks"):
-        inputs = replace(Disk(assume=assume).inputs(folder), today=day, untested=True)
-        now = compile_cluster(inputs)
-        try:
-            looked, found = look(now.plan, dump, day)
-        except Refused as refused:
-            raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
-    # A run that was ended had written the lock, and nothing is left to decide: the next one writes the rest.
-    unfinished = now.lock.encode() == inputs.lock and bool(output.compare(folder, None, now.files))
-    return looked, locate((*warnings, *found), inputs.sources), unfinished
-
-
-def _print(name: str, looked: Looked, output: str, *, every: bool) -> None:
-    from ipamc.report import resize as report
-
-    if output == "json":
-        rows = [report.record(row) for row in looked.rows]
-        document = {"version": report.VERSION, "cluster": name, "sources": looked.sources, "nodes": rows}
-        show_record(document)
-    else:
-        show(report.table(looked.rows, every=every))
+    return conclude([replace(outcome, findings=(*findings, *outcome.findings))], style)

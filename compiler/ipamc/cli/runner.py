@@ -1,46 +1,43 @@
-"""Compile clusters, and print what became of each.
+"""Compile clusters, and print the outcome of each.
 
-Clusters stand alone: a refused one does not keep the others from being written. Only clusters of one address
-space that share an address are refused together.
+Clusters are independent: a refused one does not keep the others from being written. Only clusters of one
+address space that share an address are refused together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED
-from ipamc.cli.findings import print_findings, tell
-from ipamc.cli.interrupted import Account, accounted, of_compile, of_outcomes
+from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
+from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent
 from ipamc.model.wording import typed
 from ipamc.workspace import disk, output
-from ipamc.workspace.cluster_lock import Held, alone
+from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.neighbours import neighbours, refuse_overlaps
+from ipamc.workspace.output import Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
-from ipamc.workspace.unfinished import Left, begin, left
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.model.plan import Plan
-    from ipamc.pipeline import Inputs
     from ipamc.workspace.output import Changes
 
-
 LISTED = 5
-"""How many files are named that are out of date on the disk."""
+"""The most files out of date that are named."""
 
 
 class ClusterRun(Struct, frozen=True, kw_only=True):
@@ -84,31 +81,29 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def run(task: ClusterRun) -> Outcome:
-    """Compile one cluster. A refusal ends in the outcome; of other exceptions `failed` makes one."""
+    """Compile one cluster. A refusal ends in the outcome; `failed` makes one of other exceptions."""
     name = name_of(task.folder)
     begin()
     try:
-        with nullcontext() if task.check else alone(task.folder) as held:
+        with nullcontext() if task.check else lock_folder(task.folder) as held:
             return _run(task, name, held)
     except Refused as refused:
-        return Outcome(
-            name=name, folder=task.folder, findings=refused.diagnostics, line="refused, nothing written"
-        )
+        line = "refused, nothing written"
+        return Outcome(name=name, folder=task.folder, findings=refused.diagnostics, line=line)
 
 
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
     """Return the outcome of a run that raised, or that a signal ended."""
+    name, folder = name_of(task.folder), task.folder
     if isinstance(exception, ENDS):
-        return Outcome(name=name_of(task.folder), folder=task.folder, line="", left=left(task.folder))
+        return Outcome(name=name, folder=folder, line="", left=left(folder))
     problem = problem_of(exception)
-    return Outcome(
-        name=name_of(task.folder), folder=task.folder, line=problem.line, trouble=True, bug=problem.trace
-    )
+    return Outcome(name=name, folder=folder, line=problem.line, trouble=True, bug=problem.trace)
 
 
-def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
+def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
-    from ipamc.pipeline import compile_cluster
+    from ipamc.pipeline import compile_cluster, load_cluster
 
     read = Disk(assume=task.assume).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
@@ -118,24 +113,35 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
+    limited = merged if "all" not in task.consent.leave else None
     try:
         compilation = compile_cluster(inputs)
     except Refused:
-        if merged and "all" not in task.consent.leave:  # too many leavers, where the inputs were not merged
-            merged.refuse_unmerged(_absent(inputs) - task.consent.leave)
+        if limited:  # too many leavers, where the inputs were not merged
+            cluster, lock = load_cluster(inputs)
+            absent = {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
+            limited.refuse_unmerged(absent - task.consent.leave)
         raise
-    if merged and "all" not in task.consent.leave:
+    if limited:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
-        merged.refuse_unmerged(leavers - task.consent.leave)
-    if others := _others(task, compilation.plan.cluster.address_space):
-        refuse_overlaps(inputs, compilation, others)
-    lock = None if task.locked and not task.check else compilation.lock
+        limited.refuse_unmerged(leavers - task.consent.leave)
+    if task.neighbours or (task.alone and compilation.plan.cluster.address_space):
+        from ipamc.workspace.neighbours import neighbours, refuse_overlaps
+
+        folder = task.folder
+        others = task.neighbours or neighbours([folder], lambda _: nullcontext()).get(folder)
+        if others:
+            refuse_overlaps(inputs, compilation, others)
+    lock_text = None if task.locked and not task.check else compilation.lock
     files = compilation.files if task.render else None
-    changes = output.write(held, lock, files, read) if held else output.compare(task.folder, lock, files)
+    if held:
+        changes = output.write(held, lock_text, files, read)
+    else:
+        changes = output.compare(task.folder, lock_text, files)
     if task.check:
         line = outdated(changes, task.folder, name) if changes else "up to date"
     else:
-        line = f"{placed(compilation.plan)}; {written(changes)}"
+        line = f"{placed(compilation.plan)}; {summary(changes)}"
     steps: tuple[str, ...] = ()
     if task.consent.settle:
         from ipamc.review.runbook.sentences import after_settle
@@ -154,39 +160,62 @@ def _run(task: ClusterRun, name: str, held: Held | None) -> Outcome:
     )
 
 
-def _others(task: ClusterRun, space: str) -> Neighbours | None:
-    """Return the other clusters of the address space. A cluster alone is not searched for its name before."""
-    if not task.alone:
-        return task.neighbours
-    return neighbours([task.folder], lambda _: nullcontext()).get(task.folder) if space else None
-
-
-def _absent(inputs: Inputs) -> set[str]:
-    """Return the nodes of the lock that are not in the inventory. Raises Refused."""
-    from ipamc.pipeline import load_cluster
-
-    cluster, lock = load_cluster(inputs)
-    return {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
-
-
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, each with the other clusters of its address space.
-
-    Outcomes are in the order of the tasks.
+    """Do `run` for every task, each with the other clusters of its address space, in the order of the
+    tasks.
     """
     outcomes: dict[int, Outcome] = {}
-    with accounted(lambda: of_compile(tasks, outcomes)):
+    with accounted(lambda: _account(tasks, outcomes)):
+        folders = [task.folder for task in tasks]
         if len(tasks) == 1:
             tasks = [replace(tasks[0], alone=True)]
         else:
-            beside = neighbours([task.folder for task in tasks], progress)
+            from ipamc.workspace.neighbours import neighbours
+
+            beside = neighbours(folders, progress)
             tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
-        with progress(compiling([task.folder for task in tasks])):
+        with progress(compiling(folders)):
             return run_all(tasks, processes, run, failed, prepare, outcomes)
 
 
+def _account(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> Account:
+    """Return the account of a compile that a signal ended. `outcomes` are by the number of the task."""
+    if tasks[0].check:
+        return NOTHING
+    if len(tasks) > 1:
+        parts = _groups(outcomes.values())
+        rest = [name_of(task.folder) for index, task in enumerate(tasks) if index not in outcomes]
+        rest += [each.name for each in outcomes.values() if each.left and each.left.nothing]
+        return Account("; ".join((*parts, *([f"as before: {names(rest)}"] if rest else []))))
+    task, outcome = tasks[0], outcomes.get(0)
+    if outcome is None or not (outcome.done or outcome.trouble or outcome.left):
+        return Account(str(Left()))  # not begun, or refused
+    said = str(outcome.left) if outcome.left else outcome.line
+    if (outcome.left and outcome.left.nothing) or (task.render and task.consent == Consent()):
+        return Account(said)
+    from ipamc.model.cilium.versions import text
+
+    # The lock has what was consented to. From then on a compile does the rest.
+    assumed = f" --assume {text(task.assume)}" if task.assume else ""
+    return Account(said, f"ipamc compile {quote(task.folder)}{assumed}")
+
+
+def _groups(outcomes: Iterable[Outcome]) -> list[str]:
+    """Return a text for each kind of outcome, without clusters that are as they were."""
+    groups: dict[str, list[str]] = {"done": [], "refused": [], "failed, perhaps incomplete": []}
+    unfinished = []
+    for each in outcomes:
+        if each.left and not (each.left.nothing or each.left.complete):
+            unfinished.append(f"{each.name}: {each.left}")
+        elif each.done or (each.left and each.left.complete and not each.left.nothing):
+            groups["done"].append(each.name)
+        elif not each.left:
+            groups["failed, perhaps incomplete" if each.trouble else "refused"].append(each.name)
+    return [*(f"{word}: {names(found)}" for word, found in groups.items() if found), *unfinished]
+
+
 def prepare() -> None:
-    """Import what a compile imports when it comes to it: a copy of this process has nothing else to do yet."""
+    """Import the modules of a compile, before this process is copied."""
     import jinja2  # noqa: F401 - used by the pipeline
     import jsonschema_rs  # noqa: F401 - as above
 
@@ -194,24 +223,21 @@ def prepare() -> None:
 
 
 def compiling(folders: Sequence[str]) -> str:
-    """Return what is being done, before anything more is known."""
+    """Return the first text of the progress line."""
     return f"compiling {name_of(folders[0])}" if len(folders) == 1 else "compiling"
 
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
 
-    A bug of ipamc in one cluster is told at the end, and decides on the exit code. Beside a document nothing
-    else is printed.
+    A bug of ipamc in one cluster is printed at the end, and decides on the exit code.
     """
     from ipamc.report.findings.content import Failure
 
-    with accounted(lambda: Account("; ".join(of_outcomes(outcomes)))):
+    with accounted(lambda: Account("; ".join(_groups(outcomes)))):
         failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
         print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
-        for outcome in outcomes:
-            if not outcome.trouble:
-                tell(style, f"{outcome.name}: {outcome.line}")
+        tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
         if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
             return BUG
         return DONE if all(outcome.done for outcome in outcomes) else REFUSED
@@ -219,54 +245,40 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 def placed(plan: Plan) -> str:
     """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
+    from ipamc.model.lock import State
     from ipamc.model.plan import Origin, StaleReason
 
     origins = Counter(plan.origins.values())
     returned = origins.pop(Origin.RETURNED, 0)
-    origins.pop(Origin.RENUMBER, 0)  # `renumbered` counts their nodes
+    origins.pop(Origin.RENUMBER, 0)  # `moved` counts their nodes
     why = ", ".join(f"{number:,} {origin}" for origin, number in sorted(origins.items()))
     leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
-    return ", ".join(
-        (
-            count(len(plan.cluster.nodes), "node"),
-            f"{count(origins.total(), 'block')} added{f' ({why})' if why else ''}",
-            f"{returned:,} returned",
-            f"{len(leavers):,} left",
-            f"{_renumbered(plan):,} renumbered",
-        )
+    before, now, moved = plan.lock.written, plan.lock.lines, 0
+    if before != now and (before or any(line.state is State.PENDING for line in now)):
+        # Only here can a run renumber; else the comparison of locks is not even imported.
+        from ipamc.lock.transitions import renumbered
+        from ipamc.review.diff.lock_lines import changes_of
+
+        moved = len(renumbered(changes_of(before, plan), plan.held))
+    return (
+        f"{count(len(plan.cluster.nodes), 'node')}, {count(origins.total(), 'block')} added"
+        f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 
 
-def _renumbered(plan: Plan) -> int:
-    """Count the nodes that the run renumbers. Where it cannot, the comparison of locks is not even imported."""
-    from ipamc.model.lock import State
-
-    before, now = plan.lock.written, plan.lock.lines
-    if before == now or (not before and all(line.state is not State.PENDING for line in now)):
-        return 0
-    from ipamc.lock.transitions import renumbered
-    from ipamc.review.diff.lock_lines import changes_of
-
-    return len(renumbered(changes_of(before, plan), plan.held))
-
-
-def written(changes: Changes) -> str:
-    """Say what was written to the disk."""
-    if not changes:
-        return "unchanged"
+def summary(changes: Changes) -> str:
+    """Return the text for what was written to the disk."""
     parts = (
         "lock written" if changes.lock else "",
         f"{count(len(changes.written), 'file')} written" if changes.written else "",
         f"{len(changes.removed):,} removed" if changes.removed else "",
     )
-    return ", ".join(filter(None, parts))
+    return ", ".join(filter(None, parts)) or "unchanged"
 
 
 def outdated(changes: Changes, folder: str, name: str) -> str:
-    """Say which files of a cluster are out of date on the disk, and what to run."""
-    paths = [
-        *(["ipam.lock"] if changes.lock else []),
-        *(f"rendered/{path}" for path in (*changes.written, *changes.removed)),
-    ]
+    """Return which files of a cluster are out of date on the disk, and what to run."""
+    paths = ["ipam.lock"] if changes.lock else []
+    paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]
     cluster = name if folder == f"clusters/{name}" else typed(folder)
     return f"out of date: {names(paths, LISTED)}\n  next: ipamc compile {cluster} && git add {typed(folder)}"

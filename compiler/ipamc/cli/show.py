@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,9 +13,10 @@ from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.future import runway_option, tell_future, what_if_option
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, show_csv, show_record
+from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Cluster, Version
+    from ipamc.model.cluster import Cluster
     from ipamc.model.lock import Lock
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.shown_pools import Choice, Shown
@@ -28,82 +29,19 @@ ROUTERS = ("frr", "junos", "ios-xr")
 STATES = ("held", "pending", "quarantined", "released")
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc show", "the pools of all clusters below clusters/, the fullest first"),
-        ("ipamc show lab --show-blocks", "and which node has which block"),
-        ("ipamc show lab --pool 'rack-*' --sort room", "some pools, those with the most room first"),
-        ("ipamc show --state quarantined", "what is in quarantine, and until when"),
-        ("ipamc show lab --at 2026-11-21", "as they were at the end of that day, UTC"),
-        ("ipamc show lab --output json", "the same, for programs, with all digits"),
-        ("ipamc show --aggregates --by zone", "the fewest prefixes of what each zone holds"),
-        ("ipamc show lab --aggregates --output frr", "the same by pool, as prefix lists of a router"),
-        ("ipamc show lab --what-if '+40 rack=b'", "who would get what, what is full, what would help"),
-        ("ipamc show lab --runway", "for how many weeks there is room, by the history in git"),
-        ("ipamc show --output csv > pools.csv", "for a spreadsheet; with --show-blocks the blocks"),
-        ("ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom", "metrics, at once"),
-    ),
-    refused="an input or a lock was refused, nothing has a name of --pool or --node, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @clusters_argument
-@click.option(
-    "--pool",
-    "pools",
-    multiple=True,
-    metavar="NAME",
-    help="Only this pool, or those of a pattern such as 'rack-*'. Repeatable.",
-)
-@click.option(
-    "--node",
-    "nodes",
-    multiple=True,
-    metavar="NAME",
-    help="Only the blocks of this node, or of a pattern, and their pools. Repeatable.",
-)
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Choice(STATES),
-    help="Only blocks in this state, and their pools. Repeatable.",
-)
-@click.option(
-    "--sort",
-    type=click.Choice(SORTS),
-    default="use",
-    show_default=True,
-    help="use: the fullest first, before them those without room; name: A to Z; free, size, room: the largest first.",
-)
-@click.option("--reverse", is_flag=True, help="The other way round.")
-@click.option(
-    "--show-blocks", is_flag=True, help="Add a line for each block of the lock: its node and its state."
-)
-@click.option(
-    "--ranges/--no-ranges",
-    default=None,
-    help="Add a line for each range of a pool.  [default: where a pool has several]",
-)
-@click.option(
-    "--all", "every", is_flag=True, help="All pools, where a terminal would show the first 30 of a cluster."
-)
-@click.option(
-    "--aggregates",
-    is_flag=True,
-    help="Instead, the fewest prefixes that cover exactly what is held or pending, or in the states of --state.",
-)
-@click.option(
-    "--by",
-    metavar="LABEL",
-    help="With --aggregates: by the values of a label of nodes, such as zone, instead of by pool. Reads the inventory.",
-)
-@click.option(
-    "--match",
-    type=click.Choice(("within", "exact")),
-    default="within",
-    show_default=True,
-    help="What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes alone.",
-)
+@click.option("--pool", "pools", multiple=True, metavar="NAME")
+@click.option("--node", "nodes", multiple=True, metavar="NAME")
+@click.option("--state", "states", multiple=True, type=click.Choice(STATES))
+@click.option("--sort", type=click.Choice(SORTS), default="use", show_default=True)
+@click.option("--reverse", is_flag=True)
+@click.option("--show-blocks", is_flag=True)
+@click.option("--ranges/--no-ranges", default=None)
+@click.option("--all", "every", is_flag=True)
+@click.option("--aggregates", is_flag=True)
+@click.option("--by", metavar="LABEL")
+@click.option("--match", type=click.Choice(("within", "exact")), default="within", show_default=True)
 @what_if_option
 @runway_option
 @output_option("text", "json", "csv", "prometheus", *ROUTERS)
@@ -112,7 +50,6 @@ STATES = ("held", "pending", "quarantined", "released")
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
-    clusters: tuple[str, ...],
     pools: tuple[str, ...],
     nodes: tuple[str, ...],
     states: tuple[str, ...],
@@ -127,57 +64,86 @@ def command(  # noqa: PLR0913 - an argument for each option
     changes: tuple[str, ...],
     runway: bool,
     output: str,
-    at: str | None,
-    assume: Version | None,
     style: str,
+    **where: Any,
 ) -> int:
     """Show how full the pools are, according to the lock. Writes nothing.
 
-    A line a pool and family: how much of it is used, what is free, and for how many more nodes like its own it
-    has room: blocks of its blockSize that are free, by blocksPerNode; in dual-stack of both families. 'comes
-    free' is the next day on which a quarantine ends, and of how many blocks. A bar is red where there is no room
-    for a node, and yellow where less than 10 % of the addresses are free, of which IPC0215 warns, too.
+    A line a pool and family: how much of it is used, what is free, and for how many more nodes like its own
+    it has room: blocks of its blockSize that are free, by blocksPerNode; in dual-stack of both families.
+    'comes free' is the next day on which a quarantine ends, and of how many blocks. A bar is red where there
+    is no room for a node, and yellow where less than 10 % of the addresses are free, of which IPC0215 warns,
+    too.
 
     Numbers are those of the whole pool, whichever of its blocks --node and --state choose. Different filters
     combine: what all of them choose is shown.
 
-    Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes that
-    nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
+    Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes
+    that nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
 
-    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in use.
-    What is wrong with an inventory, ipamc compile --check tells.
+    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in
+    use. What is wrong with an inventory, ipamc compile --check tells.
 
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
     pool of which Cilium's operator gives out blocks, where no CiliumNode shows that the node has it now.
+
+    Options:
+        --pool: Only this pool, or those of a pattern such as 'rack-*'. Repeatable.
+        --node: Only the blocks of this node, or of a pattern, and their pools. Repeatable.
+        --state: Only blocks in this state, and their pools. Repeatable.
+        --sort: use: the fullest first, before them those without room; name: A to Z; free, size, room: the
+            largest first.
+        --reverse: The other way round.
+        --show-blocks: Add a line for each block of the lock: its node and its state.
+        --ranges: Add a line for each range of a pool.  [default: where a pool has several]
+        --all: All pools, where a terminal would show the first 30 of a cluster.
+        --aggregates: Instead, the fewest prefixes that cover exactly what is held or pending, or in the
+            states of --state.
+        --by: With --aggregates: by the values of a label of nodes, such as zone, instead of by pool. Reads
+            the inventory.
+        --match: What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes
+            alone.
+    Examples:
+        ipamc show  # the pools of all clusters below clusters/, the fullest first
+        ipamc show lab --show-blocks  # and which node has which block
+        ipamc show lab --pool 'rack-*' --sort room  # some pools, those with the most room first
+        ipamc show --state quarantined  # what is in quarantine, and until when
+        ipamc show lab --at 2026-11-21  # as they were at the end of that day, UTC
+        ipamc show lab --output json  # the same, for programs, with all digits
+        ipamc show --aggregates --by zone  # the fewest prefixes of what each zone holds
+        ipamc show lab --aggregates --output frr  # the same by pool, as prefix lists of a router
+        ipamc show lab --what-if '+40 rack=b'  # who would get what, what is full, what would help
+        ipamc show lab --runway  # for how many weeks there is room, by the history in git
+        ipamc show --output csv > pools.csv  # for a spreadsheet; with --show-blocks the blocks
+        ipamc show --output prometheus > x.prom.$$ && mv x.prom.$$ ipamc.prom  # metrics, at once
+    Exit codes:
+        1: an input or a lock was refused, nothing has a name of --pool or --node, or an I/O or environment
+            error
     """
     from ipamc.model.lock import State
     from ipamc.report.utilisation import about_started
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
-        source = source_of(clusters, at, assume)
+        source = source_of(**where)
         return tell_future(source, changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
-        raise click.UsageError(
-            "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
-        )
+        only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
+        raise click.UsageError(only)
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
-    reading = _Reading(source_of(clusters, at, assume), choice)
+    reading = _Reading(source_of(**where), choice)
+    found: Sequence[ClusterAggregates | Shown]
     if aggregates or output in ROUTERS:
-        from ipamc.cli.show_aggregates import aggregated, write
-
         if output in {"csv", "prometheus"} or show_blocks:
-            raise click.UsageError(
-                "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
-            )
-        prefixes = reading.read(aggregated(choice, by), whole=by is not None)
-        write(output, prefixes, match, reading.source.record())
-        found: Sequence[ClusterAggregates | Shown] = prefixes
+            only = "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
+            raise click.UsageError(only)
+        found = prefixes = reading.read(_aggregated(choice, by), whole=by is not None)
+        _write_aggregates(output, prefixes, match, reading.source.record())
     elif by is not None:
         raise click.UsageError("--by is for --aggregates: ipamc show --aggregates --by LABEL")
     else:
         lines = show_blocks or choice.of_lines
-        pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
+        found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
             from ipamc.report.show.columns import Screen
             from ipamc.report.show.text import Look, render
@@ -191,7 +157,6 @@ def command(  # noqa: PLR0913 - an argument for each option
             show(render(pooled, look, screen))
         else:
             _write(output, pooled, reading, blocks=lines)
-        found = pooled
     missing = reading.missing()
     nothing = [] if found or missing or not choice.of_lines else [reading.nothing()]
     notes = [about_started(cluster.name, cluster.started) for cluster in found if cluster.started]
@@ -200,20 +165,51 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], Shown | None]:
-    """Return what makes of a cluster what is shown of it; None: a filter leaves nothing."""
-    from ipamc.review.seeds import started_with
+    """Return the function from a cluster to its pools; None: a filter leaves nothing."""
+    from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
 
     def make(cluster: Cluster, lock: Lock) -> Shown | None:
-        started = started_with(cluster, lock)
-        found = shown(cluster, lock, choice, day, lines=lines, started=started)
+        found = shown(cluster, lock, choice, day, lines=lines, started=started_with(cluster, lock))
         return found if found.pools or (found.outside and lines) or not choice.any else None
 
     return make
 
 
+def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
+    """Return the function from a cluster to its aggregates, by pool or by a label of nodes; None: it has
+    none.
+    """
+    from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
+    from ipamc.review.as_needed import started_with
+
+    states = choice.states or IN_USE
+    said = tuple(str(state) for state in type(next(iter(states))) if state in states)
+
+    def make(cluster: Cluster, lock: Lock) -> ClusterAggregates | None:
+        lines = chosen(cluster, lock, choice)
+        key = ""
+        if by is None:
+            groups = by_pool(cluster, lines)
+        else:
+            try:
+                key = label_key(cluster, by)
+            except LabelError as problem:
+                raise Trouble(str(problem)) from None
+            groups = by_label(cluster, lines, key)
+        if choice.of_lines:
+            groups = tuple(group for group in groups if group.blocks)
+        if choice.any and not groups:
+            return None
+        started = started_with(cluster, lock)
+        return ClusterAggregates(name=cluster.name, label=key, states=said, groups=groups, started=started)
+
+    return make
+
+
 class _Reading:
-    """Clusters as far as they are shown. One that is refused does not keep the others from being shown."""
+    """The clusters that are shown. One that is refused does not keep the others from being shown."""
 
     def __init__(self, source: Source, choice: Choice) -> None:
         self.source = source
@@ -223,7 +219,7 @@ class _Reading:
         self.nodes: set[str] = set()
 
     def read(self, make: Callable[[Cluster, Lock], Made | None], *, whole: bool = False) -> list[Made]:
-        """Return what is made of each cluster, but for those of which it is None; `whole`: with their Nodes."""
+        """Return the results of `make` that are not None; `whole`: read Nodes, too."""
         from ipamc.pipeline import load_cluster
         from ipamc.review.as_needed import enough_for_use, load_without_nodes
 
@@ -231,9 +227,8 @@ class _Reading:
         for folder in self.source.folders:
             with self.problems.of(folder):
                 inputs = self.source.inputs(folder, rendered=False)
-                cluster, lock, *_ = (
-                    load_cluster(inputs) if whole else load_without_nodes(inputs, enough_for_use)
-                )
+                read = load_cluster(inputs) if whole else load_without_nodes(inputs, enough_for_use)
+                cluster, lock = read[:2]
                 self.pools.update(cluster.pools_by_name)
                 if self.choice.nodes:
                     self.nodes.update(line.node for line in lock.lines)
@@ -242,36 +237,30 @@ class _Reading:
         return found
 
     def missing(self) -> list[str]:
-        """Return a line for each name that nothing has, with one that it has."""
+        """Return a line for each name of --pool and --node that nothing has, with a similar one."""
         from ipamc.model.diagnostics import count
         from ipamc.model.wording import suggestion
         from ipamc.review.shown_pools import without_match
 
         where = count(len(self.source.folders), "cluster")
+        asked = (("pool", self.choice.pools, self.pools), ("node", self.choice.nodes, self.nodes))
         found = []
-        for kind, names, known in (
-            ("pool", self.choice.pools, self.pools),
-            ("node", self.choice.nodes, self.nodes),
-        ):
+        for kind, names, known in asked:
             for name in without_match(names, known):
                 near = suggestion(name, known)
                 found.append(f"no {kind} of {where} is named {name}{f': {near}' if near else ''}")
         return found
 
     def nothing(self) -> str:
-        """Return the line that says that names and states are there, and nothing that has all of them."""
+        """Return the line for names and states that exist, but not in one block."""
         from ipamc.model.diagnostics import count
 
-        choice = self.choice
-        asked = [
-            f"of pool {' or '.join(choice.pools)}" if choice.pools else "",
-            f"of node {' or '.join(choice.nodes)}" if choice.nodes else "",
-            f"that is {' or '.join(sorted(choice.states))}" if choice.states else "",
-        ]
+        pools, nodes, states = self.choice.pools, self.choice.nodes, sorted(self.choice.states)
+        asked = [f"of pool {' or '.join(pools)}"] if pools else []
+        asked += [f"of node {' or '.join(nodes)}"] if nodes else []
+        asked += [f"that is {' or '.join(states)}"] if states else []
         unread = ", as far as they could be read" if self.problems else ""
-        return (
-            f"{count(len(self.source.folders), 'cluster')}{unread}: no block {' '.join(filter(None, asked))}"
-        )
+        return f"{count(len(self.source.folders), 'cluster')}{unread}: no block {' '.join(asked)}"
 
 
 def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bool) -> None:
@@ -279,13 +268,22 @@ def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bo
     from ipamc.report.show import csv, prometheus
 
     if output == "json":
-        body = {
-            "version": utilisation.VERSION,
-            **reading.source.record(),
-            "clusters": list(map(utilisation.record, found)),
-        }
-        show_record(body)
+        records = list(map(utilisation.record, found))
+        show_record({"version": utilisation.VERSION, **reading.source.record(), "clusters": records})
     elif output == "csv":
         show_csv(csv.blocks(found) if blocks else csv.pools(found))
     else:
         show(prometheus.render(found))
+
+
+def _write_aggregates(
+    output: str, found: Sequence[ClusterAggregates], match: str, at: Mapping[str, object]
+) -> None:
+    from ipamc.report.aggregates import FORMATS, VERSION, record, render
+
+    if output == "json":
+        show_record({"version": VERSION, **at, "clusters": list(map(record, found))})
+    elif output in FORMATS:
+        show(FORMATS[output](found, match))
+    else:
+        show(render(found, colour=colour(sys.stdout)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ipamc.model.cluster import Cluster, Pool
-    from ipamc.review.suggest_pool import Member, Wish
+    from ipamc.review.suggest_pool import Member
 
 MOST = 100
 """The most suggestions."""
@@ -44,50 +44,14 @@ def command() -> None:
     """Suggest what could be written into the inputs. Writes nothing."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc suggest pool lab --size 19", "a /19 for a new pool, near to the pools of lab"),
-        ("ipamc suggest pool lab --pool rack-a --size 22", "a /22 more for a pool"),
-        ("ipamc suggest pool lab --size 19 --from 10.0.0.0/8", "out of these addresses only"),
-        ("ipamc suggest pool --address-space fabric-1 --size 16", "for a new cluster of an address space"),
-    ),
-    done="suggested",
-    refused="no such space is free, an input or a lock was refused, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("cluster", metavar="[CLUSTER]", required=False)
-@click.option(
-    "--size", type=click.IntRange(1, 128), required=True, metavar="PREFIX", help="The prefix length."
-)
-@click.option(
-    "--pool", metavar="NAME", help="Grow this pool of CLUSTER; without it, the space is for a new one."
-)
-@click.option(
-    "--from",
-    "within",
-    multiple=True,
-    metavar="CIDR",
-    help="Look only here. Repeatable. Without it: in nativeRoutingCIDR, and in the private networks (RFC 1918, RFC 6598, of IPv6 the /48) where a pool is.",
-)
-@click.option(
-    "--address-space",
-    "space",
-    metavar="NAME",
-    help="Without CLUSTER: the clusters of this address space count.",
-)
-@click.option(
-    "--family",
-    type=click.Choice(["IPv4", "IPv6"]),
-    help="Without it: that of --from, else of the pool or the cluster's first one; IPv6 for a size above 32.",
-)
-@click.option(
-    "--count",
-    "most",
-    type=click.IntRange(1, MOST),
-    default=3,
-    show_default=True,
-    help="How many suggestions.",
-)
+@click.option("--size", type=click.IntRange(1, 128), required=True, metavar="PREFIX")
+@click.option("--pool", metavar="NAME")
+@click.option("--from", "within", multiple=True, metavar="CIDR")
+@click.option("--address-space", "space", metavar="NAME")
+@click.option("--family", type=click.Choice(["IPv4", "IPv6"]))
+@click.option("--count", "most", type=click.IntRange(1, MOST), default=3, show_default=True)
 @output_option("text", "json")
 @format_option
 def pool(  # noqa: PLR0913 - an argument for each option
@@ -105,103 +69,111 @@ def pool(  # noqa: PLR0913 - an argument for each option
     """Suggest free space for a pool, the best first, with the YAML lines to paste. Writes nothing.
 
     Nothing of it is in a pool, reserved, excluded, in a line of a lock, published, or in the /24 of a node's
-    address (IPv6: /64), in any cluster of CLUSTER's addressSpace. It is as near as can be to what the pool or the cluster has, so that
-    routes and firewall rules stay few: it joins a range to a larger prefix, else it shares a small prefix with
-    one, and it leaves large free blocks whole. Service CIDRs are known only where excludedCIDRs names them.
+    address (IPv6: /64), in any cluster of CLUSTER's addressSpace. It is as near as can be to what the pool or
+    the cluster has, so that routes and firewall rules stay few: it joins a range to a larger prefix, else it
+    shares a small prefix with one, and it leaves large free blocks whole. Service CIDRs are known only where
+    excludedCIDRs names them.
+
+    Options:
+        --size: The prefix length.
+        --pool: Grow this pool of CLUSTER; without it, the space is for a new one.
+        --from: Look only here. Repeatable. Without it: in nativeRoutingCIDR, and in the private networks (RFC
+            1918, RFC 6598, of IPv6 the /48) where a pool is.
+        --address-space: Without CLUSTER: the clusters of this address space count.
+        --family: Without it: that of --from, else of the pool or the cluster's first one; IPv6 for a size
+            above 32.
+        --count: How many suggestions.
+    Examples:
+        ipamc suggest pool lab --size 19  # a /19 for a new pool, near to the pools of lab
+        ipamc suggest pool lab --pool rack-a --size 22  # a /22 more for a pool
+        ipamc suggest pool lab --size 19 --from 10.0.0.0/8  # out of these addresses only
+        ipamc suggest pool --address-space fabric-1 --size 16  # for a new cluster of an address space
+    Exit codes:
+        0: suggested
+        1: no such space is free, an input or a lock was refused, or an I/O or environment error
     """
     from ipamc.report import suggestions
-    from ipamc.review.suggest_pool import suggest
+    from ipamc.review.suggest_pool import Wish, suggest
 
     areas = tuple(map(parse_cidr, within))
     problems = Problems()
     known: list[Member] = []
     with progress("reading the clusters of the address space"):
-        mine = _asked(cluster, space, pool, problems, known)
-        if not problems:
-            _add_others(cluster, mine.address_space if mine else space or "", problems, known)
+        mine = _read(cluster, space, pool, problems, known)
     if problems:
         code = problems.conclude(style)
         tell(style, "nothing is suggested: the addresses of all clusters of the address space must be known")
         return code
-    chosen = _pool(mine, pool) if mine and pool else None
-    wish = _wish(size, areas, family, most, mine or (known[0].cluster if known else None), chosen)
-    answer = suggest(known, mine, wish)
+    chosen = mine.pools_by_name.get(pool) if mine and pool else None
+    if mine and pool and not chosen:
+        hint = suggestion(pool, mine.pools_by_name)
+        raise click.UsageError(f"cluster {mine.name} has no pool {pool!r}{hint and f'; {hint}'}")
+    of = _family(size, areas, family, mine or (known[0].cluster if known else None), chosen)
+    answer = suggest(known, mine, Wish(size=size, family=of, within=areas, pool=chosen, most=most))
     if output == "json":
         show_record(suggestions.record(answer))
     else:
         show(suggestions.text(answer))
-    tell(style, *_notes(mine, chosen, size, found=bool(answer.found)))
-    if not answer.found:
-        tell(style, suggestions.nothing(answer))
+    if mine and not mine.address_space:
+        tell(style, f"{mine.name} names no addressSpace: no other cluster was looked at")
+    if mine and chosen and mine.shared_pools and chosen.name in mine.auto_create:
+        tell(
+            style,
+            f"Cilium's operator creates pool {chosen.name} by its flag and never changes it: "
+            f"a new pool is the way to grow (omit --pool; --size {size})",
+        )
+    tell(style, suggestions.UNKNOWN if answer.found else suggestions.nothing(answer))
     code = problems.conclude(style)
     return code if answer.found else REFUSED
 
 
-def _asked(
+def _read(
     name: str | None, space: str | None, pool: str | None, problems: Problems, known: list[Member]
 ) -> Cluster | None:
-    """Read the cluster that is asked for, and add it to those that are known."""
+    """Read CLUSTER and the other clusters of its address space into `known`; return the cluster."""
     from ipamc.review.suggest_pool import member_of
 
     if name and space:
         raise click.UsageError("CLUSTER has an address space of its own: omit --address-space")
     if pool and not name:
         raise click.UsageError("--pool is a pool of CLUSTER: name the cluster")
-    if space is not None:
-        return None
+    mine = None
     folders = find([name] if name else [])
-    if len(folders) != 1:
-        raise click.UsageError("there are several clusters: name one, or --address-space")
-    with problems.of(folders[0]):
-        known.append(member_of(Disk().inputs(folders[0])))
-    return known[0].cluster if known else None
+    if space is None:
+        if len(folders) != 1:
+            raise click.UsageError("there are several clusters: name one, or --address-space")
+        with problems.of(folders[0]):
+            known.append(member_of(Disk().inputs(folders[0])))
+        if problems:
+            return None
+        mine = known[0].cluster
+        space = mine.address_space
+    if space:
+        names = {member.cluster.name for member in known}
+        for folder in members(folders, space):
+            with problems.of(folder):
+                found = member_of(Disk().inputs(folder))
+                if found.cluster.name not in names:
+                    known.append(found)
+        if not known and not problems:
+            raise click.UsageError(f"no cluster names the address space {space!r}")
+        known.sort(key=lambda member: member.cluster.name)
+    return mine
 
 
-def _add_others(name: str | None, space: str, problems: Problems, known: list[Member]) -> None:
-    """Read the other clusters of the address space."""
-    from ipamc.review.suggest_pool import member_of
-
-    if not space:
-        return
-    start = find([name] if name else [])
-    names = {member.cluster.name for member in known}
-    for folder in members(start, space):
-        with problems.of(folder):
-            found = member_of(Disk().inputs(folder))
-            if found.cluster.name not in names:
-                known.append(found)
-    if not known and not problems:
-        raise click.UsageError(f"no cluster names the address space {space!r}")
-    known.sort(key=lambda member: member.cluster.name)
-
-
-def _pool(cluster: Cluster, name: str) -> Pool:
-    found = cluster.pools_by_name.get(name)
-    if found is None:
-        hint = suggestion(name, cluster.pools_by_name)
-        raise click.UsageError(f"cluster {cluster.name} has no pool {name!r}{hint and f'; {hint}'}")
-    return found
-
-
-def _wish(
-    size: int,
-    areas: Sequence[Block],
-    family: str | None,
-    most: int,
-    cluster: Cluster | None,
-    pool: Pool | None,
-) -> Wish:
-    from ipamc.review.suggest_pool import Wish
-
+def _family(
+    size: int, areas: Sequence[Block], asked: str | None, cluster: Cluster | None, pool: Pool | None
+) -> int:
+    """Return the family of the space. Raises UsageError where the options do not fit together."""
     families = {block.family for block in areas}
     if len(families) > 1:
         raise click.UsageError("--from names both families: ask for one after the other")
-    chosen = int(family[-1]) if family else next(iter(families), 0)
+    chosen = int(asked[-1]) if asked else next(iter(families), 0)
     if not chosen:
         own = next(iter(pool.families), 4) if pool else cluster.families[0] if cluster else 4
         chosen = 6 if size > BITS[4] else own
     if families - {chosen}:
-        raise click.UsageError(f"--from is not of {family}")
+        raise click.UsageError(f"--from is not of {asked}")
     if size > BITS[chosen]:
         raise click.UsageError(f"--size {size}: IPv{chosen} has prefixes of 1 to {BITS[chosen]}")
     if small := next((block for block in areas if block.prefix > size), None):
@@ -212,20 +184,4 @@ def _wish(
             f"a /{size} holds no block of pool {pool.name}, whose blocks are of /{part.block_size}: "
             f"--size {part.block_size} or less"
         )
-    return Wish(size=size, family=chosen, within=tuple(areas), pool=pool, most=most)
-
-
-def _notes(cluster: Cluster | None, pool: Pool | None, size: int, *, found: bool) -> list[str]:
-    from ipamc.report.suggestions import UNKNOWN
-
-    notes = []
-    if cluster and not cluster.address_space:
-        notes.append(f"{cluster.name} names no addressSpace: no other cluster was looked at")
-    if cluster and pool and cluster.shared_pools and pool.name in cluster.auto_create:
-        notes.append(
-            f"Cilium's operator creates pool {pool.name} by its flag and never changes it: "
-            f"a new pool is the way to grow (omit --pool; --size {size})"
-        )
-    if found:
-        notes.append(UNKNOWN)
-    return notes
+    return chosen

@@ -1,7 +1,7 @@
 """What depends on the terminal: colour and progress.
 
-The line that shows what a long run is doing now is on stderr alone, and never stays. It is drawn by a thread that
-looks at `Progress` some times a second: the work itself waits for nothing.
+The line that shows what a long run is doing now is on stderr alone, and never stays. It is drawn by a thread
+that looks at `Progress` some times a second: the work itself waits for nothing.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ COLUMNS = 80
 PATIENCE = 1.0
 """Seconds of work before anything is shown."""
 TICK = 0.1
-"""Seconds from one look to the next."""
+"""Seconds between two updates."""
 ROOM = 3
-"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be removed."""
+"""Columns at the end that stay free: a terminal echoes `^C` there, and a line that wraps cannot be
+removed.
+"""
 _ERASE = "\r\x1b[K"
 """To the first column, and clear to the end of the line: also an echo of what was typed."""
 
@@ -52,7 +54,7 @@ def is_terminal() -> bool:
 
 
 def columns(stream: TextIO | None = None) -> int:
-    """Return how wide a line of a stream may be, stdout by default: COLUMNS, else what the terminal tells, else COLUMNS of this module."""
+    """Return the width of a stream, stdout by default: by $COLUMNS, by the terminal, or COLUMNS."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said[:6]):
         return int(said[:6])
@@ -65,10 +67,9 @@ def has_blocks() -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line for people, to stderr.
+    """Write a line for people to stderr. Nothing in it acts on a terminal or on a CI system.
 
-    What comes after a line break is indented: a message of a server with line breaks looks like no other line
-    of ours. Nothing in it acts on a terminal or on a CI system.
+    Text behind a line break is indented: in a message of a server it must not look like a line of ours.
     """
     first, *more = harmless(text).split("\n")
     lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:LINES])]
@@ -79,7 +80,9 @@ def say(text: str) -> None:
 
 
 def show(text: str, *, err: bool = False) -> None:
-    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI system."""
+    """Write a finished text for people, to stdout by default. Nothing in it acts on a terminal or a CI
+    system.
+    """
     _LINE.erase()
     click.echo(harmless(text), nl=False, err=err, color=True)
 
@@ -114,15 +117,24 @@ def progress(text: str) -> Iterator[None]:
         and os.environ.get("CI", "").lower() in {"", "0", "false"}
     )
     here.counts = shown
+    ended = threading.Event()
+
+    def follow() -> None:
+        keep_from_this_thread()
+        _LINE.follow(here, ended.wait)
+
     with watched(here):
         phase(text)
-        follower = Follower(_LINE, here) if shown else None
+        follower = threading.Thread(target=follow, daemon=True) if shown else None
+        if follower:
+            follower.start()
         try:
             yield
         finally:
             here.clusters = None
+            ended.set()
             if follower:
-                follower.end()
+                follower.join()
         phase("")
 
 
@@ -133,12 +145,8 @@ def _columns(stream: TextIO | None = None) -> int:
         return COLUMNS
 
 
-def _write(text: str) -> None:
-    click.echo(text, err=True, nl=False, color=True)
-
-
 class StatusLine:
-    """What is on the terminal now. Whoever prints anything else erases it first."""
+    """The line of progress on the terminal. It is erased before anything else is printed."""
 
     def __init__(self, write: Callable[[str], None], columns: Callable[[], int]) -> None:
         self.write = write
@@ -182,24 +190,6 @@ class StatusLine:
         self.erase()
 
 
-class Follower:
-    """A thread that shows what a run is doing."""
-
-    def __init__(self, line: StatusLine, progress: Progress) -> None:
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(line, progress), daemon=True)
-        self._thread.start()
-
-    def _run(self, line: StatusLine, progress: Progress) -> None:
-        keep_from_this_thread()
-        line.follow(progress, self._ended.wait)
-
-    def end(self) -> None:
-        """Return when the line is gone."""
-        self._ended.set()
-        self._thread.join()
-
-
 def fitted(text: str, columns: int) -> str:
     """Return text without anything that acts on a terminal, cut to so many columns."""
     shown = visible(text)
@@ -214,4 +204,4 @@ def fitted(text: str, columns: int) -> str:
     return f"{shown[:fits]}…" if columns > 0 else ""
 
 
-_LINE = StatusLine(_write, _columns)
+_LINE = StatusLine(lambda text: click.echo(text, err=True, nl=False, color=True), _columns)

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
-from ipamc.cli.findings import format_option, print_findings, tell
+from ipamc.cli.findings import format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import assume_option, clusters_argument, jobs_option, output_option
+from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.workers import run_all
-
-if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -30,15 +25,15 @@ class Task(Struct, frozen=True, kw_only=True):
 
     folder: str
     today: str
-    assume: Version | None = None
+    assume: Minor | None = None
 
 
-class Shared(Struct, frozen=True, kw_only=True):
+class Idle(Struct, frozen=True, kw_only=True):
     """A test beside the clusters that is about nothing in one of them."""
 
     test: Checked
-    idle: tuple[Located, ...]
-    """What is wrong if it is so in all of them."""
+    findings: tuple[Located, ...]
+    """The errors if it is idle in all clusters."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -47,37 +42,36 @@ class Outcome(Struct, frozen=True, kw_only=True):
     folder: str
     checked: tuple[Checked, ...] | None = None
     """None: there is no plan that could be tested."""
-    idle: tuple[Shared, ...] = ()
+    idle: tuple[Idle, ...] = ()
     findings: tuple[Located, ...] = ()
     problem: str = ""
     """The environment failed, or ipamc itself."""
     bug: str = ""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc test", "the tests of all clusters below clusters/, and those in clusters/tests.yaml"),
-        ("ipamc test lab", "those that hold for one cluster"),
-        ("ipamc test --report junit=tests.xml", "for CI: a test case for each, also those that pass"),
-        ("ipamc test lab --output json", "for programs: schemas/test.output.json"),
-    ),
-    done="every test passed, or is only warned of",
-    refused="a test failed, an input was refused, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @clusters_argument
 @output_option("text", "json")
 @jobs_option
 @assume_option
 @format_option
 def command(
-    *, clusters: tuple[str, ...], output: str, jobs: int | None, assume: Version | None, style: str
+    *, clusters: tuple[str, ...], output: str, jobs: int | None, assume: Minor | None, style: str
 ) -> int:
     """Make the tests of clusters, documents of kind Tests, on what a compile would give now. Writes nothing.
 
-    CLUSTER is a folder, or a name below clusters/; without one, all of them. Then a test in clusters/tests.yaml
-    that is about no node of any cluster fails, too. A compile makes the same tests, and is refused by one that
-    fails.
+    CLUSTER is a folder, or a name below clusters/; without one, all of them. Then a test in
+    clusters/tests.yaml that is about no node of any cluster fails, too. A compile makes the same tests, and
+    is refused by one that fails.
+
+    Examples:
+        ipamc test  # the tests of all clusters below clusters/, and those in clusters/tests.yaml
+        ipamc test lab  # those that hold for one cluster
+        ipamc test --report junit=tests.xml  # for CI: a test case for each, also those that pass
+        ipamc test lab --output json  # for programs: schemas/test.output.json
+    Exit codes:
+        0: every test passed, or is only warned of
+        1: a test failed, an input was refused, or an I/O or environment error
     """
     from ipamc.cli.runner import compiling, prepare
     from ipamc.report import tests as report
@@ -93,35 +87,27 @@ def command(
         records = [report.record(name_of(outcome.folder), outcome.checked) for outcome in done]
         show_record({"version": report.VERSION, "clusters": records})
     else:
-        paint = colour(sys.stdout)
-        show(
-            "".join(
-                report.text(name_of(outcome.folder), outcome.checked, colour=paint)
-                for outcome in done
-                if outcome.checked is not None
-            )
-        )
+        paint, tested = colour(sys.stdout), [outcome for outcome in done if outcome.checked is not None]
+        show("".join(report.text(name_of(each.folder), each.checked or (), colour=paint) for each in tested))
     print_findings(
         list(dict.fromkeys(finding for outcome in done for finding in outcome.findings)),
         style,
         [Failure(outcome.folder, outcome.problem) for outcome in done if outcome.problem],
         [test for outcome in done for test in outcome.checked or ()],
     )
+    refused = False
     for outcome in done:
+        errors = sum(finding.severity is Severity.ERROR for finding in outcome.findings)
+        refused |= outcome.checked is None or errors > 0
         if outcome.checked is None and not outcome.problem:
-            errors = sum(finding.severity is Severity.ERROR for finding in outcome.findings)
             tell(style, f"{name_of(outcome.folder)}: not tested: {count(errors, 'error')}")
     if tell_bugs([(name_of(outcome.folder), outcome.bug) for outcome in done], style):
         return BUG
-    return REFUSED if any(map(_refused, done)) else DONE
-
-
-def _refused(outcome: Outcome) -> bool:
-    return outcome.checked is None or any(finding.severity is Severity.ERROR for finding in outcome.findings)
+    return REFUSED if refused else DONE
 
 
 def run(task: Task) -> Outcome:
-    """Test one cluster. A refusal ends in the result; of other exceptions `failed` makes one."""
+    """Test one cluster. A refusal ends in the result; `failed` makes one of other exceptions."""
     from ipamc.assertions.run import Status
     from ipamc.pipeline import make_tests
     from ipamc.workspace.source import Disk
@@ -132,7 +118,7 @@ def run(task: Task) -> Outcome:
     except Refused as refused:
         return Outcome(folder=task.folder, findings=tuple(map(with_spans, refused.diagnostics)))
     checked: list[Checked] = []
-    idle: list[Shared] = []
+    idle: list[Idle] = []
     for result, at in zip(made.results, made.places, strict=True):
         test = Checked(
             cluster=name,
@@ -146,13 +132,9 @@ def run(task: Task) -> Outcome:
         if result.status is not Status.ELSEWHERE:
             checked.append(test)
         if result.test.shared and result.status in {Status.ELSEWHERE, Status.SKIPPED}:
-            idle.append(Shared(test=test, idle=tuple(map(with_spans, result.idle))))
-    return Outcome(
-        folder=task.folder,
-        checked=tuple(checked),
-        idle=tuple(idle),
-        findings=tuple([finding for test in checked for finding in test.findings]),
-    )
+            idle.append(Idle(test=test, findings=tuple(map(with_spans, result.idle))))
+    findings = tuple([finding for test in checked for finding in test.findings])
+    return Outcome(folder=task.folder, checked=tuple(checked), idle=tuple(idle), findings=findings)
 
 
 def failed(task: Task, exception: BaseException) -> Outcome:
@@ -162,28 +144,24 @@ def failed(task: Task, exception: BaseException) -> Outcome:
 
 
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
-    """Let tests beside the clusters fail that are about nothing in any of them, in the first that tells why.
+    """Fail each test beside the clusters that is about nothing in any of them, in the first that has a
+    reason.
 
-    Nothing is said where some cluster could not be tested: they may be about that one.
+    Where some cluster could not be tested nothing fails: a test may be about that one.
     """
     if any(outcome.checked is None for outcome in done):
         return list(done)
-    every = [{shared.test.at for shared in outcome.idle} for outcome in done]
+    every = [{idle.test.at for idle in outcome.idle} for outcome in done]
     nowhere = set.intersection(*every) if every else set()
     result = []
     for outcome in done:
-        more = [shared for shared in outcome.idle if shared.test.at in nowhere and shared.idle]
-        nowhere -= {shared.test.at for shared in more}
-        found = {shared.test.at: shared.idle for shared in more}
-        checked = [
-            replace(test, status="failed", findings=found.pop(test.at)) if test.at in found else test
-            for test in outcome.checked or ()
-        ]
-        checked += [
-            replace(shared.test, status="failed", findings=found[shared.test.at])
-            for shared in more
-            if shared.test.at in found
-        ]
-        findings = (*outcome.findings, *(finding for shared in more for finding in shared.idle))
+        more = {idle.test.at: idle for idle in outcome.idle if idle.test.at in nowhere and idle.findings}
+        nowhere -= more.keys()
+        findings = (*outcome.findings, *(finding for idle in more.values() for finding in idle.findings))
+        checked = []
+        for test in outcome.checked or ():
+            idle = more.pop(test.at, None)
+            checked.append(replace(test, status="failed", findings=idle.findings) if idle else test)
+        checked += [replace(idle.test, status="failed", findings=idle.findings) for idle in more.values()]
         result.append(replace(outcome, checked=tuple(checked), findings=findings))
     return result

@@ -16,8 +16,8 @@ from pathlib import PurePath
 import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
-from ipamc.cli.synonyms import OPTIONS, VERBS
 from ipamc.model.wording import listing, near, nearest, shown
+from ipamc.read.hint_words import OPTIONS, VERBS
 from ipamc.workspace.trouble import Trouble
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
@@ -264,11 +264,11 @@ def _lower(text: str) -> str:
 def in_locks(word: str) -> list[tuple[str, str]]:
     """Return ("node" or "pool", cluster) for every lock that has a node or a pool of this name."""
     from ipamc.workspace import disk
-    from ipamc.workspace.clusters import name_of
+    from ipamc.workspace.clusters import find, name_of
 
     found: list[tuple[str, str]] = []
     try:
-        for folder in disk.clusters():
+        for folder in find():
             text = disk.read_lock(folder) or b""
             found += [
                 (kind, name_of(folder))

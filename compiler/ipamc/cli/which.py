@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,58 +19,47 @@ from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
-    from ipamc.model.cluster import Version
     from ipamc.report.holders import InputAnswer, LockAnswer
     from ipamc.workspace.source import Source
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc which 100.162.224.7", "who has this address, in all clusters below clusters/"),
-        ("ipamc which 100.162.224.0/24 zones", "all lines that overlap a CIDR, in one cluster"),
-        ("ipamc which bj-001", "the blocks of a node"),
-        ("ipamc which 100.162.224.7 --at 2026-11-21", "who had it at the end of that day, UTC"),
-    ),
-    done="a line of a lock has it",
-    refused="no node has it: it is free, released, reserved, excluded or in no pool; or a lock could not be read",
-)
+@click.command(cls=Verb)
 @click.argument("target", metavar="IP|CIDR|NODE")
 @clusters_argument
 @at_option
 @assume_option
 @output_option("text", "json")
 @format_option
-def command(
-    *, target: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
-) -> int:
+def command(*, target: str, output: str, style: str, **where: Any) -> int:
     """Show which node has an address, or which blocks a node has, according to the locks. Writes nothing.
 
     For an address or a CIDR, shows every line that overlaps it: held, pending, quarantined and released.
     Where there is none, it reads the pools and shows whether the address is free, reserved, excluded or
     pinned. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+
+    Examples:
+        ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
+        ipamc which 100.162.224.0/24 zones  # all lines that overlap a CIDR, in one cluster
+        ipamc which bj-001  # the blocks of a node
+        ipamc which 100.162.224.7 --at 2026-11-21  # who had it at the end of that day, UTC
+    Exit codes:
+        0: a line of a lock has it
+        1: no node has it: it is free, released, reserved, excluded or in no pool; or a lock could not be read
     """
-    from ipamc.report import holders as report_holders
+    from ipamc.report import holders as report
 
     query = parse_query(target)
-    search = _Search(query, source_of(clusters, at, assume))
+    search = _Search(query, source_of(**where))
     answers: list[LockAnswer | InputAnswer] = list(search.holders())
     held = any(found.line.state is not State.RELEASED for found in search.found)
     if not answers and query.block:
         with progress("reading the pools"):
-            answers = list(search.unheld())
+            answers = list(search.unheld(query.block))
     if output == "json":
-        show_record(
-            {
-                "version": report_holders.VERSION,
-                "asked": target,
-                **search.source.record(),
-                "held": held,
-                **report_holders.records(answers),
-            }
-        )
+        head = {"version": report.VERSION, "asked": target, **search.source.record(), "held": held}
+        show_record({**head, **report.records(answers)})
     elif answers:
-        show(report_holders.table(answers, columns()))
+        show(report.table(answers, columns()))
     tell(style, *([] if held else [search.not_held(answers)]), *search.notes)
     return search.problems.conclude(style, answered=held)
 
@@ -86,13 +75,13 @@ class _Search:
         self.unread = False
         """Some lock could not be read."""
         self.notes: list[str] = []
-        """What `held at start` is, for each cluster with such a line."""
+        """An explanation of `held at start`, for each cluster with such a line."""
 
     def holders(self) -> list[LockAnswer]:
         """Return the lines that answer, cluster by cluster.
 
-        Reads locks only, and decodes only the lines that answer. In multi-pool mode it reads the
-        input of a cluster whose lock answers, too: there Cilium's operator gives out blocks.
+        Reads locks only, and decodes only the lines that answer. In multi-pool mode it reads the input of a
+        cluster whose lock answers, too: there Cilium's operator gives out blocks.
         """
         for folder in self.source.folders:
             with self.problems.of(folder):
@@ -104,8 +93,8 @@ class _Search:
 
     def _holders(self, folder: str, path: str, text: bytes) -> Iterator[LockAnswer]:
         from ipamc.lock.file import named
+        from ipamc.lock.file_rules import row_at
         from ipamc.lock.lookup import of, over
-        from ipamc.lock.rules import row_at
         from ipamc.report.holders import LockAnswer
         from ipamc.report.utilisation import about_started
 
@@ -113,27 +102,23 @@ class _Search:
         found = set(over(text, path, self.query.block) if self.query.block else ())
         found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
-            raise Trouble(
-                f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: restore this cluster's, or delete the copied one"
-            )
-        started = (
-            self._started(folder, text) if any(written.line.in_use for written in found) else frozenset()
-        )
-        if started := started & {written.line.block for written in found}:
+            instead = "restore this cluster's, or delete the copied one"
+            raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
+        started: frozenset[Block] = frozenset()
+        if any(row.line.in_use for row in found):
+            started = self._started(folder, text) & {row.line.block for row in found}
+        if started:
             self.notes.append(about_started(name, started))
-        for written in sorted(found, key=lambda written: written.number):
-            line = written.line
-            at = row_at(path, written.number, b"")
-            yield LockAnswer(cluster=name, line=line, at=at, started=line.block in started)
+        for row in sorted(found, key=lambda row: row.number):
+            at = row_at(path, row.number, b"")
+            yield LockAnswer(cluster=name, line=row.line, at=at, started=row.line.block in started)
 
     def _started(self, folder: str, text: bytes) -> frozenset[Block]:
-        """Return the blocks that nodes started with.
-
-        The input is read in multi-pool mode only, and a refused one says nothing: the lock has the answer.
+        """Return the blocks that nodes started with; none if the input is refused, as the lock has the
+        answer.
         """
         from ipamc.model.diagnostics import Refused
-        from ipamc.review.as_needed import enough_for_started, load_without_nodes
-        from ipamc.review.seeds import started_with
+        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 
         if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
             return frozenset()
@@ -144,30 +129,28 @@ class _Search:
         except Refused:
             return frozenset()
 
-    def unheld(self) -> Iterator[InputAnswer]:
-        """Yield what the inputs say of a block that no line of a lock overlaps."""
+    def unheld(self, block: Block) -> Iterator[InputAnswer]:
+        """Yield the answers of the inputs for a block that no line of a lock overlaps."""
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
         from ipamc.review.as_needed import enough_for_addresses, load_without_nodes
         from ipamc.review.explain_address import explain_address
 
-        for folder in self.source.folders if self.query.block else ():
+        for folder in self.source.folders:
             with self.problems.of(folder):
                 inputs = self.source.inputs(folder, rendered=False)
                 cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
-                some = explain_address(cluster, lock, self.query.block) if self.query.block else []
+                some = explain_address(cluster, lock, block)
                 texts = Texts(sources, [unheld.at for unheld in some])
-                yield from (
-                    InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
-                    for unheld in some
-                )
+                for unheld in some:
+                    yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
 
     def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
-        """Return the line that says that no node has it."""
+        """Return the line for an address or a node that no lock has."""
         text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""
         if self.query.block is None:
-            return f"no lock of {where} has a line of {text}{unread}; what it would get, and why: ipamc why {text}"
-        return f"no node has {text}{unread}" + (
-            "" if answers or self.problems else f", and no pool of {where} has it"
-        )
+            would = f"what it would get, and why: ipamc why {text}"
+            return f"no lock of {where} has a line of {text}{unread}; {would}"
+        nowhere = "" if answers or self.problems else f", and no pool of {where} has it"
+        return f"no node has {text}{unread}{nowhere}"

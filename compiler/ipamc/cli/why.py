@@ -14,32 +14,19 @@ from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
-    from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
     from ipamc.report.explanation import Find
-    from ipamc.review.node_decisions import ExplainedNode
-    from ipamc.workspace.source import Source
+    from ipamc.review.explain_node import ExplainedNode
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc why bj-001", "in all clusters below clusters/ that know the node"),
-        ("ipamc why bj-001 zones", "in one cluster"),
-        ("ipamc why bj-001 --at HEAD~5", "as it was five commits ago"),
-    ),
-    done="explained",
-    refused="no cluster knows the node, or an input or a lock was refused",
-)
+@click.command(cls=Verb)
 @click.argument("node", metavar="NODE")
 @clusters_argument
 @at_option
 @assume_option
 @output_option("text", "json")
 @format_option
-def command(
-    *, node: str, clusters: tuple[str, ...], at: str | None, assume: Version | None, output: str, style: str
-) -> int:
+def command(*, node: str, output: str, style: str, **where: Any) -> int:
     """Show why a node has its blocks: the selector, the pools that were passed over, the line of the lock.
 
     Writes nothing.
@@ -47,20 +34,33 @@ def command(
     For blocks that are not in the lock yet, it shows what the next compile would do. Of a node that keeps
     what it holds, no other node is read, unless one may change the answer: what is wrong with others, ipamc
     compile --check tells. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+
+    Examples:
+        ipamc why bj-001  # in all clusters below clusters/ that know the node
+        ipamc why bj-001 zones  # in one cluster
+        ipamc why bj-001 --at HEAD~5  # as it was five commits ago
+    Exit codes:
+        0: explained
+        1: no cluster knows the node, or an input or a lock was refused
     """
+    from ipamc.lock.lookup import similar
     from ipamc.report import explanation
 
     if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
         raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
     node_name(node)
-    source = source_of(clusters, at, assume)
+    source = source_of(**where)
     problems = Problems()
     texts: list[str] = []
     records: list[dict[str, Any]] = []
     with progress("reading the clusters"):
         for folder in source.folders:
             with problems.of(folder):
-                if found := _look(folder, node, source):
+                inputs = source.inputs(folder, rendered=False)
+                # Where no file contains the name, nothing is parsed.
+                if not any(node.encode() in text for text in (inputs.lock or b"", *inputs.sources.values())):
+                    continue
+                if found := explain(inputs, node, source.day()):
                     texts.append(explanation.text(*found))
                     records.append(explanation.record(*found))
     if output == "json":
@@ -68,42 +68,26 @@ def command(
     else:
         show("\n".join(texts))
     if not records and not problems:
-        meant = f"; for an address, ask: ipamc which {node}" if is_address(node) else _meant(source, node)
-        where = f"none of {count(len(source.folders), 'cluster')} knows {node}"
-        tell(style, f"{where}: it is in no inventory, in no line of a lock, and not pinned{meant}")
+        if is_address(node):
+            meant = f"; for an address, ask: ipamc which {node}"
+        else:
+            locks = [source.inputs(folder, rendered=False).lock for folder in source.folders]
+            name = similar(filter(None, locks), node)
+            meant = f"; did you mean {name!r}?" if name else ""
+            if name == f"pool/{node}":
+                meant = f"; it is a pool: ipamc show --pool {node}"
+        nobody = f"none of {count(len(source.folders), 'cluster')} knows {node}"
+        tell(style, f"{nobody}: it is in no inventory, in no line of a lock, and not pinned{meant}")
     return problems.conclude(style, answered=bool(records))
 
 
-def _meant(source: Source, name: str) -> str:
-    """Return what comes behind the line that says that nobody knows a name: what it probably is."""
-    from ipamc.lock.lookup import similar
-
-    locks = [source.inputs(folder, rendered=False).lock for folder in source.folders]
-    found = similar(filter(None, locks), name)
-    if found == f"pool/{name}":
-        return f"; it is a pool: ipamc show --pool {name}"
-    return f"; did you mean {found!r}?" if found else ""
-
-
-def _look(folder: str, node: str, source: Source) -> tuple[ExplainedNode, str, Find] | None:
-    """Explain a node of a cluster; None if the cluster does not know it.
-
-    Where no file contains the name, nothing is parsed.
-    """
-    inputs = source.inputs(folder, rendered=False)
-    name = node.encode()
-    if not any(name in text for text in (inputs.lock or b"", *inputs.sources.values())):
-        return None
-    return explain(inputs, node, source.day())
-
-
 def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
-    """Read what is needed of a cluster; return what `report.explanation` needs, or None where it does not know the node.
+    """Return the arguments of `report.explanation`, or None where the cluster does not know the node.
 
-    That is the explanation of the node, the lock's path, and how a place is found. Raises Refused.
+    They are the explanation, the lock's path, and the function that finds a place. Raises Refused.
     """
     from ipamc.read.locate import Texts
-    from ipamc.review.as_needed import explain_one
+    from ipamc.review.explain_node import explain_one
 
     explained_in = explain_one(inputs, node, day)
     if explained_in is None:

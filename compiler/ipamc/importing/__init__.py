@@ -1,1 +1,1 @@
-"""From a dump of a running cluster to the files of one that ipamc compiles, with the blocks that its nodes have."""
+"""From a dump of a running cluster to the files of one that ipamc compiles: its nodes keep their blocks."""

@@ -1,29 +1,34 @@
-"""An import in one function: a dump in, the files of a cluster out. An ordinary compile of them makes the lock."""
+"""An import in one function: a dump in, the files of a cluster out, of which a compile makes the lock."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.importing import calico, rules
-from ipamc.importing.calico import rules as calico_rules
+from ipamc.importing import calico
+from ipamc.importing import import_rules as rules
+from ipamc.importing.calico import calico_rules
 from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
-from ipamc.importing.draft import Draft, DraftPool
+from ipamc.importing.draft import Draft
 from ipamc.importing.facts import Facts, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     CLUSTER,
+    LABELS,
     NODES,
     POOLS,
+    Known,
     cluster_text,
+    evidence_text,
+    inventory_text,
     pools_text,
 )
-from ipamc.importing.inventory import LABELS, Known, evidence_text, inventory_text
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.features import Capability
@@ -69,11 +74,8 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     if unknown := list(_unknown(dump, facts, options)):
         raise Refused((*unknown, *([] if cilium or facts.config_at else [version])))
     draft = drafted(dump, facts, options)
-    provider = (
-        facts.managed
-        if draft.mode is Mode.KUBERNETES and facts.managed and facts.managed.sets_pod_cidrs
-        else None
-    )
+    provider = facts.managed if draft.mode is Mode.KUBERNETES else None
+    provider = provider if provider and provider.sets_pod_cidrs else None
     silent = not (draft.fresh or provider or (_calico_gives(dump) and calico.tells_blocks(dump)))
     log.add([*draft.decisions, *about_nodes(dump, draft, facts.managed, silent=silent)])
     if provider:
@@ -84,11 +86,8 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     draft = log.keep(_with_excluded(dump, draft, facts))
     if cilium is None:
         raise Refused((*log.diagnostics, version))
-    if (
-        facts.bgp == "metallb"
-        and draft.mode is Mode.CLUSTER_POOL
-        and not can(cilium, Capability.METALLB_CILIUM_NODE)
-    ):
+    metallb = facts.bgp == "metallb" and draft.mode is Mode.CLUSTER_POOL
+    if metallb and not can(cilium, Capability.METALLB_CILIUM_NODE):
         draft = replace(draft, spec={**draft.spec, "patchNodes": "podCIDRs"})
     if not options.managed_by and not facts.managed_by:
         log.add([rules.owner_unknown(facts.config_at or dump.at)])
@@ -106,17 +105,14 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
 
 def known(draft: Draft, *, silent: bool) -> Known:
     """Return what the draft knows of the blocks of nodes; `silent`: see `Known`."""
-    return Known(
-        given={node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()},
-        sizes={
-            cidr: max(pool.sizes[family], *(sizes.get(family, 0) for _, sizes in pool.block_sizes), 0)
-            for pool in draft.pools
-            for family, some in pool.ranges.items()
-            for cidr in some
-        },
-        families=draft.families,
-        silent=silent,
-    )
+    given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
+    sizes = {
+        cidr: pool.sizes[family]
+        for pool in draft.pools
+        for family, some in pool.ranges.items()
+        for cidr in some
+    }
+    return Known(given=given, sizes=sizes, families=draft.families, silent=silent)
 
 
 def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]:
@@ -126,11 +122,9 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
     if _calico_gives(dump):
         return
     if options.distinct:
-        yield calico_rules.not_distinct(
-            dump.at,
-            "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone",
-            "import it without --distinct; later: ipamc runbook CLUSTER --change new-range",
-        )
+        problem = "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone"
+        way_out = "import it without --distinct; later: ipamc runbook CLUSTER --change new-range"
+        yield calico_rules.not_distinct(dump.at, problem, way_out)
     modes = [mode.value for mode in Mode]
     at = facts.config_at or dump.at
     if not facts.mode:
@@ -140,10 +134,13 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
             what = "no ipam in" if facts.config_at else others
             yield rules.mode_unknown(at, what, cilium_nodes=bool(dump.cilium_nodes), managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
-        problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing{rules.giver(facts.mode)}"
+        problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing"
+        if giver := rules.GIVERS.get(facts.mode):
+            problem += f": {giver} gives pods their addresses"
         yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is None and facts.chained:
-        problem = f"cni-chaining-mode: {shown(facts.chained)}: another plugin gives pods their addresses, and not Cilium"
+        problem = f"cni-chaining-mode: {shown(facts.chained)}"
+        problem += ": another plugin gives pods their addresses, and not Cilium"
         yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is not None and facts.mode in modes and facts.mode != options.mode:
         yield rules.other_mode(at, facts.mode, options.mode)
@@ -171,11 +168,9 @@ def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
 def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[Diagnostic]]:
     """Return the draft with what is not for pods: excluded where it is outside all pools, else reserved."""
     found: list[Diagnostic] = []
-    reserved: dict[str, list[Block]] = {}
-    ranges = OverlapIndex(
-        [(block, pool.name) for pool in draft.pools for some in pool.ranges.values() for block in some],
-        itemgetter(0),
-    )
+    reserved: dict[str, list[Block]] = defaultdict(list)
+    named = [(block, pool.name) for pool in draft.pools for some in pool.ranges.values() for block in some]
+    ranges = OverlapIndex(named, itemgetter(0))
     nodes = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
     others = [(item.block, item.why) for item in facts.excluded]
     others += [(block, "nodes") for block in outermost(nodes)]
@@ -183,12 +178,14 @@ def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[
     for block, why in others:
         for part, pool in ranges.over(block):
             found.append(rules.inside_pool(dump.at, block, why, pool, part))
-            reserved.setdefault(pool, []).append(max(block, part, key=lambda one: one.prefix))
+            reserved[pool].append(max(block, part, key=lambda one: one.prefix))
             inside.add(block)
     excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in inside))
-    pools = [_reserving(pool, reserved.get(pool.name, [])) for pool in draft.pools if pool.ranges]
+    pools = [
+        replace(pool, reserved=tuple(outermost([*pool.reserved, *blocks])))
+        if (blocks := reserved[pool.name])
+        else pool
+        for pool in draft.pools
+        if pool.ranges
+    ]
     return replace(draft, pools=tuple(pools), excluded=excluded), found
-
-
-def _reserving(pool: DraftPool, blocks: list[Block]) -> DraftPool:
-    return replace(pool, reserved=tuple(outermost([*pool.reserved, *blocks]))) if blocks else pool

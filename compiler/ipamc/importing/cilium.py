@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ipamc.importing import rules
+from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
-from ipamc.importing.managed import Offering
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import BITS, Block, readable_blocks
 from ipamc.model.cluster import Mode, Node, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
+from ipamc.read.dump.managed import Offering
 
 OUTSIDE = "outside"
 """The name of the pool of blocks that are outside the configured ranges."""
@@ -33,9 +33,16 @@ _NODE_MASK = {4: 24, 6: 64}
 
 def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Draft:
     """Return the cluster that a dump shows, in one of Cilium's modes. O(n log n)."""
-    families = facts.families(dump)
-    draft = _BY_MODE[mode](dump, facts, families)
-    return _with_operator(draft, facts, operator) if mode is Mode.CLUSTER_POOL else draft
+    draft = _BY_MODE[mode](dump, facts, facts.families(dump))
+    if mode is not Mode.CLUSTER_POOL:
+        return draft
+    if operator == "adopt":  # it goes on in the ranges that it has
+        pools = [replace(pool, unlisted=True) for pool in draft.pools if pool.name != OUTSIDE]
+        spec = {"unpooled": "hold", "unmatchedNodes": "skip"}
+        return replace(draft, pools=tuple(pools), ipam={"operator": "adopt"}, spec=spec)
+    if facts.config_at and not facts.bystander:
+        return replace(draft, decisions=(*draft.decisions, rules.operator_allocates(facts.config_at)))
+    return draft
 
 
 def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
@@ -48,12 +55,9 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         texts = [flags.get(f"node-cidr-mask-size{suffix}", "") for suffix in (f"-ipv{family}", "")]
         given = next((int(text) for text in texts if text.isdecimal() and len(text) < 4), 0)
         masks[family] = given or usual_size(_every(blocks), family, _NODE_MASK[family])
-    annotated = [node for node in dump.nodes if not node.pod_cidrs and blocks[node.name]]
-    patch = (
-        {"patchNodes": "annotations"}
-        if annotated and len(annotated) == len([node for node in dump.nodes if blocks[node.name]])
-        else {}
-    )
+    with_blocks = [node for node in dump.nodes if blocks[node.name]]
+    annotated = with_blocks and not any(node.pod_cidrs for node in with_blocks)
+    patch = {"patchNodes": "annotations"} if annotated else {}
     shell = Draft(mode=Mode.KUBERNETES, families=families, pools=(), blocks=blocks, spec=patch)
     return _one_block(dump, facts, shell, ranges, masks)
 
@@ -67,33 +71,19 @@ def of_node(node: Node, dump: Dump) -> Blocks:
 
 def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     """CiliumNodes have podCIDRs; the ranges are keys of cilium-config."""
-    blocks = _of_cilium_nodes(dump)
+    seen = [one for one in dump.cilium_nodes if one.name in dump.nodes_by_name]
+    blocks: dict[str, Blocks] = {one.name: tuple((block, "") for block in one.blocks) for one in seen}
     ranges = [block for family in families for block in facts.blocks(f"cluster-pool-ipv{family}-cidr")]
-    masks = {
-        family: facts.number(
-            f"cluster-pool-ipv{family}-mask-size", usual_size(_every(blocks), family, MASK[family])
-        )
-        for family in families
-    }
+    masks = {}
+    for family in families:
+        usual = usual_size(_every(blocks), family, MASK[family])
+        masks[family] = facts.number(f"cluster-pool-ipv{family}-mask-size", usual)
     shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
     return _one_block(dump, facts, shell, ranges, masks)
 
 
-def _of_cilium_nodes(dump: Dump) -> dict[str, Blocks]:
-    names = {node.name for node in dump.nodes}
-    return {
-        seen.name: tuple((block, "") for block in seen.blocks)
-        for seen in dump.cilium_nodes
-        if seen.name in names
-    }
-
-
 def _one_block(
-    dump: Dump,
-    facts: Facts,
-    shell: Draft,
-    ranges: Iterable[Block],
-    masks: Mapping[int, int],
+    dump: Dump, facts: Facts, shell: Draft, ranges: Iterable[Block], masks: Mapping[int, int]
 ) -> Draft:
     """Return the draft of a mode with one pool: its ranges, and those of blocks outside of them."""
     at, families, blocks = dump.at, shell.families, shell.blocks
@@ -104,29 +94,23 @@ def _one_block(
     given = [block for block in ranges if block.family in families and block.prefix <= masks[block.family]]
     for family in families:
         if not any(block.family == family for block in given):
-            mine = [block for block in every if block.family == family]
-            derived = ranges_around(mine, others)
-            if derived:
+            if derived := ranges_around([block for block in every if block.family == family], others):
                 decisions.append(rules.ranges_derived(at, derived))
             given += derived
     pools = [_pool(_DEFAULT, given, masks)] if given else []
     tops = outermost(given)
     strangers = [block for block in outermost(every) if index_around(tops, block) is None]
     if strangers:
-        nodes = [
-            name
-            for name, some in blocks.items()
-            if any(index_around(strangers, block) is not None for block, _ in some)
-        ]
+        lost = [(name, block) for name, some in blocks.items() for block, _ in some]
+        lost = [(name, block) for name, block in lost if index_around(strangers, block) is not None]
+        nodes = list(dict.fromkeys(name for name, _ in lost))
         decisions.append(rules.outside_ranges(at, strangers, nodes, OUTSIDE))
-        sizes = {
-            family: max(block.prefix for block in strangers if block.family == family)
-            for family in sorted({block.family for block in strangers})
-        }
+        sizes: dict[int, int] = {}
+        for block in strangers:
+            sizes[block.family] = max(block.prefix, sizes.get(block.family, 0))
         outside = _pool(OUTSIDE, strangers, sizes)
-        pools.append(
-            replace(outside, disabled=True, comment="blocks outside the configured ranges; no new ones")
-        )
+        why = "blocks outside the configured ranges; no new ones"
+        pools.append(replace(outside, disabled=True, comment=why))
     return replace(shell, pools=tuple(pools), decisions=tuple(decisions))
 
 
@@ -134,25 +118,8 @@ def _pool(name: str, ranges: Iterable[Block], masks: Mapping[int, int]) -> Draft
     by_family: dict[int, tuple[Block, ...]] = {}
     for block in ranges:
         by_family[block.family] = (*by_family.get(block.family, ()), block)
-    return DraftPool(
-        name=name, ranges=by_family, sizes={family: masks[family] for family in sorted(by_family)}
-    )
-
-
-def _with_operator(draft: Draft, facts: Facts, operator: OperatorRole) -> Draft:
-    """Say who gives blocks: with `adopt` the operator goes on in the ranges that it has."""
-    if operator == "adopt":
-        pools = [replace(pool, unlisted=True) for pool in draft.pools if pool.name != OUTSIDE]
-        return replace(
-            draft,
-            pools=tuple(pools),
-            ipam={"operator": "adopt"},
-            spec={"unpooled": "hold", "unmatchedNodes": "skip"},
-        )
-    if facts.config_at and not facts.bystander:
-        decided = rules.operator_allocates(facts.config_at)
-        return replace(draft, decisions=(*draft.decisions, decided))
-    return draft
+    sizes = {family: masks[family] for family in sorted(by_family)}
+    return DraftPool(name=name, ranges=by_family, sizes=sizes)
 
 
 def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
@@ -167,32 +134,23 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         selector = dict(config.selector) if config and config.selector else None
         keys.update(_keys(selector))
         first = pool.name == general or config is not None
-        more = {
-            key: pool.spec[key]
-            for key in ("podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP")
-            if pool.spec.get(key) not in (None, False)
-        }
+        sizes = {family: size for family, size in pool.mask_sizes.items() if family in families}
+        further = ("podSelector", "namespaceSelector", "allowFirstIP", "allowLastIP")
         pools.append(
             DraftPool(
                 name=pool.name,
-                ranges={
-                    family: some
-                    for family, some in pool.cidrs.items()
-                    if family in families and some and family in pool.mask_sizes
-                },
-                sizes={family: size for family, size in pool.mask_sizes.items() if family in families},
+                ranges={family: some for family, some in pool.cidrs.items() if some and family in sizes},
+                sizes=sizes,
                 selector=selector,
                 disabled=not first,
                 labels=pool.labels,
-                more=more,
+                more={key: pool.spec[key] for key in further if pool.spec.get(key) not in (None, False)},
                 comment="" if first else "pods ask for it by annotation; ipamc gives no node a block of it",
             )
         )
-    created = [
-        name for name in _created(facts.config.get(_AUTO_CREATE, "")) if name in {pool.name for pool in pools}
-    ]
+    names = {pool.name for pool in pools}
+    created = [name for name in _created(facts.config.get(_AUTO_CREATE, "")) if name in names]
     pinning = "pool" if chosen or general != _DEFAULT else "none"
-    names = {node.name for node in dump.nodes}
     return Draft(
         mode=Mode.MULTI_POOL,
         families=families,
@@ -200,7 +158,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         blocks={
             seen.name: seen.allocated or tuple((block, "") for block in seen.blocks)
             for seen in dump.cilium_nodes
-            if seen.name in names
+            if seen.name in dump.nodes_by_name
         },
         ipam={"pinning": pinning, **({"autoCreate": created} if created else {})},
         label_keys=frozenset(keys),
@@ -209,11 +167,10 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
 
 def _keys(selector: Mapping[str, Any] | None) -> Iterator[str]:
     """Yield the label keys of a LabelSelector, whose shape nobody checked."""
-    for key in (selector or {}).get("matchLabels") or ():
-        yield str(key)
-    for entry in (selector or {}).get("matchExpressions") or ():
-        if isinstance(entry, dict):
-            yield str(entry.get("key"))
+    yield from map(str, (selector or {}).get("matchLabels") or ())
+    for expression in (selector or {}).get("matchExpressions") or ():
+        if isinstance(expression, dict):
+            yield str(expression.get("key"))
 
 
 def _created(text: str) -> Iterator[str]:
@@ -226,8 +183,7 @@ def _created(text: str) -> Iterator[str]:
 
 def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     """CiliumNodes have single addresses; blocks are theirs, or are guessed from the addresses."""
-    names = {node.name for node in dump.nodes}
-    seen = [one for one in dump.cilium_nodes if one.name in names]
+    seen = [one for one in dump.cilium_nodes if one.name in dump.nodes_by_name]
     blocks: dict[str, Blocks] = {}
     for family in families:
         shown = {
@@ -242,10 +198,9 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
     draft = _one_block(dump, facts, shell, (), masks)
-    # How many single addresses a node has that is said to have no block.
-    parts = Counter(
-        sum(block.size for block in one.addresses) for one in seen if one.addresses and not one.blocks
-    )
+    # How many single addresses nodes without a block have.
+    single = [one.addresses for one in seen if one.addresses and not one.blocks]
+    parts = Counter(sum(block.size for block in addresses) for addresses in single)
     size = min(1 << (BITS[family] - prefix) for family, prefix in masks.items())
     if not parts or max(parts) >= size - 2:  # the first and the last address are left out
         return draft
@@ -259,11 +214,8 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     total = sum(block.size for some in shown.values() for block in some)
     for prefix in range(bits - 32 + _LARGEST, bits):
         owners: dict[Block, str] = {}
-        apart = all(
-            owners.setdefault(block.widened(prefix), name) == name
-            for name, some in shown.items()
-            for block in some
-        )
+        pairs = ((name, block) for name, some in shown.items() for block in some)
+        apart = all(owners.setdefault(block.widened(prefix), name) == name for name, block in pairs)
         if apart and len(owners) << (bits - prefix) <= 2 * (total + 2 * len(owners)):
             return prefix
     return bits
@@ -278,26 +230,17 @@ def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: b
 
     `silent`: as `Known` has it; the compile speaks of running nodes then.
     """
-    at = dump.at
-    if draft.mode is not Mode.KUBERNETES:
-        left = [
-            node.name
-            for node in dump.nodes
-            if node.pod_cidrs
-            and set(node.pod_cidrs) != {block for block, _ in draft.blocks.get(node.name, ())}
-        ]
-        if left:
-            yield rules.leftovers(at, left, managed)
-    if draft.fresh:
-        return
-    waiting = [
-        node.name
-        for node in dump.nodes
-        if not set(draft.families) <= {block.family for block, _ in draft.blocks.get(node.name, ())}
-        and not (silent and node.running)
-    ]
-    if waiting:
-        yield rules.without_block(at, waiting, managed if draft.mode is Mode.KUBERNETES else None)
+    left, waiting = [], []
+    for node in dump.nodes:
+        blocks = {block for block, _ in draft.blocks.get(node.name, ())}
+        if node.pod_cidrs and set(node.pod_cidrs) != blocks:
+            left.append(node.name)
+        if not set(draft.families) <= {block.family for block in blocks} and not (silent and node.running):
+            waiting.append(node.name)
+    if left and draft.mode is not Mode.KUBERNETES:
+        yield rules.leftovers(dump.at, left, managed)
+    if waiting and not draft.fresh:
+        yield rules.without_block(dump.at, waiting, managed if draft.mode is Mode.KUBERNETES else None)
 
 
 _BY_MODE: Mapping[Mode, Callable[[Dump, Facts, tuple[int, ...]], Draft]] = {

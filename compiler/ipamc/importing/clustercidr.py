@@ -1,4 +1,4 @@
-"""A cluster whose nodes have their podCIDRs from ClusterCIDRs (KEP-2593, node-ipam-controller), as a draft."""
+"""Nodes whose podCIDRs are of ClusterCIDRs (KEP-2593, node-ipam-controller), as a draft."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.importing import rules
+from ipamc.importing import import_rules as rules
 from ipamc.importing.cilium import OUTSIDE, of_node
 from ipamc.importing.draft import Blocks, Draft, DraftPool, usual_size
 from ipamc.importing.facts import Facts
@@ -29,8 +29,8 @@ class _ClusterCidr(Struct, frozen=True, kw_only=True):
     ranges: Mapping[int, Block]
     sizes: Mapping[int, int]
     selector: Selector
-    written: Mapping[str, Any] | None
-    """`nodeSelector` as it is."""
+    node_selector: Mapping[str, Any] | None
+    """As it is in the object."""
     terminating: bool
     at: Span
 
@@ -97,7 +97,7 @@ def draft(dump: Dump, facts: Facts) -> Draft:
                     name=one.name,
                     ranges=kept,
                     sizes={family: one.sizes[family] for family in kept},
-                    selector=one.written,
+                    selector=one.node_selector,
                     priority=len(ranked) - place if with_priority else 0,
                     disabled=one.terminating,
                     comment=f"ClusterCIDR {one.name}",
@@ -118,11 +118,8 @@ def draft(dump: Dump, facts: Facts) -> Draft:
 def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     items = dump.of_kind("ClusterCIDR")
     if len(items) > MOST:
-        return [], [
-            rules.cluster_cidr_unreadable(
-                items[MOST].at, f"{len(items):,} ClusterCIDRs", f"{MOST:,} is the limit"
-            )
-        ]
+        what = f"{len(items):,} ClusterCIDRs"
+        return [], [rules.cluster_cidr_unreadable(items[MOST].at, what, f"{MOST:,} is the limit")]
     read: dict[str, _ClusterCidr] = {}
     found: list[Diagnostic] = []
     for item in items:
@@ -136,7 +133,7 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
 
 
 class _NoRangeError(ValueError):
-    """A ClusterCIDR without a range, or with host bits that its range does not have."""
+    """A ClusterCIDR without a range, or with more host bits than its range."""
 
 
 def _one(item: SeenObject) -> _ClusterCidr:
@@ -155,13 +152,13 @@ def _one(item: SeenObject) -> _ClusterCidr:
         ranges=ranges,
         sizes=sizes,
         selector=parse_node_selector(spec.node_selector) if spec.node_selector else EVERY,
-        written=_written(spec.node_selector) if spec.node_selector else None,
+        node_selector=_without_nulls(spec.node_selector) if spec.node_selector else None,
         terminating=bool(raw.metadata.deletion_timestamp),
         at=item.at,
     )
 
 
-def _written(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_nulls(selector: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a NodeSelector that was parsed without nulls, which the apiserver prunes."""
     return {
         "nodeSelectorTerms": [
@@ -181,21 +178,17 @@ def _written(selector: Mapping[str, Any]) -> Mapping[str, Any]:
 def _outside(
     dump: Dump, blocks: Mapping[str, Blocks], pools: Sequence[DraftPool], found: list[Diagnostic]
 ) -> Iterable[DraftPool]:
-    """Return a disabled pool of the podCIDRs that are in no ClusterCIDR, which the controller leaves alone."""
+    """Return a disabled pool of the podCIDRs in no ClusterCIDR, which the controller leaves alone."""
     known = outermost(block for pool in pools for some in pool.ranges.values() for block in some)
-    lost = [
-        (block, name)
-        for name, some in blocks.items()
-        for block, _ in some
-        if index_around(known, block) is None
-    ]
+    given = [(block, name) for name, some in blocks.items() for block, _ in some]
+    lost = [(block, name) for block, name in given if index_around(known, block) is None]
     if not lost:
         return ()
     outside = [block for block, _ in lost]
     found.append(rules.outside_ranges(dump.at, sorted(outside), sorted({name for _, name in lost}), OUTSIDE))
-    by_family = {
-        family: tuple(aggregated(block for block in outside if block.family == family)) for family in (4, 6)
+    ranges = {
+        family: tuple(aggregated(block for block in outside if block.family == family))
+        for family in sorted({block.family for block in outside})
     }
-    ranges = {family: some for family, some in by_family.items() if some}
     sizes = {family: usual_size(outside, family, BITS[family]) for family in ranges}
     return (DraftPool(name=OUTSIDE, ranges=ranges, sizes=sizes, disabled=True),)

@@ -1,4 +1,4 @@
-"""What an import makes of a dump, before it is text: one value for every source (Cilium's modes, Calico, ...)."""
+"""What an import makes of a dump, before it is text: one value for every source."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     """Calico's text, or a LabelSelector or NodeSelector; None: every node."""
     priority: int = 0
     reserved: tuple[Block, ...] = ()
-    block_sizes: tuple[tuple[Any, Mapping[int, int]], ...] = ()
-    """(selector, prefix lengths by family) of classes of nodes."""
-    blocks_per_node: int = 1
     unlisted: bool = False
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,32 +1,30 @@
-"""What a dump tells of a cluster beside its blocks: versions, who owns the flags, ranges that are not for pods."""
+"""What a dump tells of a cluster beside its blocks: versions, owner of the flags, ranges not for pods."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Struct
 
 from ipamc.importing.draft import DraftRange
-from ipamc.importing.managed import Offering, offering_of
 from ipamc.model.address_sets import aligned, outermost
 from ipamc.model.cidr import Block, CidrError, parse_block, readable_blocks
+from ipamc.model.cilium.operator_list import CONFIG, OPERATOR, ipam_argument
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Span
-from ipamc.model.dump import Dump, SeenObject, SeenPod
-from ipamc.read.dump.kinds import release_of
-from ipamc.read.syntax.document import Unreadable
-from ipamc.read.syntax.yaml import yaml_documents
-from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, ipam_argument
+from ipamc.model.dump import Dump, SeenObject
+from ipamc.read.dump.managed import Offering, offering_of
+from ipamc.read.dump.programs import (
+    controller_flags,
+    list_at,
+    minor_of_kubelet,
+    programs_of,
+    texts_of,
+    words_of,
+)
 
-KUBEADM = "kubeadm-config"
-CONTROLLER = "kube-controller-manager"
-ALLOCATE = "allocate-node-cidrs"
-
-_MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
-_KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
-_RELEASE = re.compile(r"(?:^|(?:^|-)cilium-)v?(\d{1,3})\.(\d{1,3})(?=[.-]|$)").search
 _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
 
@@ -59,7 +57,7 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mode(self) -> str:
-        """Return Cilium's IPAM mode, "" if unknown: the operator's flag does not count, because agents do not have it."""
+        """Return Cilium's IPAM mode, "" if unknown; not the operator's flag, which agents do not have."""
         return self.config.get("ipam", "")
 
     @property
@@ -108,10 +106,10 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         cilium-config says which are on; the Nodes' podCIDRs, or else their addresses, which one is first.
         """
         on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
-        shown = {block.family for node in dump.nodes for block in node.pod_cidrs} | {
-            block.family for node in dump.cilium_nodes for block in node.blocks
-        }
-        on = on or shown or {4}
+        if not on:
+            blocks = [block for node in dump.nodes for block in node.pod_cidrs]
+            blocks += [block for node in dump.cilium_nodes for block in node.blocks]
+            on = {block.family for block in blocks} or {4}
         firsts = [node.pod_cidrs[0].family for node in dump.nodes if node.pod_cidrs]
         firsts += [node.internal_ips[0][0] for node in dump.nodes if node.internal_ips]
         first = next((family for family in firsts if family in on), min(on))
@@ -124,139 +122,21 @@ def facts_of(dump: Dump) -> Facts:
     deployment = dump.other("Deployment", OPERATOR)
     metadata: Mapping[str, Any] = (config.value.get("metadata") or {}) if config else {}
     programs = list(programs_of(dump))
-    running = [pod.words for pod in dump.pods if pod.app == "cilium-operator"]
-    operator = words_of(deployment) or (running[0] if running else None)
-    controller = _controller(dump)
+    running = next((pod.words for pod in dump.pods if pod.app == OPERATOR), None)
+    controller = controller_flags(dump)
     return Facts(
         config=texts_of(config.value.get("data")) if config else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
         cilium=min((each.version for each in programs if each.version), default=None),
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
-        kubernetes=min(
-            (found for node in dump.nodes if (found := _version(_KUBELET(node.kubelet)))), default=None
-        ),
+        kubernetes=min(filter(None, (minor_of_kubelet(node.kubelet) for node in dump.nodes)), default=None),
         managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
-        operator=operator,
+        operator=words_of(deployment) or running,
         controller=controller,
         managed=offering_of(dump),
         excluded=tuple(_excluded(dump, controller)),
     )
-
-
-class Program(NamedTuple):
-    """A pod of Cilium's agent or operator; their DaemonSet or Deployment, where the dump has no such pod."""
-
-    of: SeenPod | SeenObject
-    image: str
-    version: Version | None
-    """By the image's tag, else by labels; None where neither tells."""
-
-
-def programs_of(dump: Dump) -> Iterator[Program]:
-    """Yield what a dump has of Cilium's agents and operators."""
-    pods = [pod for pod in dump.pods if pod.app in {AGENT, OPERATOR} and not pod.has_ended]
-    for pod in pods:
-        yield Program(pod, pod.image, _minor(pod.image, pod.release))
-    seen = {pod.app for pod in pods}
-    for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
-        workload = dump.other(kind, app)
-        if workload and app not in seen:
-            image = next((str(each.get("image") or "") for each in _containers(workload)), "")
-            releases = [
-                release_of(texts_of(_at(workload, *keys, "metadata", "labels")))
-                for keys in ((), ("spec", "template"))
-            ]
-            yield Program(workload, image, _minor(image, *releases))
-
-
-def _minor(image: str, *releases: str) -> Version | None:
-    """Return the minor that the tag of an image names, or else a release: `1.18.5`, `cilium-1.18.5`."""
-    return _version(_MINOR(image)) or next(
-        (found for text in releases if (found := _version(_RELEASE(text)))), None
-    )
-
-
-def _version(match: re.Match[str] | None) -> Version | None:
-    return (int(match[1]), int(match[2])) if match else None
-
-
-def texts_of(data: Any) -> dict[str, str]:
-    """Return the texts among the entries of a mapping, whose shape nobody checked."""
-    return (
-        {key: value for key, value in data.items() if isinstance(value, str)}
-        if isinstance(data, dict)
-        else {}
-    )
-
-
-def _at(item: SeenObject | None, *keys: str) -> Any:
-    """Return what is at a path in an object, whose shape nobody checked; None where nothing is."""
-    value: Any = item.value if item else None
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
-
-
-def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
-    """Return the containers of a workload."""
-    found = _list(workload, "spec", "template", "spec", "containers")
-    return [item for item in found if isinstance(item, dict)]
-
-
-def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
-    """Return the words of the command lines of a Deployment's containers."""
-    return tuple(
-        word
-        for container in _containers(deployment)
-        for key in ("command", "args")
-        for text in (container.get(key) or () if isinstance(container.get(key), list) else ())
-        for word in str(text).split()
-    )
-
-
-def _controller(dump: Dump) -> dict[str, str]:
-    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
-
-    What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
-    """
-    found = dict(_kubeadm_arguments(dump))
-    pods = [pod for pod in dump.pods if pod.app in {CONTROLLER, "kube-apiserver"}]
-    if any(pod.app == CONTROLLER for pod in pods):
-        found = {key: value for key, value in found.items() if key not in {ALLOCATE, "cluster-cidr"}}
-    for pod in pods:
-        for word in pod.words:
-            key, sign, value = word.partition("=")
-            if key.startswith("--") and (sign or key[2:] == ALLOCATE):
-                found[key[2:]] = value if sign else "true"
-    return found
-
-
-def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
-    """Yield the flags that follow from kubeadm's ClusterConfiguration (v1beta2 to v1beta4)."""
-    config = dump.other("ConfigMap", KUBEADM, "kube-system")
-    text = texts_of(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
-    try:
-        value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
-    except Unreadable:
-        return
-    if not isinstance(value, dict):
-        return
-    networking = value.get("networking")
-    networking = networking if isinstance(networking, dict) else {}
-    for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
-        if isinstance(networking.get(key), str):
-            yield flag, networking[key]
-    if networking.get("podSubnet"):
-        yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
-    manager = value.get("controllerManager")
-    arguments = manager.get("extraArgs") if isinstance(manager, dict) else None
-    if isinstance(arguments, dict):
-        yield from ((str(key), str(item)) for key, item in arguments.items())
-    elif isinstance(arguments, list):  # v1beta4
-        for item in arguments:
-            if isinstance(item, dict):
-                yield str(item.get("name")), str(item.get("value"))
 
 
 def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
@@ -266,7 +146,7 @@ def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]
         for block in readable_blocks([text.strip()]):
             found[block] = "services"
     for item in dump.of_kind("ServiceCIDR"):
-        for block in readable_blocks(_list(item, "spec", "cidrs")):
+        for block in readable_blocks(list_at(item, "spec", "cidrs")):
             found[block] = "services"
     for item in dump.of_kind("CiliumLoadBalancerIPPool"):
         for block in _of_load_balancers(item):
@@ -279,14 +159,9 @@ def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]
         yield DraftRange(block=block, why=found[block])
 
 
-def _list(item: SeenObject | None, *keys: str) -> list[Any]:
-    value = _at(item, *keys)
-    return value if isinstance(value, list) else []
-
-
 def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
     """Yield the blocks of a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
-    for entry in (*_list(item, "spec", "blocks"), *_list(item, "spec", "cidrs")):
+    for entry in (*list_at(item, "spec", "blocks"), *list_at(item, "spec", "cidrs")):
         if not isinstance(entry, dict):
             continue
         yield from readable_blocks([entry.get("cidr", "")])

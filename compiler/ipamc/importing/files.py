@@ -1,26 +1,43 @@
 """The files of an imported cluster as text: short, sorted, and the same bytes for the same cluster.
 
-A node is a line, so that a change of one node is a change of one line. Nothing that changes by itself is in
-it: no heartbeat, no resource version, no time.
+A node is a line, so that a change of one node is a change of one line. The inventory has of each node what
+pools select by and what a lock depends on, and nothing that changes by itself, such as a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct
 
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
-from ipamc.model.cidr import Block, address_text
+from ipamc.model.address_sets import index_around, outermost
+from ipamc.model.cidr import Address, Block, address_text
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import ManagedBy, Version
+from ipamc.model.cluster import HOSTNAME, CiliumNode, ManagedBy, Mode, Node, Version
+from ipamc.model.dump import Dump
+from ipamc.model.evidence import around
+from ipamc.model.overlap_index import OverlapIndex
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"
 
+LABELS = (
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "node.kubernetes.io/instance-type",
+    "node-role.kubernetes.io/*",
+)
+"""Keys that every inventory has; `*` at the end stands for the rest of a key."""
+_PLACES = frozenset({"rack", "row", "room", "datacenter", "dc", "site", "zone", "region"})
+"""Names of labels, with any prefix, that say where a node is: pools of addresses follow them."""
 _OURS = "ipamc/v1alpha1"
 _SCHEMA = "# yaml-language-server: $schema=../.schemas/{}.schema.json\n"
-_WRITTEN = "# Written by 'ipamc import --refresh', which writes it again: {}\n"
+_HEAD = "# Written by 'ipamc import --refresh', which writes it again: {}\n"
 
 
 def flow(value: Any) -> str:
@@ -43,55 +60,38 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         runs["routingMode"] = facts.routing_mode
     if facts.native_routing:
         runs["nativeRoutingCIDR"] = str(facts.native_routing)
-    rows = [
-        f"apiVersion: {_OURS}",
-        "kind: Cluster",
-        f"metadata: {flow({'name': name})}",
-        "spec:",
-        f"  cilium: {flow(runs)}",
-    ]
+    rows = [f"apiVersion: {_OURS}", "kind: Cluster", f"metadata: {flow({'name': name})}", "spec:"]
+    rows.append(f"  cilium: {flow(runs)}")
     if facts.kubernetes:
         rows.append(f"  kubernetes: {flow({'version': version_text(facts.kubernetes)})}")
     rows.append(f"  ipam: {flow({'mode': draft.mode.value, **draft.ipam})}")
     rows.append(f"  ipFamilies: {flow([f'IPv{family}' for family in draft.families])}")
-    rows += _excluded(draft)
+    if draft.excluded:
+        rows.append("  excludedCIDRs:")
+        width = max(len(flow(item.block)) for item in draft.excluded)
+        rows += [f"  - {flow(item.block):<{width}}  # {_comment(item.why)}" for item in draft.excluded]
+    else:
+        inside = any(pool.reserved for pool in draft.pools)
+        known = "what the dump tells is inside a pool, and reserved there"
+        why = known if inside else "the dump does not tell"
+        rows.append(f"  excludedCIDRs: []  # service range, node networks, other clusters: {why}")
     if facts.bgp != "none":
         rows.append(f"  bgp: {flow(facts.bgp)}")
     rows += [f"  {key}: {flow(value)}" for key, value in draft.spec.items()]
     return _SCHEMA.format("cluster") + "".join(f"{row}\n" for row in rows)
 
 
-def _excluded(draft: Draft) -> Iterator[str]:
-    """Yield the rows of excludedCIDRs, each with its reason."""
-    if not draft.excluded:
-        inside = any(pool.reserved for pool in draft.pools)
-        others = (
-            "what the dump tells is inside a pool, and reserved there" if inside else "the dump does not tell"
-        )
-        yield f"  excludedCIDRs: []  # service range, node networks, other clusters: {others}"
-        return
-    yield "  excludedCIDRs:"
-    width = max(len(flow(item.block)) for item in draft.excluded)
-    for item in draft.excluded:
-        yield f"  - {flow(item.block):<{width}}  # {_comment(item.why)}"
-
-
 def pools_text(pools: Iterable[DraftPool]) -> str:
     """Return ippools.yaml."""
-    return _SCHEMA.format("ippool") + "---\n".join(
-        "".join(f"{row}\n" for row in _pool(pool)) for pool in pools
-    )
+    documents = ("".join(f"{row}\n" for row in _pool(pool)) for pool in pools)
+    return _SCHEMA.format("ippool") + "---\n".join(documents)
 
 
 def _pool(pool: DraftPool) -> Iterator[str]:
     if pool.comment:
         yield f"# {_comment(pool.comment)}"
-    yield f"apiVersion: {_OURS}"
-    yield "kind: IPPool"
-    metadata: dict[str, Any] = {"name": pool.name}
-    if pool.labels:
-        metadata["labels"] = dict(sorted(pool.labels.items()))
-    yield f"metadata: {flow(metadata)}"
+    labels = {"labels": dict(sorted(pool.labels.items()))} if pool.labels else {}
+    yield from (f"apiVersion: {_OURS}", "kind: IPPool", f"metadata: {flow({'name': pool.name, **labels})}")
     yield "spec:"
     for family, ranges in sorted(pool.ranges.items()):
         part = {"cidrs": [str(block) for block in ranges], "blockSize": pool.sizes[family]}
@@ -99,62 +99,136 @@ def _pool(pool: DraftPool) -> Iterator[str]:
     fields: dict[str, Any] = {
         "nodeSelector": pool.selector,
         "priority": pool.priority,
-        "blocksPerNode": pool.blocks_per_node if pool.blocks_per_node > 1 else None,
         "reserved": [str(block) for block in pool.reserved],
         "unlisted": pool.unlisted,
         "disabled": pool.disabled,
         **pool.more,
     }
-    for key, value in fields.items():
-        if value:
-            yield f"  {key}: {flow(value)}"
-    if pool.block_sizes:
-        yield "  blockSizes:"
-        for selector, sizes in pool.block_sizes:
-            row = {"nodeSelector": selector, **{f"ipv{family}": size for family, size in sizes.items()}}
-            yield f"  - {flow(row)}"
-
-
-def nodes_text(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a NodeInventory, such as nodes.yaml, from its entries by name."""
-    lines = [f"- {flow(row)}\n" for row in sorted(rows, key=lambda row: str(row["name"]))]
-    head = _WRITTEN.format("planned nodes stay, what else you write is lost")
-    shape = _SCHEMA.format("nodeinventory")
-    empty = "nodes: []\n" if not lines else "nodes:\n"
-    return f"{head}{shape}apiVersion: {_OURS}\nkind: NodeInventory\n{empty}{''.join(lines)}"
-
-
-def cilium_nodes_text(shown: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return ciliumnodes.yaml, from `spec.ipam` by name: what the running cluster shows."""
-    lines = [
-        f"- {flow({'metadata': {'name': name}, 'spec': {'ipam': ipam}})}\n"
-        for name, ipam in sorted(shown.items())
-    ]
-    head = _WRITTEN.format("the blocks that CiliumNodes show in the running cluster")
-    empty = "items: []\n" if not lines else "items:\n"
-    return f"{head}apiVersion: cilium.io/v2\nkind: CiliumNodeList\n{empty}{''.join(lines)}"
-
-
-def shown_ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any]:
-    """Return `spec.ipam` of a CiliumNode that shows some blocks, and single addresses (crd mode)."""
-    ipam: dict[str, Any] = {}
-    if plain := [str(block) for block, name in blocks if not name]:
-        ipam["podCIDRs"] = plain
-    by_pool: dict[str, list[str]] = {}
-    for block, name in blocks:
-        if name:
-            by_pool.setdefault(name, []).append(str(block))
-    if by_pool:
-        ipam["pools"] = {
-            "allocated": [{"pool": name, "cidrs": some} for name, some in sorted(by_pool.items())]
-        }
-    single = ((block.family, number) for block in addresses for number in range(block.first, block.last + 1))
-    pool: dict[str, Any] = {address_text(*address): {} for address in single}
-    if pool:
-        ipam["pool"] = pool
-    return ipam
+    yield from (f"  {key}: {flow(value)}" for key, value in fields.items() if value)
 
 
 def _comment(text: str) -> str:
     """Return a text that cannot end the comment that it is in."""
     return "".join(character if character.isprintable() else " " for character in text)
+
+
+class Known(Struct, frozen=True, kw_only=True, dict=True):
+    """What an import knows of the blocks of nodes: a compile refuses a node whose blocks are not known."""
+
+    given: Mapping[str, Sequence[Block]]
+    """The blocks that a node has by what gives it blocks in this mode."""
+    sizes: Mapping[Block, int]
+    """The prefix length of the smallest block of each range of a pool."""
+    families: Sequence[int]
+    silent: bool = True
+    """A node of which nothing shows a block may have one all the same."""
+
+    @cached_property
+    def _ranges(self) -> OverlapIndex[Block]:
+        return OverlapIndex(self.sizes, lambda block: block)
+
+    def size(self, single: Block) -> int:
+        """Return the prefix length of the block around an address; 0 outside of all pools."""
+        found = self._ranges.first_over(single)
+        return self.sizes[found] if found else 0
+
+    def of(self, node: Node, in_use: Iterable[Address]) -> dict[str, Any]:
+        """Return further fields of a node in the inventory; none where its blocks have all its addresses.
+
+        Where addresses are outside, there is one of each block, also of those that the node has.
+        """
+        given, addresses = self.given.get(node.name, ()), tuple(in_use)
+        found: dict[str, Any] = {}
+        if self.silent and node.running and not set(self.families) <= {block.family for block in given}:
+            found["running"] = True
+        if around(addresses, given, self.size):
+            found["podIPs"] = [address_text(*first) for first in around(addresses, (), self.size).values()]
+        return found
+
+
+def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
+    """Return a node's fields in the inventory. `wanted` are keys of labels, which may end in `*`.
+
+    Labels that say a place are there in any case.
+    """
+
+    def is_listed(key: str, value: str) -> bool:
+        if key.rpartition("/")[2] in _PLACES or (key == HOSTNAME and value != node.name):
+            return True
+        return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
+
+    fields: dict[str, Any] = {
+        "name": node.name,
+        "uid": node.uid,
+        "labels": {key: value for key, value in sorted(node.labels.items()) if is_listed(key, value)},
+        "maxPods": node.max_pods,
+        "podCIDRs": [str(block) for block in node.pod_cidrs],
+    }
+    return {key: value for key, value in fields.items() if value}
+
+
+def inventory_text(
+    dump: Dump,
+    nodes: Iterable[Node],
+    wanted: Collection[str],
+    known: Known,
+    planned: Iterable[Mapping[str, Any]] = (),
+) -> str:
+    """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones."""
+    in_use = dump.in_use
+    rows = [{**node_fields(node, wanted), **known.of(node, in_use.get(node.name, ()))} for node in nodes]
+    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=lambda row: str(row["name"]))]
+    head = _HEAD.format("planned nodes stay, what else you write is lost") + _SCHEMA.format("nodeinventory")
+    listed = f"nodes:\n{''.join(lines)}" if lines else "nodes: []\n"
+    return f"{head}apiVersion: {_OURS}\nkind: NodeInventory\n{listed}"
+
+
+def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
+    """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, also of nodes that are gone.
+
+    A node that has blocks by something else than Cilium, `given`, is there as its CiliumNode will show them,
+    until it shows some. In kubernetes mode agents copy podCIDRs of Nodes: only what differs is evidence.
+    """
+    kubernetes = mode is Mode.KUBERNETES
+    ipam_of: dict[str, Mapping[str, Any]] = {}
+    for name, blocks in given.items():
+        node = dump.nodes_by_name.get(name)
+        if blocks and not (kubernetes and node and node.pod_cidrs):
+            ipam_of[name] = _ipam(blocks)
+    for seen in dump.cilium_nodes:
+        ipam = _ipam_of(seen, mode)
+        node = dump.nodes_by_name.get(seen.name)
+        if kubernetes and (not ipam or (node and node.pod_cidrs == seen.blocks)):
+            continue
+        if ipam or seen.name not in ipam_of:
+            ipam_of[seen.name] = ipam
+    lines = [
+        f"- {flow({'metadata': {'name': name}, 'spec': {'ipam': ipam}})}\n"
+        for name, ipam in sorted(ipam_of.items())
+    ]
+    head = _HEAD.format("the blocks that CiliumNodes show in the running cluster")
+    listed = f"items:\n{''.join(lines)}" if lines else "items: []\n"
+    return f"{head}apiVersion: cilium.io/v2\nkind: CiliumNodeList\n{listed}"
+
+
+def _ipam_of(seen: CiliumNode, mode: Mode) -> Mapping[str, Any]:
+    if mode is Mode.MULTI_POOL and seen.allocated:
+        return _ipam(seen.allocated)
+    whole = outermost(seen.blocks)
+    single = [block for block in seen.addresses if index_around(whole, block) is None]
+    return _ipam(tuple((block, "") for block in seen.blocks), single if mode is Mode.CRD else ())
+
+
+def _ipam(blocks: Blocks, addresses: Iterable[Block] = ()) -> dict[str, Any]:
+    """Return `spec.ipam` of a CiliumNode that shows some blocks, and single addresses (crd mode)."""
+    by_pool: dict[str, list[str]] = {}
+    for block, name in blocks:
+        by_pool.setdefault(name, []).append(str(block))
+    plain = by_pool.pop("", [])
+    single = ((block.family, number) for block in addresses for number in range(block.first, block.last + 1))
+    pool: dict[str, Any] = {address_text(*address): {} for address in single}
+    ipam: dict[str, Any] = {"podCIDRs": plain} if plain else {}
+    if by_pool:
+        allocated = [{"pool": name, "cidrs": cidrs} for name, cidrs in sorted(by_pool.items())]
+        ipam["pools"] = {"allocated": allocated}
+    return {**ipam, "pool": pool} if pool else ipam

@@ -1,4 +1,4 @@
-"""Inventory and evidence of an imported cluster, brought up to date from a newer dump: nothing else changes."""
+"""Inventory and evidence of an imported cluster, brought up to date from a newer dump."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.importing import calico, rules
+from ipamc.importing import calico
+from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks
-from ipamc.importing.files import CILIUM_NODES, NODES
-from ipamc.importing.inventory import LABELS, Known, entry, evidence_text, inventory_text
+from ipamc.importing.files import (
+    CILIUM_NODES,
+    LABELS,
+    NODES,
+    Known,
+    evidence_text,
+    inventory_text,
+    node_fields,
+)
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Log
+from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
 from ipamc.model.selector.find_key import find_keys
-
-SLACK = 600
-"""Seconds by which a dump may be older than the inventory's commit: kubelets write their status every five
-minutes, and clocks differ."""
-
 
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
 """Comments, and the mark before the first document."""
@@ -66,28 +69,32 @@ def refresh(
     blocks = log.keep(calico.shown(dump, cluster))
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
         log.add([rules.no_cilium_nodes(dump.at, CILIUM_NODES, len(cluster.cilium_nodes))])
-    told, at = known(cluster, dump, blocks), {node.name: node.at.path for node in cluster.nodes}
+    at = {node.name: node.at.path for node in cluster.nodes}
     there: dict[str, list[Node]] = {path: [] for path in homes}
     for node in dump.nodes:
         there[at.get(node.name, homes[0])].append(node)
     planned: dict[str, list[Mapping[str, Any]]] = {path: [] for path in homes}
     for node in cluster.nodes:
         if node.planned and node.at.path in planned and node.name not in dump.nodes_by_name:
-            planned[node.at.path].append(_planned(node))
+            fields = {
+                "name": node.name,
+                "labels": dict(sorted(node.labels.items())),
+                "maxPods": node.max_pods,
+            }
+            fields = {key: value for key, value in fields.items() if value}
+            planned[node.at.path].append({**fields, "planned": True})
+    known = _known(cluster, dump, blocks)
+    texts = {path: inventory_text(dump, there[path], wanted, known, planned[path]) for path in homes}
     return {
-        **{
-            path.removeprefix(f"{folder}/"): inventory_text(dump, there[path], wanted, told, planned[path])
-            for path in homes
-        },
+        **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
     }
 
 
 def inventories(cluster: Cluster, folder: str) -> list[str]:
     """Return nodes.yaml, and the other files that have nodes which exist, by path."""
-    return list(
-        dict.fromkeys((f"{folder}/{NODES}", *(node.at.path for node in cluster.nodes if not node.planned)))
-    )
+    there = (node.at.path for node in cluster.nodes if not node.planned)
+    return list(dict.fromkeys((f"{folder}/{NODES}", *there)))
 
 
 class Changes(Struct, frozen=True, kw_only=True):
@@ -105,51 +112,43 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
     wanted = _wanted(cluster, labels)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
+
+    def differ(was: Node, now: Node) -> bool:
+        if node_fields(was, wanted) != node_fields(now, wanted):
+            return True
+        return {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(now)}
+
+    both = [(before[node.name], node) for node in dump.nodes if node.name in before]
     return Changes(
         joined=tuple(sorted(dump.nodes_by_name.keys() - before.keys())),
         left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
-        changed=tuple(
-            sorted(
-                node.name
-                for node in dump.nodes
-                if (was := before.get(node.name))
-                and (
-                    entry(was, wanted) != entry(node, wanted)
-                    or {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(node)}
-                )
-            )
-        ),
+        changed=tuple(sorted(now.name for was, now in both if differ(was, now))),
     )
 
 
 def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
-    """Return the keys of the labels that the inventory has: those that it had, or that a selector asks for."""
-    # A host name that is not the node's name is always there; the others only where a selector asks for them.
+    """Return the keys of labels of the new inventory: those of the old one, and those that selectors test."""
+    # A host name that is not the node's name is always there; the others only where a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
-    return frozenset({*LABELS, *labels, *kept, *_asked_for(cluster)})
+    selectors = [each.selector for pool in cluster.pools for each in pool.block_sizes]
+    selectors += [pool.selector for pool in cluster.pools]
+    tested = {key for selector in selectors for key in find_keys(selector.source)}
+    return frozenset({*LABELS, *labels, *kept, *tested})
 
 
-def known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
+def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
     """Return what a dump tells of the blocks of nodes; `given`: those that Calico still gives."""
-    there = replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes)
-    evidence = Evidence(there)
-    return Known(
-        given={
-            node.name: [
-                *(shown.block for shown in evidence.of(node)),
-                *(block for block, _ in given.get(node.name, ())),
-            ]
-            for node in dump.nodes
-        },
-        sizes={
-            cidr.block: max(part.block_size, *(each.sizes.get(family, 0) for each in pool.block_sizes), 0)
-            for pool in cluster.pools
-            for family, part in pool.families.items()
-            for cidr in part.ranges
-        },
-        families=cluster.families,
-        silent=not calico.tells_blocks(dump),
-    )
+    evidence = Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
+    blocks = {node.name: [shown.block for shown in evidence.of(node)] for node in dump.nodes}
+    for name in blocks:
+        blocks[name] += [block for block, _ in given.get(name, ())]
+    sizes = {
+        cidr.block: max(part.block_size, *(each.sizes.get(family, 0) for each in pool.block_sizes), 0)
+        for pool in cluster.pools
+        for family, part in pool.families.items()
+        for cidr in part.ranges
+    }
+    return Known(given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump))
 
 
 def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
@@ -163,9 +162,9 @@ def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic
 
 
 def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
-    """Return the inventories that a refresh writes, nodes.yaml first, by path: all that have a node which exists.
+    """Return the inventories with a node that exists, nodes.yaml first, by path: a refresh writes them.
 
-    Any other file is one only where it is a NodeInventory and nothing else, for what else it has would be lost.
+    Another file counts only where it is a NodeInventory and nothing else, which would be lost.
     """
     joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
     first, *others = dict.fromkeys((*inventories(cluster, folder), *joined))
@@ -173,7 +172,7 @@ def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, byte
 
 
 def is_inventory(path: str, data: bytes) -> bool:
-    """Tell whether a file is one NodeInventory, written as blocks of YAML, and nothing else. False where that is not sure."""
+    """Tell whether a file surely is one NodeInventory in block style and nothing else."""
     tops = _TOP.findall(_HEAD.sub(b"", data, count=1))
     return path.endswith((".yaml", ".yml")) and len(tops) == 1 and bool(_INVENTORY.fullmatch(tops[0]))
 
@@ -189,54 +188,22 @@ def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> I
             joined.setdefault(node.at.path, []).append(node)
     for path, nodes in joined.items():
         yield rules.elsewhere(nodes[0].at, path, rules.joined([node.name for node in nodes]), NODES)
-    told = set()
-    seen = [f"{folder}/{CILIUM_NODES}"]
-    groups = (
-        (homes, "nodes", NODES, [node.at for node in cluster.nodes if not node.planned]),
-        (seen, "CiliumNodes", CILIUM_NODES, [each.at for each in cluster.cilium_nodes]),
-    )
-    for written, what, back, places in groups:
-        for at in places:
-            if at.path not in written and (at.path, what) not in told:
-                told.add((at.path, what))
-                yield rules.elsewhere(at, at.path, what, back)
+    firsts: dict[tuple[str, str], At] = {}
+    for node in cluster.nodes:
+        if not node.planned and node.at.path not in homes:
+            firsts.setdefault((node.at.path, "nodes"), node.at)
+    for each in cluster.cilium_nodes:
+        if each.at.path != f"{folder}/{CILIUM_NODES}":
+            firsts.setdefault((each.at.path, "CiliumNodes"), each.at)
+    for (path, what), at in firsts.items():
+        yield rules.elsewhere(at, path, what, NODES if what == "nodes" else CILIUM_NODES)
 
 
 def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
     """Yield why a dump is none of this cluster, or an old one."""
-    if is_of_another(cluster, dump) and not rebuilt:
+    if dump.is_of_another(cluster) and not rebuilt:
         known = sorted(node.name for node in cluster.nodes if not node.planned)
-        yield rules.other_cluster(
-            dump.at, cluster.name, known, [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
-        )
+        seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
+        yield rules.other_cluster(dump.at, cluster.name, known, seen)
     elif past.limit and dump.newest and dump.newest < past.limit:
         yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)
-
-
-def is_of_another(cluster: Cluster, dump: Dump) -> bool:
-    """Tell whether no node of the inventory is in a dump, by uid; without any uid in the inventory, by name.
-
-    An inventory without nodes is of any cluster.
-    """
-    known = {node.name: node.uid for node in cluster.nodes if not node.planned}
-    uids = {uid for uid in known.values() if uid}
-    same = uids & {node.uid for node in dump.nodes} if uids else known.keys() & dump.nodes_by_name.keys()
-    return bool(known) and not same
-
-
-def _asked_for(cluster: Cluster) -> Iterator[str]:
-    """Yield the label keys that selectors of the cluster's pools use."""
-    for pool in cluster.pools:
-        yield from find_keys(pool.selector.source)
-        for size_class in pool.block_sizes:
-            yield from find_keys(size_class.selector.source)
-
-
-def _planned(node: Node) -> Mapping[str, Any]:
-    """Return a planned node as a line of the inventory."""
-    found: dict[str, Any] = {"name": node.name}
-    if node.labels:
-        found["labels"] = dict(sorted(node.labels.items()))
-    if node.max_pods:
-        found["maxPods"] = node.max_pods
-    return {**found, "planned": True}

@@ -1,7 +1,6 @@
-"""What a person agreed to: read once from the words of a command line, and applied to the lock's lines.
+"""Consent: read from the words of a command line once, and applied to the lock's lines, where it is reviewed.
 
-Consent is given once, to `ipamc lock`, and shows in the lock's lines, where it is reviewed. One that matches
-nothing is a typo, and is refused.
+A consent that matches nothing is a typo, and is refused.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
-import msgspec
 from msgspec.structs import replace
 
 from ipamc.lock.file import first_shards, line_at
@@ -59,10 +57,8 @@ def _scope(text: str, *, pools: bool) -> Scope:
 
 
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Return the lock with nodes renamed, lines released and shards grown.
-
-    The number and order of lines stay. Without consent the lines are not looked at; else O(lines) for each
-    rename and release.
+    """Return the lock with nodes renamed, lines released and shards grown; lines keep their order.
+    O(lines) for each rename and release.
     """
     found: list[Diagnostic] = []
     lines = lock.lines
@@ -70,16 +66,15 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
         refused = list(rename_refused(cluster, lock, lines, old, new))
         found += refused
         if not refused:
-            lines = tuple(
-                msgspec.structs.replace(line, node=new)
-                if line.node == old and line.state is not State.RELEASED
-                else line
-                for line in lines
-            )
+            renamed = (line.node == old and line.state is not State.RELEASED for line in lines)
+            both = zip(lines, renamed, strict=True)
+            lines = tuple(replace(line, node=new) if it else line for line, it in both)
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        held = [line for line in chosen if line.state is State.HELD and not _left(line, scope, present)]
+        # The block of a node that has left and is named need not be quarantined first.
+        named = [line for line in chosen if line.node not in present and scope.cidr in {None, line.block}]
+        held = [line for line in chosen if line.state is State.HELD and line not in named]
         refused = list(release_refused(lock, lines, chosen, held, scope, present))
         found += refused
         if not refused:
@@ -90,41 +85,24 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
                 else line
                 for line in lines
             )
-    shards = lock.shards
-    if consent.reshard:
-        shards = max(shards, first_shards(len(cluster.nodes), cluster.shard_size))
-    return replace(lock, lines=lines, shards=shards), found
-
-
-def _given_up(cluster: Cluster, node: str, lines: Sequence[Line]) -> str:
-    """Return how the blocks of a node that is gone come free."""
-    if any(line.in_use for line in lines):
-        return f"else leave them to their quarantine: ipamc lock {cluster.name} --leave {node}"
-    return f"else leave {node} to its quarantine, or release it: ipamc lock {cluster.name} --release {node}"
+    wanted = first_shards(len(cluster.nodes), cluster.shard_size) if consent.reshard else 0
+    return replace(lock, lines=lines, shards=max(lock.shards, wanted)), found
 
 
 def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:
-    """Return `did you mean …? `, with what a consent that matches nothing was probably meant to name; or ""."""
+    """Return `did you mean …? ` for a consent that matches nothing; or ""."""
     held = {line.node for line in lines}
     pools = {f"pool/{line.pool}" for line in lines if line.pool}
     address = scope.text.partition("/")[0]
     try:
         family, number = parse_address(address)
     except CidrError:
-        meant = (
-            f"pool/{scope.text}"
-            if f"pool/{scope.text}" in pools
-            else nearest(scope.text, held | pools) or nearest(f"pool/{scope.text}", pools)
-        )
+        pool = f"pool/{scope.text}"
+        meant = pool if pool in pools else nearest(scope.text, held | pools) or nearest(pool, pools)
     else:
         one = Block(family, number, BITS[family])
         meant = next((str(line.block) for line in lines if line.block.overlaps(one)), "")
     return f"did you mean {meant}? " if meant else ""
-
-
-def _left(line: Line, scope: Scope, present: frozenset[str]) -> bool:
-    """Return whether the node of a held line has left, and is itself named: it need not be quarantined first."""
-    return line.node not in present and scope.cidr in {None, line.block}
 
 
 def rename_refused(
@@ -132,37 +110,29 @@ def rename_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
     if problem := subdomain_problem(new):
-        yield error(
-            "IPC0430",
-            Span(lock.path),
-            f"{shown(new)} is no name of a node: it {problem}",
-            help="write the name of the new node as it is in the inventory",
-        )
+        fix = "write the name of the new node as it is in the inventory"
+        yield error("IPC0430", Span(lock.path), f"{shown(new)} is no name of a node: it {problem}", help=fix)
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     if old in present:
-        yield error(
-            "IPC0430",
-            present[old].at,
-            f"{old} cannot be renamed to {new}: it is still in the inventory",
-            help=f"take {old} out of the inventory first",
-        )
+        message = f"{old} cannot be renamed to {new}: it is still in the inventory"
+        yield error("IPC0430", present[old].at, message, help=f"take {old} out of the inventory first")
     elif not theirs:
-        yield error(
-            "IPC0430",
-            Span(lock.path),
-            f"{old} cannot be renamed to {new}: it has no line in the lock",
-            help=f"ipamc show {cluster.name} --show-blocks lists who has",
-        )
+        message = f"{old} cannot be renamed to {new}: it has no line in the lock"
+        fix = f"ipamc show {cluster.name} --show-blocks lists who has"
+        yield error("IPC0430", Span(lock.path), message, help=fix)
     for line in lines:
         if theirs and line.node == new and line.in_use:
-            yield error(
-                "IPC0430",
-                line_at(lock, line),
-                f"{old} cannot be renamed to {new}: {new} holds {line.block}",
-                also=[Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")],
-                help=f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}, then ipamc lock {cluster.name} --rename {old}={new}; {_given_up(cluster, old, theirs)}",
-            )
+            message = f"{old} cannot be renamed to {new}: {new} holds {line.block}"
+            also = [Related(line_at(lock, theirs[0]), f"{old} has {theirs[0].block}")]
+            never = f"if the block of {new} was never applied: git checkout HEAD -- {quote(lock.path)}"
+            command, leave = f"ipamc lock {cluster.name}", "else leave them to their quarantine"
+            give_up = f"{leave}: {command} --leave {old}"
+            if not any(line.in_use for line in theirs):
+                leave = f"else leave {old} to its quarantine, or release it"
+                give_up = f"{leave}: {command} --release {old}"
+            fix = f"{never}, then {command} --rename {old}={new}; {give_up}"
+            yield error("IPC0430", line_at(lock, line), message, also=also, help=fix)
             break
 
 
@@ -176,23 +146,16 @@ def release_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
-        yield error(
-            "IPC0429",
-            Span(lock.path),
-            f"{scope.text} has no line in the lock that could be released",
-            help=f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; ipamc show {lock.cluster} --show-blocks lists them",
-        )
+        message = f"{scope.text} has no line in the lock that could be released"
+        show = f"ipamc show {lock.cluster} --show-blocks lists them"
+        fix = f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; {show}"
+        yield error("IPC0429", Span(lock.path), message, help=fix)
     elif held and (scope.cidr is not None or len(held) == len(chosen)):
-        staying = sorted({line.node for line in held} & present)
-        stay = f"take {names(staying)} out of the inventory, and " if staying else ""
-        move = (
-            f"; to move a node that stays: ipamc lock {lock.cluster} --renumber {scope.text}"
-            if staying
-            else ""
-        )
-        yield error(
-            "IPC0429",
-            line_at(lock, held[0]),
-            f"{scope.text} cannot be released: held lines of {names(f'{line.node} ({line.block})' for line in held)}",
-            help=f"{stay}release each by its name: ipamc lock {lock.cluster} --release {held[0].node}{move}",
-        )
+        blocks = names(f"{line.node} ({line.block})" for line in held)
+        message = f"{scope.text} cannot be released: held lines of {blocks}"
+        command = f"ipamc lock {lock.cluster}"
+        fix = f"release each by its name: {command} --release {held[0].node}"
+        if staying := {line.node for line in held} & present:
+            move = f"to move a node that stays: {command} --renumber {scope.text}"
+            fix = f"take {names(staying)} out of the inventory, and {fix}; {move}"
+        yield error("IPC0429", line_at(lock, held[0]), message, help=fix)

@@ -1,33 +1,20 @@
 """The lock's text: JSON Lines in canonical form, one record a line.
 
-It has nothing that lets two branches conflict without a reason.
-
-The lock belongs to the tool. `dumps` and `load` are pure. Text that `dumps` would not have written is refused
-with the line that differs: in a lock that was edited by hand or merged as text, two nodes may share a block.
+`dumps` and `load` are pure. Text that `dumps` would not have written is refused with the line that differs:
+in a lock that was edited by hand or merged as text, two nodes may share a block.
 """
 
 from __future__ import annotations
 
 import bisect
 import codecs
-from collections.abc import Iterator
 from itertools import islice, zip_longest
+from operator import attrgetter
 
 import msgspec
+from msgspec.structs import replace
 
-from ipamc.lock.record import (
-    HEADER,
-    RECORD,
-    Header,
-    Record,
-    decode_records,
-    encode,
-    encode_header,
-    encode_records,
-    line_of,
-    records_of,
-)
-from ipamc.lock.rules import (
+from ipamc.lock.file_rules import (
     FORMAT,
     foreign_lock,
     has_two_held,
@@ -41,8 +28,20 @@ from ipamc.lock.rules import (
     row_at,
     two_held,
 )
+from ipamc.lock.record import (
+    HEADER,
+    RECORD,
+    Header,
+    Record,
+    decode_records,
+    encode,
+    encode_header,
+    encode_records,
+    line_of,
+    records_of,
+)
 from ipamc.model.address_sets import disjoint
-from ipamc.model.cidr import Block, CidrError
+from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
 from ipamc.model.lock import Consent, Line, Lock
@@ -54,8 +53,7 @@ MOST_SHARDS = 1 << 20
 
 def dumps(lock: Lock) -> str:
     """Return the canonical text of a lock: a header, then a line per block by address. O(n log n).
-
-    A lock whose lines are still those of its file has the text of that file: nothing is encoded then.
+    A lock with the lines of its file keeps the text of that file.
     """
     header = encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
@@ -80,17 +78,14 @@ def mode_of(text: bytes | None) -> str:
         return ""
 
 
-def _by_address(line: Line) -> Block:
-    return line.block
+_by_address = attrgetter("block")
 
 
 def load(
     text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lock of a cluster; return an empty one where there is none.
-
-    `rendered`: there is a rendered tree beside it, so a missing lock was lost (rule 8). Every finding names
-    its line. O(n log n).
+    """Read the lock of a cluster; return an empty one where there is none. O(n log n).
+    A missing lock beside a `rendered` tree was lost (rule 8).
     """
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
@@ -100,24 +95,22 @@ def load(
     head, found = _header(row, path, empty=not text.strip())
     if head is None:
         return empty, found
-    if found := list(_check_header(head, path, row, cluster, consent)):
-        return empty, found
+    if head.cluster != cluster.name:
+        return empty, [foreign_lock(path, row, head.cluster, cluster)]
+    if head.mode != cluster.mode and not consent.mode:
+        return empty, [other_mode(path, row, head.mode, cluster)]
     return _body(head, text, path, cluster.mode)
 
 
 def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
-    """Read a lock without its cluster, as strictly as `load`. O(n log n).
-
-    The lock is None where its header is not readable.
-    """
+    """Read a lock without its cluster, as strictly as `load`; None without a readable header. O(n log n)."""
     head, found = _header(_first_row(text), path, empty=not text.strip())
     return (None, found) if head is None else _body(head, text, path, Mode(head.mode))
 
 
 def skim(text: bytes, cluster: str) -> list[Record] | None:
-    """Decode a cluster's lock, and check only the header and the shape of records.
-
-    This takes a twentieth of the time of `load`. Returns None where something is wrong: `load` finds what.
+    """Decode a cluster's lock; check its header and the shape of records alone; None for an unsound one.
+    This takes a twentieth of the time of `load`.
     """
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
@@ -139,13 +132,14 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[
     if head.lock != FORMAT:
         return None, [newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
-        return None, [lock_unreadable(path, 1, row, f"mode {shown(head.mode)} is unknown")]
-    if head.shards < 1 or head.shards & (head.shards - 1):
-        return None, [lock_unreadable(path, 1, row, f"shard count {head.shards} is not a power of two")]
-    if head.shards > MOST_SHARDS:
+        problem = f"mode {shown(head.mode)} is unknown"
+    elif head.shards < 1 or head.shards & (head.shards - 1):
+        problem = f"shard count {head.shards} is not a power of two"
+    elif head.shards > MOST_SHARDS:
         problem = f"shard count {head.shards:,} is more than {MOST_SHARDS:,}"
-        return None, [lock_unreadable(path, 1, row, problem)]
-    return head, []
+    else:
+        return head, []
+    return None, [lock_unreadable(path, 1, row, problem)]
 
 
 def _first_row(text: bytes) -> bytes:
@@ -158,21 +152,12 @@ def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[
     found: list[Diagnostic] = []
     if lines is None:
         lines, found = _lines_and_findings(head, text, path)
-    written = tuple(lines)
-    return Lock(
-        cluster=head.cluster,
-        mode=mode,
-        shards=head.shards,
-        lines=written,
-        path=path,
-        written=written,
-        text=b"" if found else text,
-    ), found
+    lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=tuple(lines), path=path)
+    return replace(lock, written=lock.lines, text=b"" if found else text), found
 
 
 def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
-    """Return the lines of a lock to which no rule has anything to say; None where one may have.
-
+    """Return the lines of a lock without a finding; None where there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
     header = encode_header(head.cluster, Mode(head.mode), head.shards)
@@ -187,10 +172,10 @@ def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
     blocks = [line.block for line in lines]
-    canonical = sorted(blocks) == blocks and all(
-        block.family == 4 or str(block) == record.block for block, record in zip(blocks, records, strict=True)
-    )
-    return lines if canonical and disjoint(blocks) and not has_two_held(lines, Mode(head.mode)) else None
+    pairs = zip(blocks, records, strict=True)
+    canonical = all(block.family == 4 or str(block) == record.block for block, record in pairs)
+    in_order = sorted(blocks) == blocks and disjoint(blocks)
+    return lines if canonical and in_order and not has_two_held(lines, Mode(head.mode)) else None
 
 
 def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
@@ -198,35 +183,28 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
     if not found:
-        # Lines of a mode with several blocks a node are no mistake; `check.mode_change` refuses the other mode.
-        found = [
-            *islice(overlapping_lines(lines, path, rows), MOST),
-            *islice(two_held(lines, path, rows, Mode(head.mode)), MOST),
-        ]
+        # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
+        found += islice(overlapping_lines(lines, path, rows), MOST)
+        found += islice(two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
     lock = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
     if not found and canonical != text:
-        found = [_first_difference(path, rows, canonical.split(b"\n"))]
+        wanted = canonical.split(b"\n")
+        pairs = enumerate(zip_longest(rows, wanted, fillvalue=b""))
+        index, (row, own) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
+        found = [not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
     return written, found
 
 
 def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
-
-    In the file the block may have another node or another state than `line` has. Of a block that is not in
-    the file, return `otherwise`, or the file as a whole.
+    A block that is not in the file is at `otherwise`, or at the file as a whole.
     """
     index = bisect.bisect_left(lock.written, line.block, key=_by_address)
     if index < len(lock.written) and lock.written[index].block == line.block:
         return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
-
-
-def _first_difference(path: str, rows: list[bytes], canonical: list[bytes]) -> Diagnostic:
-    pairs = enumerate(zip_longest(rows, canonical, fillvalue=b""))
-    index, (row, wanted) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
-    return not_canonical(path, index + 1, row, wanted, misplaced=row in canonical)
 
 
 def first_shards(nodes: int, shard_size: int) -> int:
@@ -249,28 +227,18 @@ def _header_problem(row: bytes) -> str:
     return "the header is not readable"
 
 
-def _check_header(
-    head: Header, path: str, row: bytes, cluster: Cluster, consent: Consent
-) -> Iterator[Diagnostic]:
-    if head.cluster != cluster.name:
-        yield foreign_lock(path, row, head.cluster, cluster)
-    elif head.mode != cluster.mode and not consent.mode:
-        yield other_mode(path, row, head.mode, cluster)
-
-
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
     read = RECORD.decode
     if rows[-1]:
-        found.append(
-            lock_unreadable(path, len(rows), rows[-1], "no newline at its end, the file was cut off")
-        )
+        problem = "no newline at its end, the file was cut off"
+        found.append(lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
             lines.append((number, line_of(read(row))))
-        except ValueError as problem:  # msgspec's errors and CidrErrors are some
-            found.append(lock_unreadable(path, number, row, _record_problem(problem)))
+        except ValueError as cause:  # msgspec's errors and CidrErrors are some
+            found.append(lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
                 break
     return lines, found

@@ -1,14 +1,14 @@
 """Look-ups in a lock's text that do not read all of it: the lines over a block, and the lines of a node.
 
-The locks of a fleet have millions of lines, and a question is about a few of them. Lines stand in order of
-address: a block is found by bisection over the bytes, a node by a search for its name, and only the rows that
-answer are decoded. Every row that is read must be sound; the others are taken to be as a compile wrote them.
+The locks of a fleet have millions of lines. A block is found by bisection over the bytes, a node by a search
+for its name, and only the rows of the answer are decoded and checked.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from ipamc.lock.file import named, parse
 from ipamc.lock.record import decode, encode
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Refused
-from ipamc.model.lock import Line, Lock
+from ipamc.model.lock import Line
 from ipamc.model.wording import nearest
 
 _MARKER = b"\n<<<<<<< "
@@ -26,7 +26,7 @@ _FEW = 1 << 19
 """Bytes of a lock with some 5,000 lines."""
 
 
-class WrittenLine(Struct, frozen=True, kw_only=True):
+class NumberedLine(Struct, frozen=True, kw_only=True):
     """A line of a lock, and its row in the file."""
 
     line: Line
@@ -38,33 +38,34 @@ class _NotCanonicalError(ValueError):
     """A row that was read is not as a compile writes it."""
 
 
-def over(text: bytes, path: str, block: Block) -> list[WrittenLine]:
+def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
     """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
-
-    Where a row that is read is not as a compile writes it, the whole lock is read. Raises Refused with what
-    is wrong there.
+    A row that is not canonical makes it read the whole lock. Raises Refused with what is wrong there.
     """
-    try:
-        _check(text)
-        return list(_over(text, block))
-    except ValueError:
-        return [found for found in _all(text, path) if found.line.block.overlaps(block)]
+    return _found(text, path, _over(text, block), lambda line: line.block.overlaps(block))
 
 
-def of(text: bytes, path: str, node: str) -> list[WrittenLine]:
+def of(text: bytes, path: str, node: str) -> list[NumberedLine]:
     """Return the lines of a node, by address. One search through the text. Raises Refused as `over` does."""
-    try:
-        _check(text)
-        return list(_of(text, node))
-    except ValueError:
-        return [found for found in _all(text, path) if found.line.node == node]
+    return _found(text, path, _of(text, node), lambda line: line.node == node)
+
+
+def _found(
+    text: bytes, path: str, quick: Iterator[NumberedLine], wanted: Callable[[Line], bool]
+) -> list[NumberedLine]:
+    """Return the result of a quick look-up; of text that is not canonical, the wanted ones of all lines."""
+    if text.endswith(b"\n") and _MARKER not in text and named(text):
+        with contextlib.suppress(ValueError):
+            return list(quick)
+    lock, found = parse(text, path)
+    if found or lock is None:
+        raise Refused(tuple(found))
+    every = (NumberedLine(line=line, number=number) for number, line in enumerate(lock.lines, 2))
+    return [each for each in every if wanted(each.line)]
 
 
 def similar(texts: Iterable[bytes], name: str) -> str:
-    """Return what in locks was probably meant by a name that is in none: a node, or `pool/NAME`; "" for nothing.
-
-    Of large locks nothing is said: a comparison with 100,000 names takes seconds.
-    """
+    """Return the name in small locks that is nearest to an unknown one: a node, `pool/NAME`, or ""."""
     nodes: set[str] = set()
     pools: set[str] = set()
     for text in texts:
@@ -74,24 +75,7 @@ def similar(texts: Iterable[bytes], name: str) -> str:
     return f"pool/{name}" if name in pools else nearest(name, nodes)
 
 
-def _check(text: bytes) -> None:
-    if not text.endswith(b"\n") or _MARKER in text or not named(text):
-        raise _NotCanonicalError
-
-
-def _all(text: bytes, path: str) -> list[WrittenLine]:
-    lock, found = parse(text, path)
-    if found or lock is None:
-        raise Refused(tuple(found))
-    return rows(lock)
-
-
-def rows(lock: Lock) -> list[WrittenLine]:
-    """Return every line of a lock, as it was read, with its row."""
-    return [WrittenLine(line=line, number=number) for number, line in enumerate(lock.lines, 2)]
-
-
-def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
+def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
     start = text.find(b"\n") + 1
     at = _first_from(text, start, block)
     at = text.rfind(b"\n", start, max(at - 1, start)) + 1 or start  # the line before may reach into the block
@@ -106,7 +90,7 @@ def _over(text: bytes, block: Block) -> Iterator[WrittenLine]:
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
-            yield WrittenLine(line=line, number=number)
+            yield NumberedLine(line=line, number=number)
         at, last = end + 1, line
 
 
@@ -123,14 +107,14 @@ def _first_from(text: bytes, low: int, block: Block) -> int:
     return low
 
 
-def _of(text: bytes, node: str) -> Iterator[WrittenLine]:
+def _of(text: bytes, node: str) -> Iterator[NumberedLine]:
     name = f'"node":"{node}"'.encode()  # a node's name has no character that JSON escapes
     at = text.find(name)
     number, counted = 1, 0
     while at >= 0:
         start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at)
         number, counted = number + text.count(b"\n", counted, start), start
-        yield WrittenLine(line=_row(text[start:end]), number=number)
+        yield NumberedLine(line=_row(text[start:end]), number=number)
         at = text.find(name, end)
 
 

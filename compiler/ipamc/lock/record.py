@@ -9,7 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ipamc.lock.rules import FORMAT
+from ipamc.lock.file_rules import FORMAT
 from ipamc.model.cidr import cidr_texts, parse_block, part
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
@@ -18,7 +18,7 @@ from ipamc.model.wording import shown
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
-"""What no name of a node or pool has. Names are shown in commands to copy, and a branch's lock may be a stranger's."""
+"""What no name has: names are shown in commands to copy, and a branch's lock may be a stranger's."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -70,9 +70,8 @@ def encode_records(records: Iterable[Record]) -> bytes:
 
 
 def decode_records(text: bytes) -> list[Record]:
-    """Read many records, each with its newline, at once. Raises ValueError (msgspec's errors are some).
-
-    Two records in a row may be read, too: who must know compares with `encode_records`.
+    """Read many records at once, each with its newline. Raises ValueError (msgspec's errors are some).
+    It takes two records in a row, too: `encode_records` of the result shows that.
     """
     return _RECORDS.decode(b"[" + text[:-1].replace(b"\n", b",") + b"]")
 
@@ -99,18 +98,9 @@ def records_of(lines: Sequence[Line]) -> list[Record]:
 
 def record_of(line: Line) -> Record:
     """Return a line as it is written."""
-    state = line.state
-    pending = state is State.PENDING or line.was_pending
-    return Record(
-        str(line.block),
-        line.pool,
-        line.node,
-        line.since,
-        line.moved,
-        pending,
-        state is State.RELEASED,
-        line.addresses,
-    )
+    pending, released = line.state is State.PENDING or line.was_pending, line.state is State.RELEASED
+    block, since, addresses = str(line.block), line.since, line.addresses
+    return Record(block, line.pool, line.node, since, line.moved, pending, released, addresses)
 
 
 def line_of(record: Record) -> Line:
@@ -126,8 +116,9 @@ def line_of(record: Record) -> Line:
         raise ValueError("moved and not quarantined")
     if not record.node:
         raise ValueError("no node")
-    if record.quarantined:
-        _check_day(record.quarantined)
+    day = record.quarantined
+    if day and not _is_day(day):
+        raise ValueError(f"{shown(day)} is not a day like 2026-11-21")
     block = parse_block(record.block, pods=False)
     if record.addresses and (record.released or part(block, record.addresses) != record.addresses):
         raise ValueError(f"{record.addresses} addresses are no part of {block}")
@@ -143,10 +134,8 @@ def line_of(record: Record) -> Line:
     )
 
 
-def _check_day(text: str) -> None:
+def _is_day(text: str) -> bool:
     try:
-        written = datetime.date.fromisoformat(text).isoformat()
+        return datetime.date.fromisoformat(text).isoformat() == text
     except ValueError:
-        written = ""
-    if written != text:
-        raise ValueError(f"{shown(text)} is not a day like 2026-11-21")
+        return False

@@ -1,10 +1,9 @@
 """The difference of two locks: each line that changed is in one transition, which says why it changed.
 
-A line is a block with its node. Plans, their refusals, the counts of a compile, the versions of a report and the
-runway read these transitions; the merge of two locks with their base (`lock/merge/`) decides, and does not.
-
-Nothing in a lock says which verb wrote it. So a transition is what a verb makes of the line, whoever made it; what no
-verb makes is in `REFUSED`. A node that took over all lines of one that is gone was renamed, as `lock --rename` does it.
+A line is a block with its node. Nothing in a lock says which verb wrote it, so a transition is what a verb
+makes of the line; what no verb makes is in `REFUSED`. A node that took over all lines of one that is gone was
+renamed, as `lock --rename` does it. The merge of two locks (`lock/merge.py`) decides, and does not read
+transitions.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ class Reason(enum.StrEnum):
 
 REFUSED = (Reason.VANISHED, Reason.TAKEN, Reason.ENDED_EARLY, Reason.DAY_CHANGED)
 """What no verb does to a line; the first two are never agreed to."""
+_SAME = {Reason.RENAMED, Reason.REPOOLED, Reason.RESIZED}
 _LOST = {Reason.MOVED, Reason.TAKEN, Reason.VANISHED, Reason.DAY_CHANGED}
 _GAINED = {Reason.ADDED, Reason.RETURNED, Reason.RENAMED, Reason.SETTLED}
 
@@ -70,7 +70,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     after: Line | None
     reason: Reason
     other: Line | None = None
-    """The first line of another that has the addresses of a line that ended, or had those of one that began."""
+    """The first line of another with the addresses of an ended line, or before with those of a new one."""
 
     @property
     def line(self) -> Line:
@@ -101,11 +101,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     @property
     def leaves(self) -> bool:
         """Tell whether a line was held, and is no other's by a new name."""
-        return bool(self.before and self.before.state is State.HELD) and self.reason not in {
-            Reason.RENAMED,
-            Reason.REPOOLED,
-            Reason.RESIZED,
-        }
+        return bool(self.before and self.before.state is State.HELD) and self.reason not in _SAME
 
     @property
     def begins(self) -> bool:
@@ -113,7 +109,7 @@ class Transition(Struct, frozen=True, kw_only=True):
         return self.reason in {Reason.PENDING, Reason.RENAMED} and self.line.state is State.PENDING
 
     def loses(self, present: Collection[str]) -> bool:
-        """Tell whether a node that is still there held the block, and does not; neither by its use nor by the operator."""
+        """Tell whether a present node held the block and lost it, not by its use nor by the operator."""
         was = self.before
         return self.reason in _LOST and was is not None and was.state is State.HELD and was.node in present
 
@@ -148,14 +144,13 @@ class Known(Struct, frozen=True, kw_only=True):
     days: Days = Days()
     operator_pools: Collection[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
-    followed: Callable[[Line, Sequence[Line]], bool] = lambda line, over: False  # noqa: ARG005 - as an operator that gives nothing
+    followed: Callable[[Line, Sequence[Line]], bool] = lambda _line, _over: False
     """Whether the operator took a block from its node, or gave its addresses to these lines."""
 
 
 def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> tuple[Transition, ...]:
-    """Return what became of each line that differs, by block. Both are by family and address.
-
-    Lines that are the same in both may be left out of both. O(n log n).
+    """Return what became of each line that differs, by block. O(n log n).
+    Both come by family and address; lines that are the same in both may be left out.
     """
     gone, come = differing(before, after)
     if not gone and not come:
@@ -176,15 +171,10 @@ def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> 
 
 def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[str]:
     """Return the nodes whose blocks change, or are to: compile, lock and plan call these renumbered.
-
-    A node that left is not renumbered, and neither is one that gave blocks back by its use. Where Cilium's operator
-    decides, only a renumber by consent counts.
+    A node that left, or gave blocks back by its use, is not renumbered.
     """
-    return {
-        each.line.node
-        for each in changes
-        if each.loses(present) or (each.begins and each.line.node in present)
-    }
+    both = ((each, each.line.node) for each in changes)
+    return {node for each, node in both if each.loses(present) or (each.begins and node in present)}
 
 
 def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[Line]]:
@@ -192,10 +182,9 @@ def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line]
     was, now = set(map(id, before)), set(map(id, after))
     gone = {line.block: line for line in before if id(line) not in now}
     come = {line.block: line for line in after if id(line) not in was}
-    same = {block for block, line in gone.items() if come.get(block) == line}
-    return [line for block, line in gone.items() if block not in same], [
-        line for block, line in come.items() if block not in same
-    ]
+    for block in [block for block, line in gone.items() if come.get(block) == line]:
+        del gone[block], come[block]
+    return list(gone.values()), list(come.values())
 
 
 class _Comparison:
@@ -259,7 +248,10 @@ class _Comparison:
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
         waits = was.since > self.known.days.over and now.since != was.since
-        undone = waits and now.state is not State.RELEASED and _is_undone(was, now)
+        # The node gets back a block that it moved away from, or is to move to one that it held.
+        pending = now.was_pending or now.state is State.PENDING
+        undone = (was.is_former and not now.is_former) or (pending and not was.was_pending)
+        undone = undone and waits and now.state is not State.RELEASED
         if undone and not self.known.followed(was, [now]):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
@@ -297,25 +289,19 @@ class _Comparison:
     def _is_renamed(self, was: Line, now: Line) -> bool:
         """Tell whether a line that was in use is the same with the name of a node that replaced its own."""
         alike = now.state is was.state or now.state is State.QUARANTINED
-        return was.in_use and alike and not self._is_there(was.node) and self._is_heir(was, [now])
-
-    def _is_heir(self, was: Line, over: Iterable[Line]) -> bool:
-        """Tell whether a node can have left its addresses to these lines: all it had to one node that had none."""
-        heirs = {line.node for line in over}
-        return len(heirs) == 1 and not heirs & self.had and was.node not in self.waiting
+        is_heir = now.node not in self.had and was.node not in self.waiting
+        return was.in_use and alike and is_heir and not self._is_there(was.node)
 
     def _at_once(self) -> Reason:
-        """Return what becomes of a line whose node left, and whose addresses are given out on the same day."""
+        """Return what becomes of a line whose node left, and whose addresses are given out the same day."""
         days = self.known.days
         if not "" < days.today <= max(days.over, days.shortened):
             return Reason.TAKEN
         return Reason.LEFT if days.today <= days.over else Reason.ENDED_EARLY
 
     def _may_be_since(self, was: Line | None, now: Line) -> bool:
-        """Tell whether a compile can have put a line into quarantine on its day.
-
-        That is no day to come, and no earlier one than it had. A block that the base has in use may have been left
-        on another branch before; a quarantine that was over before the base was committed is none.
+        """Tell whether a compile can have put a line into quarantine on its day, never a future one.
+        A block that the base has in use may have been left on another branch before.
         """
         days = self.known.days
         if days.today and now.since > days.today:
@@ -329,12 +315,6 @@ class _Comparison:
             return now.since > was.since or (same and moved)
         over = max(days.over, days.shortened)
         return "" < days.today <= over or now.since > over or now.since >= days.base
-
-
-def _is_undone(was: Line, now: Line) -> bool:
-    """Tell whether a node gets back a block that it moved away from, or is to move to one that it held."""
-    pending = now.was_pending or now.state is State.PENDING
-    return (was.is_former and not now.is_former) or (pending and not was.was_pending)
 
 
 def _is_kept(was: Line, over: Iterable[Line]) -> bool:

@@ -1,11 +1,8 @@
-"""How full the pools are: addresses and blocks of every range, counted from the lock without walking a range.
-
-Every address of a range is counted once: as held, else quarantined, else released, else reserved, else free.
-"""
+"""How full the pools are: addresses and blocks of every range, without walking through a range."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -17,10 +14,7 @@ from ipamc.model.lock import Line, Lock, State
 
 
 class Use(Struct, frozen=True, kw_only=True):
-    """What the addresses of a range, or of a pool in one family, are used for.
-
-    The five parts add up to `total`.
-    """
+    """The use of the addresses of a range, or of a pool in one family: each counts once, in this order."""
 
     total: int
     held: int
@@ -63,44 +57,25 @@ class PoolUse(Struct, frozen=True, kw_only=True):
 
 
 def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
-    """Count every pool, by name, IPv4 before IPv6. O(n log n).
-
-    Ranges are disjoint, and lines are: `check` and `load` refuse others.
-    """
-    without_line = outermost(_without_line(cluster))
+    """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint. O(n log n)."""
+    # The blocks of CiliumNodes that have no node are taken, and in no line.
+    without_line = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
-    return tuple(
-        _pool_use(pool, part, lock, without_line, excluded)
-        for pool in cluster.pools
-        for _, part in sorted(pool.families.items())
-    )
-
-
-def _without_line(cluster: Cluster) -> Iterator[Block]:
-    """Yield the blocks of CiliumNodes that have no node: they are taken, and in no line."""
-    yield from (shown.block for shown in Evidence(cluster).without_node())
-
-
-def _pool_use(
-    pool: Pool, part: PoolFamily, lock: Lock, without_line: Sequence[Block], excluded: Sequence[Block]
-) -> PoolUse:
-    reserved = outermost(cidr.block for cidr in pool.reserved)
-    pins = outermost(pin.block for pinned in pool.pins.values() for pin in pinned)
-    ranges = tuple(
-        RangeUse(
-            range=cidr,
-            use=_range_use(
-                cidr.block,
-                part.block_size,
-                lines_over(lock.lines, cidr.block),
-                blocks_over(without_line, cidr.block),
-                _in_order(blocks_over(reserved, cidr.block), blocks_over(excluded, cidr.block)),
-                blocks_over(pins, cidr.block),
-            ),
-        )
-        for cidr in part.ranges
-    )
-    return PoolUse(pool=pool, family=part, use=_sum([counted.use for counted in ranges]), ranges=ranges)
+    found = []
+    for pool in cluster.pools:
+        reserved = outermost(cidr.block for cidr in pool.reserved)
+        pins = outermost(pin.block for some in pool.pins.values() for pin in some)
+        for _, part in sorted(pool.families.items()):
+            ranges = []
+            for cidr in part.ranges:
+                block, lines = cidr.block, lines_over(lock.lines, cidr.block)
+                kept = _in_order(blocks_over(reserved, block), blocks_over(excluded, block))
+                outside, pinned = blocks_over(without_line, block), blocks_over(pins, block)
+                use = _range_use(block, part.block_size, lines, outside, kept, pinned)
+                ranges.append(RangeUse(range=cidr, use=use))
+            total = _sum([counted.use for counted in ranges])
+            found.append(PoolUse(pool=pool, family=part, use=total, ranges=tuple(ranges)))
+    return tuple(found)
 
 
 def _range_use(

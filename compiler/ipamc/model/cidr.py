@@ -253,9 +253,10 @@ def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
 
 
 _QUADS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
-_FROM_TO = re.compile(rf"{_QUADS}\s*(?:-|to|\.\.)\s*{_QUADS}", re.ASCII).fullmatch
-_SHORT = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?/(\d{1,2})", re.ASCII).fullmatch
-_DOTTED = re.compile(r"\d+(?:\.\d+){3}(?:/.*)?", re.ASCII).fullmatch
+# Patterns of mistakes are compiled when there is one.
+_FROM_TO = rf"{_QUADS}\s*(?:-|to|\.\.)\s*{_QUADS}"
+_SHORT = r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?/(\d{1,2})"
+_DOTTED = r"\d+(?:\.\d+){3}(?:/.*)?"
 _LONGEST = 200
 
 
@@ -270,17 +271,17 @@ def meant(text: str) -> str:
     if len(several) > 1 and all(map(_cidr, several)):
         return ", ".join(map(_cidr, several))
     plain = text.strip()
-    if found := _FROM_TO(plain):
+    if found := re.fullmatch(_FROM_TO, plain, re.ASCII):
         return _summary(found[1], found[2])
     tidy = re.sub(r"[\s\\/]+", "/", plain.replace(",", "."))
-    if found := _SHORT(tidy):
+    if found := re.fullmatch(_SHORT, tidy, re.ASCII):
         tidy = f"{found[1]}{'.0' * (3 - found[1].count('.'))}/{found[2]}"
     return _cidr(tidy)
 
 
 def too_large_octet(text: str) -> str:
     """Return the first octet of a dotted address that is above 255, or ""."""
-    if len(text) > _LONGEST or not _DOTTED(text):
+    if len(text) > _LONGEST or not re.fullmatch(_DOTTED, text, re.ASCII):
         return ""
     return next((octet for octet in text.partition("/")[0].split(".") if int(octet) > 255), "")
 

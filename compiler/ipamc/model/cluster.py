@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Address, Block
-from ipamc.model.diagnostics import At, Place
+from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.overlap_index import OverlapIndex
 from ipamc.model.selector.selector import Selector, SelectorIndex
 
@@ -346,3 +346,13 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         for key in keys:
             at /= key
         return at
+
+    @property
+    def mode_here(self) -> Related:
+        """Return the place of the mode, for a finding that follows from it."""
+        return Related(self.field("spec", "ipam", "mode"), "the mode is set here")
+
+    @property
+    def version_here(self) -> Related:
+        """Return the place of Cilium's version, for a finding that follows from it."""
+        return Related(self.field("spec", "cilium", "version"), "the version is set here")

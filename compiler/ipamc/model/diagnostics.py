@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -235,6 +235,25 @@ def names(items: Iterable[str], limit: int = 5) -> str:
     if len(every) <= limit:
         return ", ".join(every)
     return f"{', '.join(every[:limit])} and {len(every) - limit:,} more"
+
+
+def several(items: Collection[str], noun: str, what: str = "", *, number: int | None = None) -> str:
+    """Return a group for a message: its size, what is to say of it, and names: `3 nodes without a uid: a, b, c`.
+
+    `number` counts where several items are of one thing: the blocks of a node.
+    """
+    size = count(len(items) if number is None else number, noun)
+    return f"{size}{what and ' '}{what}: {names(items)}"
+
+
+def and_others(items: Collection[str], noun: str = "nodes") -> str:
+    """Return the end of a message about the first of a group: `; 3 nodes: a, b, c`; "" where it is the only one."""
+    return f"; {len(items):,} {noun}: {names(items)}" if len(items) > 1 else ""
+
+
+def errors_of(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Return the findings that stop a compile."""
+    return [finding for finding in findings if finding.severity is Severity.ERROR]
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

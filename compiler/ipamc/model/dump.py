@@ -14,8 +14,12 @@ import msgspec
 from msgspec import Struct, field
 
 from ipamc.model.cidr import Address, Block
-from ipamc.model.cluster import CiliumNode, Node
+from ipamc.model.cluster import CiliumNode, Cluster, Node
 from ipamc.model.diagnostics import Span
+
+SLACK = 600
+"""Seconds by which a dump may be older than a commit that it is compared with: kubelets write their status every
+five minutes, and clocks differ."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +168,16 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     def at(self) -> Span:
         """Return the place of the dump as a whole: its first file."""
         return Span(self.files[0] if self.files else "")
+
+    def is_of_another(self, cluster: Cluster) -> bool:
+        """Tell whether it has no node of the inventory, by uid; without any uid in the inventory, by name.
+
+        An inventory without nodes is of any cluster.
+        """
+        known = {node.name: node.uid for node in cluster.nodes if not node.planned}
+        uids = {uid for uid in known.values() if uid}
+        same = uids & {node.uid for node in self.nodes} if uids else known.keys() & self.nodes_by_name.keys()
+        return bool(known) and not same
 
     @cached_property
     def nodes_by_name(self) -> Mapping[str, Node]:

@@ -1,4 +1,8 @@
-"""Which pools serve which node, in a total order. `choose` makes the offers of one node."""
+"""Which pools serve which node, in a total order, and which pools may take the place of each.
+
+Selectors are evaluated once for each projection of a node's labels onto the keys that selectors name. An
+offer is made once for each pool and class of nodes. Nodes with the same candidates share one `Offers`.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,10 @@ from typing import NamedTuple
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note
-from ipamc.model.plan import Want, by_place
-from ipamc.model.selector.selector import SelectorIndex
+from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
+from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
+from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
-from ipamc.place.choose import Chooser
 
 
 class Rank(NamedTuple):
@@ -34,11 +37,10 @@ def rank(pool: Pool) -> Rank:
     """Return the rank of a pool among the candidates of any node that it selects."""
     blocks = addresses = 0
     if pool.dialect is Dialect.CLUSTER_CIDR:
-        totals = [
-            sum(1 << max(part.block_size - pool_range.block.prefix, 0) for pool_range in part.ranges)
-            for part in pool.families.values()
-        ]
-        blocks = min(totals)
+        parts = pool.families.values()
+        blocks = min(
+            sum(1 << max(part.block_size - cidr.block.prefix, 0) for cidr in part.ranges) for part in parts
+        )
         addresses = min(1 << (BITS[family] - part.block_size) for family, part in pool.families.items())
     return Rank(-pool.priority, -pool.selector.requirements, blocks, addresses, pool.name)
 
@@ -47,9 +49,8 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
     """Return the field of `Rank` that puts one pool before another, and both values, not negated."""
     one, other = rank(pool), rank(later)
     name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
-    if name in {"priority", "requirements"}:
-        return name, -getattr(one, name), -getattr(other, name)
-    return name, getattr(one, name), getattr(other, name)
+    sign = -1 if name in {"priority", "requirements"} else 1
+    return name, sign * getattr(one, name), sign * getattr(other, name)
 
 
 MOST_CANDIDATES = 5_000_000
@@ -64,14 +65,16 @@ MOST_BLOCKS = 1_000_000
 
 def assign(cluster: Cluster) -> tuple[Want, ...]:
     """Return the offers of every node, the first candidate first; wants come in name order.
-
-    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without a
-    candidate has a want without offers: it may still hold a block, or get one back. Raises Refused where there
-    would be more than MOST_CANDIDATES or MOST_TESTS, or more blocks than allowed.
+    O(nodes + candidates + tests): 100,000 nodes in 40 racks with a pool each are 40 tests. A node without
+    offers may still hold a block, or get one back. Raises Refused beyond MOST_CANDIDATES, MOST_TESTS, or the
+    most blocks.
     """
     pools = sorted(cluster.pools, key=rank)
     chooser = Chooser(pools)
-    pinned = _pinned(pools)
+    pinned: dict[str, list[Pool]] = {}
+    for pool in pools:
+        for name in pool.pins:
+            pinned.setdefault(name, []).append(pool)
     wants = []
     for node in cluster.nodes:
         pinning = pinned.get(node.name)
@@ -85,13 +88,12 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 def too_many_candidates(cluster: Cluster) -> Diagnostic:
     """IPC0312: the candidates of all nodes can be found in bounded time."""
-    return error(
-        "IPC0312",
-        cluster.at,
-        f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')} have more than {MOST_CANDIDATES:,} pairs of "
-        f"a node and a candidate, or take more than {MOST_TESTS:,} tests of labels",
-        help='let each selector name values that its nodes have, as in rack == "r1", and labels that few nodes differ in',
-    )
+    both = f"{count(len(cluster.pools), 'pool')} and {count(len(cluster.nodes), 'node')}"
+    pairs = f"{MOST_CANDIDATES:,} pairs of a node and a candidate"
+    message = f"{both} have more than {pairs}, or take more than {MOST_TESTS:,} tests of labels"
+    values = 'values that its nodes have, as in rack == "r1"'
+    fix = f"let each selector name {values}, and labels that few nodes differ in"
+    return error("IPC0312", cluster.at, message, help=fix)
 
 
 def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnostic]:
@@ -101,31 +103,29 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
     for want in wants:
         number = known.get(id(want.offers))
         if number is None:
-            number = known[id(want.offers)] = sum(
-                offer.pool.blocks_per_node * len(offer.sizes)
-                for offer in want.offers
-                if not (offer.pool.disabled or offer.pool.unlisted)
-            )
+            giving = (offer for offer in want.offers if not (offer.pool.disabled or offer.pool.unlisted))
+            number = sum(offer.pool.blocks_per_node * len(offer.sizes) for offer in giving)
+            known[id(want.offers)] = number
         total += number
         if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
-            yield error(
-                "IPC0313",
-                pool.at / "spec" / "blocksPerNode",
-                f"node {want.node.name} would get {number:,} blocks of {count(len(want.offers), 'pool')}; {MOST_OF_A_NODE:,} is the limit"
-                if number > MOST_OF_A_NODE
-                else f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit",
-                help="use larger blocks (a shorter blockSize) and a smaller blocksPerNode, or let fewer pools select each node",
+            message = (
+                f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit"
             )
+            if number > MOST_OF_A_NODE:
+                blocks = f"{number:,} blocks of {count(len(want.offers), 'pool')}"
+                message = f"node {want.node.name} would get {blocks}; {MOST_OF_A_NODE:,} is the limit"
+            larger = "use larger blocks (a shorter blockSize) and a smaller blocksPerNode"
+            fix = f"{larger}, or let fewer pools select each node"
+            yield error("IPC0313", pool.at / "spec" / "blocksPerNode", message, help=fix)
             return
 
 
 def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
-    """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode.
-
-    All pools are shared, but with `pinning: node` only those that are a further candidate of some node and
-    the first candidate of none: a node's first candidate is rendered as a CiliumPodIPPool of its own. A pool
-    that serves no node any more stays shared where it was `published` so. O(nodes).
+    """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode. O(nodes).
+    With `pinning: node` these are further candidates of some node and first candidates of none: the first
+    candidate is rendered as a pool of the node's own. A pool that serves no node stays shared where it was
+    `published` so.
     """
     if cluster.shared_pools:
         return frozenset(pool.name for pool in cluster.pools)
@@ -152,11 +152,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         return
     passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
     more = len(cluster.pools) - len(passed)
-    seen = (
-        f"; pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
-        if passed
-        else "; there are no pools"
-    )
+    seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled]
     selecting = SelectorIndex([pool.selector for pool in disabled])
     for group in _alike(nodes, cluster.pools):
@@ -164,24 +160,21 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
-        yield error(
-            "IPC0302",
-            first.at,
-            f"{count(len(group), 'node')} without a candidate pool: {names(node.name for node in group)} ({labels}){seen}",
-            help=f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
+        group_names = several([node.name for node in group], "node", "without a candidate pool")
+        message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
+        fix = (
+            f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
             if cluster.pools
-            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none",
+            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
         )
+        yield error("IPC0302", first.at, message, help=fix)
 
 
 def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0308: nodes that no pool selects are skipped on request."""
     if nodes:
-        yield note(
-            "IPC0308",
-            cluster.field("spec", "unmatchedNodes"),
-            f"{count(len(nodes), 'node')} without a candidate pool skipped: {names(node.name for node in nodes)}",
-        )
+        message = several([node.name for node in nodes], "node", "without a candidate pool skipped")
+        yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)
 
 
 def _passed_over(pool: Pool) -> str:
@@ -202,9 +195,161 @@ def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
     return list(groups.values())
 
 
-def _pinned(pools: list[Pool]) -> Mapping[str, list[Pool]]:
-    found: dict[str, list[Pool]] = {}
-    for pool in pools:
-        for node in pool.pins:
-            found.setdefault(node, []).append(pool)
-    return found
+_FEW = 16
+"""Keys that are looked up in every node; of more, a node's own labels are gone through."""
+
+Classes = Mapping[int, int | None]
+"""The number of the class that a node belongs to, by `blockSizes`; None: no class selects it."""
+
+
+class _Twins(NamedTuple):
+    """The enabled pools of one selector, by rank: each may take the place of another."""
+
+    pools: tuple[Pool, ...]
+    sized: tuple[Pool, ...]
+    """A pool for each `blockSizes` of theirs, and of those that they overflow to."""
+
+
+class Chooser:
+    """Chooses the candidates of nodes, out of the enabled pools."""
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        """Arrange pools, which come by rank."""
+        pools = list(pools)
+        enabled = [pool for pool in pools if not pool.disabled and not pool.unlisted]
+        self._enabled = {pool.name: pool for pool in enabled}
+        numbers: dict[tuple[int, ...], int] = {}
+        self._sizes_of: dict[str, int] = {}
+        """By pool: the number of its `blockSizes`. Thousands of pools may have the same."""
+        for pool in pools:
+            same = tuple([id(size_class.selector) for size_class in pool.block_sizes])
+            self._sizes_of[pool.name] = numbers.setdefault(same, len(numbers))
+        self._rank = {pool.name: number for number, pool in enumerate(enabled)}
+        alike: dict[Selector, list[Pool]] = {}
+        for pool in enabled:
+            alike.setdefault(pool.selector, []).append(pool)
+        self._twins = [_Twins(tuple(some), self._sized(some)) for some in alike.values()]
+        self._any_sized = any(some.sized for some in self._twins)
+        self._index = SelectorIndex([some[0].selector for some in alike.values()])
+        selectors = {id(pool.selector): pool.selector for pool in enabled}
+        selectors |= {id(other.selector): other.selector for pool in enabled for other in pool.block_sizes}
+        self._keys = frozenset().union(*(selector.keys for selector in selectors.values()))
+        self._in_order = sorted(self._keys) if len(self._keys) <= _FEW else None
+        self._names = frozenset().union(*(selector.names for selector in selectors.values()))
+        self._projected: dict[object, Offers] = {}
+        self._known: dict[object, Offers] = {}
+        self._of_twins: dict[object, Sequence[Offer]] = {}
+        self._plain: dict[tuple[str, int | None], Offer] = {}
+        self._uninvited: dict[object, Offer] = {}
+        self._sized_of_one: dict[str, tuple[Pool, ...]] = {}
+        self.candidates = 0
+        """How many candidates were listed: those that nodes share count once."""
+        self._tests = 0
+
+    @property
+    def tests(self) -> int:
+        """Count the tests of labels that were made, about."""
+        return self._tests + self._index.asked
+
+    def choose(self, node: Node) -> Offers:
+        """Return the offers of a node, the first candidate first."""
+        labels, name = node.labels, node.name
+        named = name if name in self._names else None
+        projection: tuple[object, ...]
+        if self._in_order is not None:
+            projection = (*map(labels.get, self._in_order), named)
+        else:
+            keys = self._keys
+            projection = (*sorted([item for item in labels.items() if item[0] in keys]), named)
+        offers = self._projected.get(projection)
+        if offers is None:
+            offers = self._projected[projection] = self._look(labels, name)
+        return offers
+
+    def with_pins(self, node: Node, pools: Iterable[Pool]) -> Offers:
+        """Put the pools that pin a node before its other candidates, by rank, selected or not."""
+        offers = self.choose(node)
+        known = {offered.pool.name: offered for offered in offers}
+        pinned = [known.get(pool.name) or self._not_selected(pool, node) for pool in pools]
+        names = {offered.pool.name for offered in pinned}
+        first = (Offer(offered.pool, offered.sizes, offered.instead, pinned=True) for offered in pinned)
+        self.candidates += len(offers)
+        return Offers((*first, *(other for other in offers if other.pool.name not in names)))
+
+    def _sized(self, pools: Iterable[Pool]) -> tuple[Pool, ...]:
+        """Return a pool for each `blockSizes` of some pools, and of those that they overflow to."""
+        found: dict[int, Pool] = {}
+        for pool in pools:
+            others = (self._enabled[name] for name in pool.overflow if name in self._enabled)
+            found |= {self._sizes_of[other.name]: other for other in (pool, *others) if other.block_sizes}
+        return tuple(found.values())
+
+    def _classes(self, pools: Iterable[Pool], labels: Mapping[str, str], name: str) -> dict[int, int | None]:
+        found = {}
+        for pool in pools:
+            before = pool.class_index.asked
+            found[self._sizes_of[pool.name]] = pool.class_index.first(labels, name)
+            self._tests += pool.class_index.asked - before
+        return found
+
+    def _look(self, labels: Mapping[str, str], name: str) -> Offers:
+        numbers = self._index.matching(labels, name)
+        # By selector: the classes of the node, where they count.
+        classes = {
+            number: self._classes(self._twins[number].sized, labels, name)
+            for number in (numbers if self._any_sized else ())
+            if self._twins[number].sized
+        }
+        key = tuple(numbers), *((number, *some.values()) for number, some in classes.items())
+        offers = self._known.get(key)
+        if offers is None:
+            groups = [self._offers_of(number, classes.get(number, {})) for number in numbers]
+            every = [offer for group in groups for offer in group]
+            if len(groups) > 1:
+                every.sort(key=lambda offer: self._rank[offer.pool.name])
+            offers = self._known[key] = Offers(every)
+            self.candidates += len(offers)
+        return offers
+
+    def _offers_of(self, number: int, classes: Classes) -> Sequence[Offer]:
+        """Return the offers of all pools of one selector, with their stand-ins: twins, then `overflow`."""
+        key = number, *classes.values()
+        offers = self._of_twins.get(key)
+        if offers is None:
+            pools = self._twins[number].pools
+            plain = tuple(self._offer(pool, classes) for pool in pools)
+            twins = {pool.name for pool in pools}
+            offers = self._of_twins[key] = []
+            for place, offer in enumerate(plain):
+                instead = Fallbacks(plain, place, self._overflow(offer.pool, classes, twins))
+                offers.append(Offer(offer.pool, offer.sizes, instead))
+        return offers
+
+    def _offer(self, pool: Pool, classes: Classes) -> Offer:
+        """Return a pool with the block sizes for a class of nodes: its own, or those of the class."""
+        key = pool.name, classes[self._sizes_of[pool.name]] if pool.block_sizes else None
+        offer = self._plain.get(key)
+        if offer is None:
+            offer = self._plain[key] = Offer(pool, pool.sizes_of(key[1]))
+        return offer
+
+    def _overflow(self, full: Pool, classes: Classes, but: Iterable[str] = ()) -> tuple[Offer, ...]:
+        """Return the pools of a pool's `overflow`, as written, whether or not they select the node."""
+        return tuple(
+            self._offer(self._enabled[name], classes)
+            for name in full.overflow
+            if name in self._enabled and name != full.name and name not in but
+        )
+
+    def _not_selected(self, pool: Pool, node: Node) -> Offer:
+        """Return the offer of a pool that pins a node, and does not select it or is disabled."""
+        sized = self._sized_of_one.get(pool.name)
+        if sized is None:
+            sized = self._sized_of_one[pool.name] = self._sized([pool])
+        classes = self._classes(sized, node.labels, node.name)
+        key = pool.name, *classes.values()
+        offer = self._uninvited.get(key)
+        if offer is None:
+            own = self._offer(pool, classes)
+            offer = self._uninvited[key] = Offer(pool, own.sizes, self._overflow(pool, classes))
+        return offer

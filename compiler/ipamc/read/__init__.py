@@ -8,6 +8,9 @@ read                the way through all of these; values -> one Cluster
 decode              items -> typed structs: the fast path, and the slow one with findings
 values              names, labels, CIDRs and selectors, the same in every dialect
 locate              places -> lines and columns
-rendered            what an earlier compile rendered, from the texts of `rendered/`; parts: its files and folders
-narrow/             which parts of files a question needs: the others are not parsed
+rendered            the manifests of an earlier compile, from texts
+narrow              the parts of files that a question needs: the others are not parsed
+hints               what was meant by a refused word; hint_words: the words of other tools
+rules               the findings
+dump/               dumps of a running cluster; csv_table: tables of prefixes
 """

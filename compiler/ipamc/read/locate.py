@@ -1,20 +1,83 @@
-"""Places in, lines and columns out: reads the files that findings concern again, once each."""
+"""Places to lines and columns: reads the files that findings concern again, once each; names foreign text."""
 
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import itemgetter
 
-from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Span, located
-from ipamc.read.foreign_text import explained
+from msgspec.structs import replace
+
+from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Severity, Span, located
+from ipamc.model.wording import cut as shortened
+from ipamc.model.wording import typed
 from ipamc.read.kinds import FIELDS
-from ipamc.read.narrow.excerpt import Excerpt, lines_of
-from ipamc.read.syntax.document import Cut, Keys
-from ipamc.read.syntax.encoding import BOM, Lines
+from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.encoding import BOM, Excerpt, Lines, lines_of
 from ipamc.read.syntax.positions import Spot, scan_cut_yaml, scan_json, scan_yaml
 from ipamc.read.syntax.yaml_cut import cut
+
+_SYNTAX = "IPC0001"
+_LAST = "IPC02"
+"""Codes up to this are about what is written; others are about what it means."""
+_VARIABLE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$[A-Za-z_]\w*")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>")
+_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
+_COMMENT = re.compile(r"(?:^|(?<=\s))//.*")
+_DIGEST = re.compile(r"\S*@sha256:[0-9a-f]+")
+_AROUND = 256
+"""Characters on both sides of a place that are searched: a line can be a whole document full of findings."""
+_IN_TEXT = (_TEMPLATE, _VARIABLE, _NO_BREAK, _COMMENT, _DIGEST)
+
+
+def explained(finding: Located) -> Located:
+    """Return a finding with a help that names foreign text where it is; another one as it is.
+
+    A way out that the finding has is kept behind it, unless the text is the cause of a syntax error.
+    """
+    if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST:
+        return finding
+    near = finding.code == _SYNTAX
+    for span in (finding.at, *(related.at for related in finding.also if near)):
+        for found in _foreign(span, near=near):
+            help_text = _foreign_help(found, span)
+            kept = "" if near or "template" in finding.help else finding.help
+            return replace(finding, help=f"{help_text}; {kept}" if kept else help_text)
+    return finding
+
+
+def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
+    """Yield foreign text of a span; with `near` also around and behind it, and of flow style its bracket."""
+    start, end = span.column - 1, span.end_column - 1
+    if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
+        start, near = start - 1, True
+    for pattern in _IN_TEXT:
+        for found in pattern.finditer(
+            span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND
+        ):
+            if found.start() <= start <= found.end() if near else start <= found.start() < end:
+                yield found
+
+
+def _foreign_help(found: re.Match[str], span: Span) -> str:
+    text = shortened(found.group())
+    if found.re is _VARIABLE:
+        return f"{text} is a variable that nobody expanded, and ipamc expands none: write what it stands for"
+    if found.re is _TEMPLATE:
+        return f"{text} is a template that nobody rendered, and ipamc renders none: write what it stands for"
+    if found.re is _NO_BREAK:
+        spaces = rf"sed -i 's/\xc2\xa0/ /g' {typed(span.path)}" if text == "\u00a0" else "write blanks there"
+        return f"it has a no-break space (U+{ord(text):04X}), which looks like a blank: {spaces}"
+    if found.re is _COMMENT:
+        return "a comment begins with #, not with //"
+    return (
+        "a digest alone names no version; kubectl -n kube-system exec ds/cilium -c cilium-agent -- "
+        "cilium-agent --version tells it"
+    )
+
 
 _TOKEN = re.compile(r"[\w./-]+|[^\w\s]")
 """What is underlined where a mistake inside a text begins: a word, or one other character."""
@@ -26,20 +89,18 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
     """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
 
-    A value that the document does not have is shown at its nearest parent that exists: at that mapping's
-    first key. A file that is not among the sources is shown as a whole (line 0). Costs one pass over each
-    file that has a Place.
+    A value that the document does not have is shown at the first key of its nearest parent that exists, and a
+    file that is not among the sources as a whole (line 0). Costs one pass over each file that has a Place.
     """
     found = list(diagnostics)
-    texts = Texts(
-        sources, [at for finding in found for at in (finding.at, *(other.at for other in finding.also))]
+    texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
+    located_ones = (explained(located(each, texts.span)) for each in found)
+    return tuple(
+        sorted(
+            located_ones,
+            key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message),
+        )
     )
-    return tuple(sorted((explained(located(finding, texts.span)) for finding in found), key=_order))
-
-
-def _order(finding: Located) -> tuple[str, int, int, str, str]:
-    at = finding.at
-    return at.path, at.line, at.column, finding.code, finding.message
 
 
 class Texts:
@@ -87,23 +148,16 @@ class Texts:
 
 
 def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
-    """Return a text, and the spots of values in it: of a dump without what nobody reads, if it has all of them."""
-    if not path.endswith(".json") and (found := _cut(data)):
-        spots = _spots(wanted)
-        if scan_cut_yaml(found, spots):
-            return found.text, spots
+    """Return a text, and the spots of values in it: of a dump without its unread parts, if none is there."""
+    is_json, found = path.endswith(".json"), None
+    if not is_json and not isinstance(data, Excerpt):  # the offsets of an Excerpt lead to those of its file
+        with contextlib.suppress(UnicodeDecodeError):
+            found = cut(data, FIELDS)
+    if found and scan_cut_yaml(found, spots := _spots(wanted)):
+        return found.text, spots
     text, spots = data.removeprefix(BOM).decode(errors="replace"), _spots(wanted)
-    (scan_json if path.endswith(".json") else scan_yaml)(text, spots)
+    (scan_json if is_json else scan_yaml)(text, spots)
     return text, spots
-
-
-def _cut(data: bytes) -> Cut | None:
-    if isinstance(data, Excerpt):  # its offsets lead to those of its file
-        return None
-    try:
-        return cut(data, FIELDS)
-    except UnicodeDecodeError:
-        return None
 
 
 def _spots(wanted: Iterable[Keys]) -> Spot:
@@ -128,15 +182,30 @@ class _Scalar:
         start = spot.start
         if match := _PROPERTIES.match(text, start, spot.end):
             start = match.end()
-        self._text, self._start, self._end, self._style = text, start, spot.end, spot.style
+        self._text, self._end, self._style = text, spot.end, spot.style
         self._marks = [start + (1 if spot.style else 0)]
-        """The offset in the text of each character whose number is a multiple of `_EVERY`, as far as known."""
-        self._lines = _lines_of_block(text, start, spot.end) if spot.style in {"|", ">"} else None
+        """The offset in the text of every `_EVERY`th character, as far as known."""
+        self._lines: list[tuple[int, int, int]] | None = None
+        """The lines of a block scalar: the number of the first character in the value, start, end."""
+        if spot.style in {"|", ">"}:
+            self._lines, number, line, indent = [], 0, text.find("\n", start, spot.end) + 1, -1
+            while line:
+                newline = text.find("\n", line, spot.end)
+                stop = spot.end if newline < 0 else newline - (text[newline - 1] == "\r")
+                content = text[line:stop]
+                if indent < 0 and content.strip():
+                    indent = len(content) - len(content.lstrip(" "))
+                first = min(line + max(indent, 0), stop)
+                self._lines.append((number, first, stop))
+                number += stop - first + 1  # a line break is one character
+                line = newline + 1
 
     def at(self, offset: int) -> int:
-        """Return the offset in the text of a character of the value. O(offset) for the first ones, then O(log n)."""
+        """Return the offset in the text of a character of the value. First ones O(offset), then O(log n)."""
         if self._lines is not None:
-            return _inside_block(self._lines, self._end, offset)
+            place = bisect.bisect_right(self._lines, offset, key=itemgetter(0)) - 1
+            number, first, stop = self._lines[place] if place >= 0 else (0, 0, -1)
+            return self._end if offset - number > stop - first else first + offset - number
         while len(self._marks) <= offset // _EVERY and self._marks[-1] < self._end:
             self._marks.append(self._after(self._marks[-1], _EVERY))
         known = min(offset // _EVERY, len(self._marks) - 1)
@@ -158,34 +227,3 @@ class _Scalar:
             else:
                 index += 1
         return index
-
-
-def _lines_of_block(text: str, start: int, end: int) -> tuple[list[int], list[tuple[int, int]]]:
-    """Return the lines of a block scalar: the number of the first character of each in the value; its content.
-
-    Lines begin after their indentation, and a line break is one character.
-    """
-    numbers: list[int] = []
-    contents: list[tuple[int, int]] = []
-    number, line, indent = 0, text.find("\n", start, end) + 1, -1
-    while line:
-        newline = text.find("\n", line, end)
-        stop = end if newline < 0 else newline - (text[newline - 1] == "\r")
-        content = text[line:stop]
-        if indent < 0 and content.strip():
-            indent = len(content) - len(content.lstrip(" "))
-        first = min(line + max(indent, 0), stop)
-        numbers.append(number)
-        contents.append((first, stop))
-        number += stop - first + 1
-        line = newline + 1
-    return numbers, contents
-
-
-def _inside_block(lines: tuple[list[int], list[tuple[int, int]]], end: int, offset: int) -> int:
-    """Return the offset in the text of a character of a block scalar."""
-    numbers, contents = lines
-    place = bisect.bisect_right(numbers, offset) - 1
-    if place < 0 or offset - numbers[place] > contents[place][1] - contents[place][0]:
-        return end
-    return contents[place][0] + offset - numbers[place]

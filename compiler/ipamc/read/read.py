@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import chain
-from typing import TypeVar
 
-import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -20,28 +18,25 @@ from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules
 from ipamc.read.decode import Mistyped, mistyped, shape
-from ipamc.read.kinds import FIELDS, OURS, TESTS, Value, unread, walk
-from ipamc.read.kinds.inventory import RawInventory, read_inventory
+from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
-from ipamc.read.syntax.encoding import BOM, check, decode
-from ipamc.read.syntax.json_stream import json_documents, refuse_many
+from ipamc.read.syntax.encoding import check, decode
+from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.other_text import conflict_marker, other_text
-from ipamc.read.syntax.rules import too_many
 from ipamc.read.syntax.yaml import cut_documents, yaml_documents
 from ipamc.read.syntax.yaml_cut import cut
 from ipamc.read.values import Reading
 
 Named = Cluster | Pool | Node | CiliumNode
-T = TypeVar("T", Cluster, Pool, CiliumNode)
 
 
 class Assembly(Struct):
-    """The values that were read, in the order of the files."""
+    """The values of a folder, in the order of its files."""
 
     found: Findings
-    """Where findings go: about values with the same name, and about what a folder must have."""
+    """Findings about values with the same name, and about what a folder must have."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
@@ -52,10 +47,10 @@ class Assembly(Struct):
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
     entries: int = 0
-    """How many values came."""
+    """The number of values that were added."""
     twice: dict[tuple[str, str, str], tuple[list[str], At, At]] = field(default_factory=dict)
-    """Names that something before has, too, by what it is and the two files: a copied file is one finding. With the places
-    of the first of them, and of the other one."""
+    """Names that are not the first of their kind, by kind and the two files: a copied file is one finding.
+    With the place of the first such name, and of the value that has it already."""
 
     def add(self, values: Iterable[Value]) -> None:
         """Add values; of two with the same name the first is kept and the second is reported.
@@ -73,66 +68,57 @@ class Assembly(Struct):
             elif isinstance(value, Assertion):
                 self.tests.append(value)
             elif isinstance(value, Pool):
-                self._add(self.pools, value, "pool")
+                self._twice(self.pools.setdefault(value.name, value), value, "pool")
             elif isinstance(value, CiliumNode):
-                self._add(self.cilium_nodes, value, "CiliumNode")
+                self._twice(self.cilium_nodes.setdefault(value.name, value), value, "CiliumNode")
             else:
-                self._add(self.clusters, value, "Cluster")
+                self._twice(self.clusters.setdefault(value.name, value), value, "Cluster")
             if self.entries > MAX_NODES:
-                self._refuse_many(value)
-
-    def _refuse_many(self, value: Value) -> None:
-        """Raise Enough, with a finding, for more than MAX_NODES values of a kind, or of names that are there already."""
-        several: tuple[Sized, ...] = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
-        numbers = [len(some) for some in several]
-        if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
-            what = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}.get(type(value), "entries")
-            self.found.append(too_many(value.at, what))
-            raise Enough
-
-    def _add(self, known: dict[str, T], value: T, what: str) -> None:
-        first = known.setdefault(value.name, value)
-        if first is not value:
-            self._twice(first, value, what)
+                several: tuple[Sized, ...] = (
+                    self.nodes,
+                    self.planned,
+                    self.cilium_nodes,
+                    self.pools,
+                    self.excluded,
+                )
+                numbers = [len(some) for some in several]
+                if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
+                    what = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}.get(
+                        type(value), "entries"
+                    )
+                    self.found.append(rules.too_many(value.at, what))
+                    raise Enough
 
     def _twice(self, first: Named, value: Named, what: str) -> None:
-        key = what, value.at.path, first.at.path
-        if key not in self.twice:
-            self.twice[key] = [], _name_at(value), _name_at(first)
-        self.twice[key][0].append(value.name)
-
-    def _same_names(self) -> Iterator[Diagnostic]:
-        for (what, path, first), (names, at, first_at) in self.twice.items():
-            copied = path != first and not self._has_others(path)
-            yield rules.same_name(what, names, at, first_at, copied=copied)
-
-    def _has_others(self, path: str) -> bool:
-        """Tell whether a file has values of names that no file before it has."""
-        named = (self.nodes, self.planned, self.pools, self.cilium_nodes, self.clusters)
-        return any(value.at.path == path for known in named for value in known.values())
+        if first is not value:
+            key = what, value.at.path, first.at.path
+            if key not in self.twice:
+                self.twice[key] = [], _name_at(value), _name_at(first)
+            self.twice[key][0].append(value.name)
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
 
-        `complete`: no unreadable document may have been the Cluster, so that a folder without one is
-        reported.
+        `complete`: no unreadable document may have been the Cluster, so a folder without one is reported.
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
-            if node is not plan and not node.live:  # a v1 Node replaces its planned entry
+            if not node.live:  # a v1 Node replaces its planned entry
                 self._twice(node, plan, "node")
         if len(self.nodes) > MAX_NODES:
-            self.found.append(too_many(plan.at, "nodes"))
-        self.found.extend(self._same_names())
+            self.found.append(rules.too_many(plan.at, "nodes"))
+        named = (self.nodes, self.planned, self.pools, self.cilium_nodes, self.clusters)
+        for (what, path, first), (names, at, first_at) in self.twice.items():
+            new = path == first or any(value.at.path == path for known in named for value in known.values())
+            self.found.append(rules.same_name(what, names, at, first_at, copied=not new))
         for other in self.clusters.values():
             at = other.at / "metadata" / "name"
             if problem := subdomain_problem(other.name) or subdomain_problem(name):
                 wrong = other.name if subdomain_problem(other.name) else name
                 self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
             elif other.name != name:
-                self.found.append(
-                    rules.other_folder(at, other.name, name, folder, second=name in self.clusters)
-                )
+                second = name in self.clusters
+                self.found.append(rules.other_folder(at, other.name, name, folder, second=second))
         if not self.clusters and complete:
             self.found.append(rules.no_cluster(Span(folder), name, folder))
         cluster = self.clusters.get(name)
@@ -164,11 +150,11 @@ def read(
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
 
-    `sources` are bytes by path; the order of files and documents does not matter. `name` is the name that the
-    Cluster must have, `folder` the place of a finding about all files. Documents of kind Tests are read with
-    `tests` alone: nobody else minds what is wrong with them. Raises Refused, with every finding of
-    every file up to MOST errors, if one of them is an error. Linear: some 0.1 s for each megabyte of YAML,
-    a quarter of that for JSON, and a tenth for a dump of Nodes, of which nine tenths are not read. A caller that pauses the garbage collector for longer saves a pass.
+    `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
+    place of a finding about all files. Without `tests`, documents of kind Tests and errors in them are
+    ignored. Raises Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1
+    s for a megabyte of YAML, a quarter of that for JSON, and a tenth for a dump of Nodes, of which nine
+    tenths are skipped.
     """
     with paused_collector():
         reading = Reading()
@@ -186,25 +172,21 @@ def read(
 def read_shared(
     sources: Mapping[str, bytes], schemas: Mapping[str, str]
 ) -> tuple[tuple[Assertion, ...], list[Diagnostic]]:
-    """Read files that stand beside clusters, and have Tests alone; return these and the warnings.
-
-    Raises Refused as `read` does.
-    """
+    """Return the Tests in files beside the clusters, and the warnings. Raises Refused as `read` does."""
     reading = Reading()
     assembly, shapes = Assembly(reading.found), Schemas(schemas)
     with contextlib.suppress(Enough):
         for path in sorted(sources):
             _read_file(path, sources[path], shapes, reading, assembly, tests=True, others=False)
-    found = list(reading.found)
     if reading.found.failed:
-        raise Refused(tuple(found))
-    return tuple([replace(test, shared=True) for test in assembly.tests]), found
+        raise Refused(tuple(reading.found))
+    return tuple([replace(test, shared=True) for test in assembly.tests]), list(reading.found)
 
 
 def documents_of(
     path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
 ) -> Iterator[Document]:
-    """Yield the documents of a file; in place of what nobody reads they may have None, or what another object has.
+    """Yield the documents of a file; the values of unread fields may be None, or those of another object.
 
     `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
     """
@@ -212,38 +194,6 @@ def documents_of(
     found = cut(data, fields)
     documents = cut_documents(path, found, unread) if found else None
     yield from yaml_documents(path, decode(path, data)) if documents is None else documents
-
-
-class _Head(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
-
-
-_HEAD = msgspec.json.Decoder(_Head)
-_INVENTORY = msgspec.json.Decoder(RawInventory)
-
-
-def plain_inventory(path: str, data: bytes) -> RawInventory | None:
-    """Return the inventory of a JSON file in UTF-8 of which nothing has to be reported; None where something may be.
-
-    The usual way makes plain values first, to find keys that are there twice, and then the structs: with 100,000
-    nodes twice the time. Here the structs are printed again. Every value prints in no more bytes than it was written
-    in, so where the whole prints in as many as the file has without its blanks, nothing of it was dropped.
-    Raises Unreadable for more than MAX_NODES.
-    """
-    data = data.removeprefix(BOM)
-    try:
-        head = _HEAD.decode(data)
-        if (head.api_version, head.kind) != (OURS, "NodeInventory"):
-            return None
-        refuse_many(Place(path), data, 2 * MAX_NODES)  # a node has few
-        inventory = _INVENTORY.decode(data)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if len(inventory.nodes) > MAX_NODES:
-        raise Unreadable(too_many(Place(path, 0, ("nodes", MAX_NODES)), "nodes"))
-    same = len(msgspec.json.encode(inventory)) == len(msgspec.json.format(data, indent=-1))
-    return inventory if same else None
 
 
 def _read_file(
@@ -264,11 +214,6 @@ def _read_file(
         return
     late: list[Mistyped] = []
     try:
-        if path.endswith(".json"):
-            check(path, data)
-            if others and (inventory := plain_inventory(path, data)):
-                assembly.add(read_inventory(inventory, Place(path), reading))
-                return
         is_json = path.endswith(".json")
         documents = json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
         for item in chain.from_iterable(walk(document, reading) for document in documents):

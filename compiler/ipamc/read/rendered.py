@@ -1,12 +1,13 @@
-"""What is rendered for a cluster at one moment, from the texts of `rendered/`: all that is asked about it.
+"""The manifests of a cluster at one moment, from the texts of `rendered/`: all questions about them.
 
-Nothing is parsed before it is asked for, and a file once. People may have edited the files: what cannot be read counts as
-missing, because it is written again. An apply and an audit are not as lenient: `workspace.rendered.Manifests`.
+Each file is parsed once, when it is needed. People may have edited the files: unreadable ones count as
+missing, because they are written again. An apply and an audit are not as lenient:
+`workspace.rendered.Manifests`.
 
-Where thousands of objects are alike, the text is searched, and not parsed: 20 shards would take a second. Every file is
-in the style of `render.yaml`: a line `---` between documents, `kind:` at the margin, the name of the object two spaces
-in. An object that was edited into another style is not found, and then no plan speaks of it; `ipamc compile --check`
-finds the edit.
+Where thousands of objects are alike, the text is searched, and not parsed: 20 shards would take a second.
+Files have the style of `render.yaml`: a line `---` between documents, `kind:` at the margin, the name of the
+object two spaces in. Plans leave out an object that was edited into another style; `ipamc compile --check`
+finds it.
 """
 
 from __future__ import annotations
@@ -25,20 +26,48 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
 from ipamc.model.pool_ranges import PublishedPool
 from ipamc.model.pool_words import FLAG_FIELDS
-from ipamc.read.parts import (
-    FIRST,
-    FLAGS,
-    KINDS,
-    KUSTOMIZATION,
-    NODES,
-    OWN_POOLS,
-    POOLS,
-    SEEDS,
-    VALUES,
-    parts,
-)
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.yaml import yaml_documents
+
+FIRST = "cilium"
+"""The part that is applied before all others."""
+KINDS = ("pools", "nodes", "ciliumnodes")
+"""Folders of shards, in the order of application."""
+SEEDS = "seeds/"
+"""The folder of CiliumNodes that somebody applies by hand: in no kustomization."""
+
+KUSTOMIZATION = "kustomization.yaml"
+POOLS = f"{FIRST}/ippools.yaml"
+FLAGS = f"{FIRST}/configmap.yaml"
+VALUES = f"{FIRST}/helm-values.yaml"
+BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
+"""Files with settings that a later compile cannot change."""
+
+NODES = "nodes/"
+"""The folder of shards of Nodes."""
+OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
+"""Tells the files with the CiliumPodIPPools of single nodes."""
+
+_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
+
+
+def is_part(text: str) -> bool:
+    """Return whether a path below `rendered/` is that of a part."""
+    return _PART(text) is not None
+
+
+def parts(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, by shard."""
+    found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
+    return tuple(
+        sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))
+    )
+
+
+def is_looked_at(path: str) -> bool:
+    """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
+    return path in BINDING or path.startswith(NODES) or OWN_POOLS(path) is not None
+
 
 Object = Mapping[str, Any]
 
@@ -131,24 +160,20 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def pools(self) -> Mapping[str, PublishedPool]:
         """The CiliumPodIPPools that nodes share, by name. A CIDR that cannot be read is left out."""
-        return {pool.name: pool for pool in (*self._flagged(), *self._manifests())}
-
-    def _manifests(self) -> Iterator[PublishedPool]:
-        for document in self.documents(POOLS):
-            name = _member(document, "metadata", "name")
-            if isinstance(name, str):
-                yield self._pool(POOLS, name, _member(document, "spec"))
-
-    def _flagged(self) -> Iterator[PublishedPool]:
-        flag = self.flags.data.get("auto-create-cilium-pod-ip-pools", "")
-        for name, words in _AUTO_CREATED.findall(flag):
+        specs: list[tuple[str, str, Any]] = []
+        for name, words in _AUTO_CREATED.findall(self.flags.data.get("auto-create-cilium-pod-ip-pools", "")):
             spec: dict[str, Any] = {
                 key: f"{word}:true" in words.split(";") for key, word in FLAG_FIELDS.items()
             }
             for family, cidrs, size in _FIELD.findall(words):
                 part = {"maskSize": int(size)} if size else {"cidrs": cidrs.split(",")}
                 spec[family] = {**spec.get(family, {}), **part}
-            yield self._pool(FLAGS, name, spec)
+            specs.append((FLAGS, name, spec))
+        for document in self.documents(POOLS):
+            name = _member(document, "metadata", "name")
+            if isinstance(name, str):
+                specs.append((POOLS, name, _member(document, "spec")))
+        return {name: self._pool(path, name, spec) for path, name, spec in specs}
 
     def _pool(self, path: str, name: str, spec: Any) -> PublishedPool:
         cidrs, masks = {}, {}
@@ -213,18 +238,8 @@ class Rendered(Struct, frozen=True, dict=True):
         """The parts, in the order in which they are applied."""
         return parts(self.texts)
 
-    @cached_property
-    def _files(self) -> Mapping[str, list[str]]:
-        """The files with objects by folder, sorted."""
-        found: dict[str, list[str]] = {}
-        for path in sorted(self.texts):
-            folder, _, name = path.rpartition("/")
-            if name.endswith(".yaml") and name != KUSTOMIZATION:
-                found.setdefault(folder, []).append(path)
-        return found
-
     def files_of(self, part: str) -> list[str]:
-        """Return the files of a part, which its kustomization must build.
+        """Return the files of a part that its kustomization must build, sorted.
 
         A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may
         go to Helm or to another kustomization.
@@ -234,6 +249,15 @@ class Rendered(Struct, frozen=True, dict=True):
             return files
         named = self._items(f"{FIRST}/{KUSTOMIZATION}", "resources")
         return [path for path in files if path.removeprefix(f"{FIRST}/") in named]
+
+    @cached_property
+    def _files(self) -> Mapping[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.texts):
+            folder, _, name = path.rpartition("/")
+            if name.endswith(".yaml") and name != KUSTOMIZATION:
+                found.setdefault(folder, []).append(path)
+        return found
 
     def objects_of(self, part: str) -> list[Any]:
         """Return the objects in the files of a part."""
@@ -255,13 +279,13 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def others(self) -> frozenset[str]:
-        """The identities of what somebody applies by hand (seeds) or by a flag (autoCreate)."""
+        """The identities of objects that somebody applies by hand (seeds) or by a flag (autoCreate)."""
         seeds = (each for path in self.texts if path.startswith(SEEDS) for each in self.documents(path))
-        made = (
-            _member(each, "ipam", "operator", "autoCreateCiliumPodIPPools") for each in self.documents(VALUES)
+        key = ("ipam", "operator", "autoCreateCiliumPodIPPools")
+        made = (_member(each, *key) for each in self.documents(VALUES))
+        return frozenset(
+            (*map(identity, seeds), *(f"CiliumPodIPPool {name}" for some in made for name in some or ()))
         )
-        pools = (f"CiliumPodIPPool {name}" for some in made for name in some or ())
-        return frozenset((*map(identity, seeds), *pools))
 
     def nodes_of(self, shards: Collection[str]) -> set[str]:
         """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
@@ -317,23 +341,22 @@ def identity(document: Object) -> str:
 
 
 def _found(texts: Iterable[str]) -> dict[str, Found]:
-    """Return the objects among documents, by identity."""
+    """Return the objects among documents, by identity. Names are plain or in double quotes."""
+
+    def scalar(text: str) -> str:
+        try:
+            return str(json.loads(text)) if text.startswith('"') else text
+        except ValueError:
+            return text
+
     found = {}
     for text in texts:
         kind, name, space = (pattern.search(text) for pattern in (_KIND, _NAME, _NAMESPACE))
         if kind and name:
-            metadata = {"namespace": _scalar(space[1]) if space else "", "name": _scalar(name[1])}
+            metadata = {"namespace": scalar(space[1]) if space else "", "name": scalar(name[1])}
             key = identity({"kind": kind[1], "metadata": metadata})
             found[key] = Found(kind[1], metadata["name"], key, text.strip("\n"))
     return found
-
-
-def _scalar(text: str) -> str:
-    """Return the text of a scalar, which is plain or in double quotes."""
-    try:
-        return str(json.loads(text)) if text.startswith('"') else text
-    except ValueError:
-        return text
 
 
 def _member(value: Any, *keys: str) -> Any:

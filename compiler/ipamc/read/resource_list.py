@@ -1,10 +1,10 @@
 """The ResourceList of a KRM function: objects in, and which of them a compile reads.
 
-https://github.com/kubernetes-sigs/kustomize/blob/master/cmd/config/docs/api-conventions/functions-spec.md (v1). An
-orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and what was rendered
-last, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and the files of `rendered/` that a compile looks at
-under their paths with dots for slashes; those that are one of a kind (`parts.BINDING`) also under their names alone,
-as `configMapGenerator` of kustomize makes them.
+Specification: kubernetes-sigs/kustomize, cmd/config/docs/api-conventions/functions-spec.md (v1). An
+orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and
+the last `rendered/`, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and
+the files of `rendered/` that a compile reads under their paths with dots for slashes; those that are one of a
+kind (`rendered.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class ResourceList(Struct):
 
     @property
     def data(self) -> Mapping[str, str]:
-        """Return the texts of the state, by key; "" for a lock that is no text: it was lost, and is not new."""
+        """Return the texts of the state by key; "" for a lock that is no text: it was lost, it is not new."""
         found = self.state.value["data"] if self.state else {}
         texts = {key: text for key, text in found.items() if isinstance(text, str)}
         return {LOCK: "", **texts} if self.state else texts
@@ -105,7 +105,7 @@ class ResourceList(Struct):
 
     @property
     def state_path(self) -> str:
-        """Return the file that keeps the state; "" where the orchestrator does not tell files, as kustomize."""
+        """Return the file of the state; "" where the orchestrator does not tell files, as kustomize."""
         if self.state is not None:
             return self.state.path
         return str(PurePosixPath(self.folder, f"{STATE}.yaml")) if self.folder else ""
@@ -114,19 +114,15 @@ class ResourceList(Struct):
 def read_resource_list(text: str) -> ResourceList:
     """Read stdin. Raises NotAResourceList, or Unreadable with findings for what is no YAML."""
     documents = [document.value for document in yaml_documents("<stdin>", text) if document.value is not None]
-    if (
-        len(documents) != 1
-        or not isinstance(documents[0], dict)
-        or documents[0].get("kind") != "ResourceList"
-    ):
+    document = documents[0] if len(documents) == 1 else None
+    if not isinstance(document, dict) or document.get("kind") != "ResourceList":
         raise NotAResourceList(
-            "stdin is no ResourceList: kpt and kustomize give one to a function; to compile files, run ipamc compile"
+            "stdin is no ResourceList: kpt and kustomize give one to a function; "
+            "to compile files, run ipamc compile"
         )
-    (document,) = documents
-    if document.get("apiVersion") not in VERSIONS:
-        raise NotAResourceList(
-            f"the ResourceList has apiVersion {document.get('apiVersion')!r}, and ipamc knows {', '.join(VERSIONS)}"
-        )
+    if (version := document.get("apiVersion")) not in VERSIONS:
+        known = ", ".join(VERSIONS)
+        raise NotAResourceList(f"the ResourceList has apiVersion {version!r}, and ipamc knows {known}")
     values = document.get("items") or []
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise NotAResourceList("items of the ResourceList is not a list of objects")
@@ -144,23 +140,27 @@ def _sort(found: ResourceList, item: Item) -> None:
             raise NotAResourceList(f"two ConfigMaps have {LOCK}: give each cluster a function of its own")
         found.state = item
         return
-    read = (isinstance(kind, str) and kind in _LISTS) or any(
-        kind == each.name and version in each.api_versions for each in KINDS
-    )
-    if not read or RENDERED in PurePosixPath(item.path).parts:
+    known = any(kind == each.name and version in each.api_versions for each in KINDS)
+    listed = isinstance(kind, str) and kind in _LISTS
+    if not (known or listed) or RENDERED in PurePosixPath(item.path).parts:
         return
+    name = str(_metadata(item.value).get("name", ""))
     if (version, kind) == (OURS, "Cluster"):
-        found.name = str(_metadata(item.value).get("name", ""))
+        found.name = name
         found.folder = str(PurePosixPath(item.path).parent) if item.path else ""
-    source = _source(item)
-    found.sources[_called(item, found)] = source
+    source = called = item.path or f"{kind} {name}".strip()
+    number = max(item.index, found.numbers.get(source, 0))
+    while called in found.sources:
+        number += 1
+        called = f"{source}[{number}]"
+        found.numbers[source] = number
+    found.sources[called] = _source(item)
 
 
 def _item(value: Object) -> Item:
     notes = _metadata(value).get("annotations")
     notes = notes if isinstance(notes, dict) else {}
-    path = next((str(notes[key]) for key in PATHS if key in notes), "")
-    index = next((str(notes[key]) for key in INDICES if key in notes), "0")
+    path, index = (next((str(notes[key]) for key in keys if key in notes), "") for keys in (PATHS, INDICES))
     return Item(value, path, int(index) if index.isdecimal() and len(index) < 10 else 0)
 
 
@@ -169,27 +169,13 @@ def _metadata(value: Object) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _called(item: Item, found: ResourceList) -> str:
-    """Return a name for findings: the file, or kind and name; with a number where that is taken."""
-    name = item.path or f"{item.value.get('kind')} {_metadata(item.value).get('name', '')}".strip()
-    number, called = max(item.index, found.numbers.get(name, 0)), name
-    while called in found.sources:
-        number += 1
-        called = f"{name}[{number}]"
-        found.numbers[name] = number
-    return called
-
-
 def _source(item: Item) -> Source:
-    value = dict(item.value)
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and isinstance(metadata.get("annotations"), dict):
-        kept = {
-            key: note for key, note in metadata["annotations"].items() if not str(key).startswith(_OF_TOOLS)
-        }
-        value["metadata"] = {key: each for key, each in metadata.items() if key != "annotations"}
-        if kept:
-            value["metadata"]["annotations"] = kept
+    """Return an object as an input, without the annotations of tools."""
+    value, metadata = dict(item.value), item.value.get("metadata")
+    if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
+        kept = {key: note for key, note in notes.items() if not str(key).startswith(_OF_TOOLS)}
+        rest = {key: each for key, each in metadata.items() if key != "annotations"}
+        value["metadata"] = {**rest, "annotations": kept} if kept else rest
     lines = list(_lines(value, (), "", ""))
     return Source(item, "".join(f"{line}\n" for line, _ in lines).encode(), tuple(keys for _, keys in lines))
 
@@ -211,7 +197,10 @@ def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[st
 
 
 def _writes(config: object) -> bool:
-    """Read the function's configuration: `spec` of our kind Function, or `data` of a ConfigMap, as `kpt fn eval -- lock=write` gives it."""
+    """Tell whether functionConfig lets the lock change.
+
+    It is `spec` of our kind Function, or `data` of a ConfigMap, as `kpt fn eval -- lock=write` gives it.
+    """
     if config is None:
         return False
     kind = config.get("kind") if isinstance(config, dict) else None

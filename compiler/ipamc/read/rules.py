@@ -1,50 +1,108 @@
-"""Rules about single names, CIDRs and selectors."""
+"""The findings of reading: a document as text and its fields, single values, a dump, a table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, warning
+from ipamc.model.cidr import CidrError
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.wording import listing, shown, typed
+from ipamc.read.syntax.document import MAX_NODES
+
+
+def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
+    """IPC0001: an input document is YAML."""
+    return error("IPC0001", at, problem, also=also, help=way_out)
+
+
+def json_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0002: a file that ends in .json is one JSON value."""
+    return error("IPC0002", at, problem, help=way_out)
+
+
+def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
+    """IPC0003: a mapping has each key only once."""
+    way_out = "remove one of the two"
+    if key in {"apiVersion", "kind"}:
+        way_out = f"write --- on a line of its own above it, if a document begins here; else {way_out}"
+    also = [Related(first, "first here")]
+    return error("IPC0003", at, f"the mapping has the key {shown(key)} twice", also=also, help=way_out)
+
+
+def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0004: a document stays within limits of nesting and size."""
+    return error("IPC0004", at, problem, help=way_out)
+
+
+def too_many(at: At, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about more than MAX_NODES of something."""
+    way_out = "divide the cluster, or leave out what is no node of it"
+    return too_much(at, f"more than {MAX_NODES:,} {what}", way_out)
+
+
+def not_text(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0005: an input file is UTF-8 text without control characters."""
+    return error("IPC0005", at, problem, help=way_out)
+
+
+def unknown_field(at: At, name: str, owner: str, known: Iterable[str], better: str = "") -> Diagnostic:
+    """IPC0006: a document of one of ipamc's own kinds has only known fields."""
+    known = list(known)
+    others = f"use one of {listing(known)}" if known else "remove it: no field is allowed here"
+    return error("IPC0006", at, f"unknown field {shown(name)} in {owner}", help=better or others)
+
+
+def wrong_shape(at: At, problem: str, way_out: str = "") -> Diagnostic:
+    """IPC0007: every value has the type of its field, and required fields are present."""
+    return error("IPC0007", at, problem, help=way_out)
+
+
+def ambiguous_scalar(at: At, text: str, readings: str, quoted: str) -> Diagnostic:
+    """IPC0008: a text without quotes means the same to YAML 1.1 and YAML 1.2 readers."""
+    return warning("IPC0008", at, f"{text} is {readings}; ipamc reads it as text", help=f"write {quoted}")
+
+
+def unknown_kind(at: At, api_version: str, kind: str, way_out: str) -> Diagnostic:
+    """IPC0009: every document of a cluster's folder is of a kind that ipamc reads."""
+    return error("IPC0009", at, f"unknown kind {shown(kind)} of {shown(api_version)}", help=way_out)
+
+
+def empty_file(at: At) -> Diagnostic:
+    """IPC0010: an input file is not empty."""
+    way_out = (
+        f"remove it, or write it again (git checkout HEAD -- {typed(at.path)} brings the last one back): "
+        "an interrupted command leaves an empty file"
+    )
+    return error("IPC0010", at, "the file is empty", help=way_out)
+
+
+def not_plain_yaml(at: At, problem: str, way_out: str) -> Diagnostic:
+    """IPC0011: a document has no merge keys, and only the core tags."""
+    return error("IPC0011", at, problem, help=way_out)
 
 
 def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str) -> Diagnostic:
     """IPC0012: a pool of Calico or a ClusterCIDR has no fields of ipamc's own IPPool."""
-    first, *others = fields
-    return error(
-        "IPC0012",
-        Place(spec.path, spec.document, (*spec.keys, first), key=True),
-        f"a {dialect} has no {listing(fields)}: only ipamc's own IPPool has",
-        also=[
-            Related(Place(spec.path, spec.document, (*spec.keys, name), key=True), f"{name} is here")
-            for name in others
-        ],
-        help=way_out,
-    )
+    at, *others = (Place(spec.path, spec.document, (*spec.keys, name), key=True) for name in fields)
+    also = [Related(other, f"{name} is here") for other, name in zip(others, fields[1:], strict=True)]
+    problem = f"a {dialect} has no {listing(fields)}: only ipamc's own IPPool has"
+    return error("IPC0012", at, problem, also=also, help=way_out)
 
 
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains."""
     better = as_subdomain(name)
     write = f"write {better}: " if better not in {"", name} else ""
-    return error(
-        "IPC0101",
-        at,
-        f"{shown(name)} is not {what}: it {problem}",
-        help=way_out or f"{write}use lower-case letters, digits, - and . only",
-    )
+    way_out = way_out or f"{write}use lower-case letters, digits, - and . only"
+    return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 
 
 def bad_label(at: At, what: str, text: str, problem: str) -> Diagnostic:
     """IPC0102: labels are valid in Kubernetes."""
-    return error(
-        "IPC0102",
-        at,
-        f"{shown(text)} is not a {what}: it {problem}",
-        help="use letters, digits, -, _ and . only, 63 characters at most",
-    )
+    way_out = "use letters, digits, -, _ and . only, 63 characters at most"
+    return error("IPC0102", at, f"{shown(text)} is not a {what}: it {problem}", help=way_out)
 
 
 def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: bool) -> Diagnostic:
@@ -56,7 +114,8 @@ def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: boo
         message += f" and {len(twice) - 5:,} more" if len(twice) > 5 else ""
         way_out = "keep each of them once"
     if copied:
-        way_out = f"if {at.path} is the copy, git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
+        remove = f"git rm {typed(at.path)}: nothing else is in it; else remove them from {first.path}"
+        way_out = f"if {at.path} is the copy, {remove}"
     return error("IPC0103", at, message, also=[Related(first, "first here")], help=way_out)
 
 
@@ -80,7 +139,8 @@ def other_folder(at: At, named: str, name: str, folder: str, *, second: bool) ->
     """IPC0104: a Cluster has the name of its folder."""
     way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
     if second:
-        way_out = f"a folder has one Cluster, and {name} is here: move this one to {typed(str(PurePath(folder).with_name(named)))}/"
+        other = typed(str(PurePath(folder).with_name(named)))
+        way_out = f"a folder has one Cluster, and {name} is here: move this one to {other}/"
     return error("IPC0104", at, f"Cluster {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
@@ -91,12 +151,8 @@ def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
     here = PurePath(folder)
     below = here.name == name and here.parent.name == "clusters"
     cluster = (better or name) if below else typed(folder if better == name else str(here.with_name(better)))
-    return error(
-        "IPC0105",
-        at,
-        f"no Cluster in the folder {shown(name)}",
-        help=f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there",
-    )
+    way_out = f"{rename}run ipamc init {cluster}, which writes what is missing beside what is there"
+    return error("IPC0105", at, f"no Cluster in the folder {shown(name)}", help=way_out)
 
 
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
@@ -106,26 +162,23 @@ def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
 
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     """IPC0108: a file with objects that ipamc reads has the name of an input."""
-    if better:
-        way_out = f"git mv {typed(at.path)} {typed(better)} if it counts, else git rm {typed(at.path)}"
-    else:
-        way_out = f"put the file itself there, unpacked, with a name that ends in .yaml or .json; or remove it: rm {typed(at.path)}"
-    return warning(
-        "IPC0108",
-        at,
+    path, problem = (
+        typed(at.path),
         f"{shown(name)} {what}, and is passed over: inputs end in .yaml, .yml or .json",
-        help=way_out,
     )
+    way_out = (
+        "put the file itself there, unpacked, with a name that ends in .yaml or .json; "
+        f"or remove it: rm {path}"
+    )
+    if better:
+        way_out = f"git mv {path} {typed(better)} if it counts, else git rm {path}"
+    return warning("IPC0108", at, problem, help=way_out)
 
 
 def not_tests(at: At, kind: str) -> Diagnostic:
     """IPC1011: a file beside the clusters has documents of kind Tests alone."""
-    return error(
-        "IPC1011",
-        at,
-        f"a document of kind {kind} beside the clusters",
-        help="move it into the folder of a cluster",
-    )
+    way_out = "move it into the folder of a cluster"
+    return error("IPC1011", at, f"a document of kind {kind} beside the clusters", help=way_out)
 
 
 def host_bits(at: At, reason: str, better: str) -> Diagnostic:
@@ -139,12 +192,8 @@ def wrong_family(at: At, text: str, family: int) -> Diagnostic:
     prefix = int(text.partition("/")[2])
     size = max(24, min(prefix + 2, 32)) if other == 4 else max(64, min(prefix + 8, 128))
     cidr = f'"{text}"' if other == 6 else text
-    return error(
-        "IPC0202",
-        at,
-        f"{shown(text)} is not an IPv{family} CIDR",
-        help=f"move it to ipv{other}, for example ipv{other}: {{cidrs: [{cidr}], blockSize: {size}}}",
-    )
+    way_out = f"move it to ipv{other}, for example ipv{other}: {{cidrs: [{cidr}], blockSize: {size}}}"
+    return error("IPC0202", at, f"{shown(text)} is not an IPv{family} CIDR", help=way_out)
 
 
 def mapped(at: At, reason: str, better: str) -> Diagnostic:
@@ -164,14 +213,70 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length."""
-    return error(
-        "IPC0206",
-        at,
-        reason,
-        help=f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16",
-    )
+    way_out = f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16"
+    return error("IPC0206", at, reason, help=way_out)
+
+
+def refused_cidr(at: At, problem: CidrError, better: str) -> Diagnostic:
+    """Return the finding for a text that is no CIDR, by the rule that it breaks."""
+    if problem.rule == "not for pods":
+        return not_for_pods(at, problem.reason)
+    rule = {"host bits": host_bits, "mapped": mapped, "syntax": not_cidr, "no length": not_cidr}[problem.rule]
+    return rule(at, problem.reason, better)
 
 
 def selector_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
     """IPC0301: a selector is valid in its language."""
     return error("IPC0301", at, problem, help=way_out)
+
+
+DUMP = (
+    "kubectl get nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,"
+    "daemonsets -A -o json"
+)
+"""The command that makes a dump; `ipamc ci rbac` has the role for it."""
+
+
+AGAIN = f"{DUMP} > dump.json"
+"""The same, as it is typed to write a dump again."""
+
+
+def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AGAIN}") -> Diagnostic:
+    """IPC0801: a dump is JSON or YAML as kubectl prints it, and whole."""
+    return error("IPC0801", at, problem, help=way_out)
+
+
+def too_many_objects(at: Span, most: int, what: str) -> Diagnostic:
+    """Return the finding, by the rule of `unreadable_dump`, about more of something than is read."""
+    return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
+
+
+def continued(at: Span) -> Diagnostic:
+    """IPC0802: a dump has all objects of a list."""
+    problem = "the list has metadata.continue: it is one page of several"
+    return error("IPC0802", at, problem, help=f"run {DUMP}, which reads all pages")
+
+
+def two_states(what: str, at: At, first: At) -> Diagnostic:
+    """IPC0803: no object is in a dump twice, in two states."""
+    problem, also = f"{what} is in the dump twice, in two states", [Related(first, "first here")]
+    return error("IPC0803", at, problem, also=also, help="use files of one time")
+
+
+def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
+    """IPC0804: the objects of a dump have the fields of their kinds."""
+    return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
+
+
+def unreadable_address(at: Span, what: str, texts: list[str]) -> Diagnostic:
+    """IPC0805: CIDRs and addresses of objects can be read."""
+    shown_texts = ", ".join(shown(text) for text in texts[:3])
+    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
+    return warning("IPC0805", at, f"{what} has {shown_texts}{more}, which is no CIDR or address")
+
+
+def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:
+    """IPC0806: a dump has the Nodes of the cluster."""
+    found = f"only {', '.join(kinds)}" if kinds else "no objects"
+    way_out = f"run {DUMP}, with a role that may list Nodes"
+    return error("IPC0806", at, f"the dump has no Nodes: {found}", help=way_out)

@@ -1,4 +1,4 @@
-"""What all dialects share: names, labels, CIDRs and selectors, turned into the model or into findings."""
+"""What all dialects share: bases of decoded structs; names, labels, CIDRs and selectors to the model."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
-from typing import Protocol, assert_never
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
-from msgspec import Struct, field
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, network_of, parse_address, parse_block
 from ipamc.model.cluster import Range
-from ipamc.model.diagnostics import At, Diagnostic, Findings, Place
+from ipamc.model.diagnostics import At, Findings, Place
 from ipamc.model.selector.calico_tokens import from_kubectl
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import (
@@ -29,6 +29,81 @@ from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
 
+T = TypeVar("T")
+D = TypeVar("D")
+
+
+def given(value: T | UnsetType, otherwise: D) -> T | D:
+    """Return the value of a field, or another one where the field is not in the document."""
+    return otherwise if isinstance(value, UnsetType) else value
+
+
+class Own(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
+    """A part of an ipamc kind. No field may be null. It prints as it is written, without defaults."""
+
+
+class AnyOf(Own):
+    """A part of an ipamc kind that has at least one of some fields."""
+
+    any_of: ClassVar[tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        if all(getattr(self, name) is UNSET for name in self.any_of):
+            raise ValueError
+
+
+class Foreign(Struct, rename="camel"):
+    """The part that ipamc reads of a foreign kind. Fields may be null, as the apiserver prunes it."""
+
+
+class NativeFields(Foreign):
+    """Fields of ipamc's own IPPool that no other dialect has. They are decoded only to be refused."""
+
+    priority: Any = None
+    overflow: Any = None
+    blocks_per_node: Any = None
+    block_sizes: Any = None
+    reserved: Any = None
+    pins: Any = None
+    unlisted: Any = None
+    usage: Any = None
+    pod_selector: Any = None
+    allow_first_ip: Any = field(name="allowFirstIP", default=None)
+    allow_last_ip: Any = field(name="allowLastIP", default=None)
+
+
+def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:
+    """Return the fields of ipamc's own IPPool that were given, by the names in the document.
+
+    `others` are the struct's names of fields that this dialect lacks beside those that every dialect lacks.
+    """
+    names = (*NativeFields.__struct_fields__, *others)
+    encoded = dict(zip(type(spec).__struct_fields__, type(spec).__struct_encode_fields__, strict=True))
+    return {encoded[name]: value for name in names if (value := getattr(spec, name)) is not None}
+
+
+Text = Annotated[str, Meta(min_length=1)]
+Natural = Annotated[int, Meta(ge=0, le=1_000_000)]
+Positive = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class Metadata(Own):
+    """`metadata` of an ipamc kind."""
+
+    name: Text
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class ForeignMetadata(Foreign):
+    """`metadata` of a foreign kind."""
+
+    name: Text
+    labels: dict[str, str | None] | None = None
+    uid: str | None = None
+    deletion_timestamp: str | None = None
+
+
 Lengths = Mapping[int, tuple[int, int]]
 """The shortest and the longest prefix that a CIDR may have, by family."""
 NO_LENGTHS: Lengths = MappingProxyType({})
@@ -37,7 +112,7 @@ _values_of = methodcaller("values")
 
 
 class Values(Protocol):
-    """What the reader of a kind asks for values: a compile reports each mistake at its place, a dump leaves it out.
+    """Values as the reader of a kind asks for them: a compile reports mistakes, a dump leaves bad values out.
 
     `keys` lead from `at` to the value.
     """
@@ -77,8 +152,8 @@ class Reading(Struct):
     def sound(self, names: Collection[str], labels: Collection[Mapping[str, str]]) -> bool:
         """Tell whether the names of many nodes are valid, and all their labels; report nothing.
 
-        Each distinct key and value is checked once: a key and a value at a time, 100,000 nodes took four times
-        as long. Where one is not valid, `name` and `labels` report which.
+        Each distinct key and value is checked once: one at a time, 100,000 nodes took four times as long.
+        Where one is not valid, `name` and `labels` report which.
         """
         if not are_subdomains(names):
             return False
@@ -101,28 +176,18 @@ class Reading(Struct):
         result = {key: text or "" for key, text in labels.items()} if labels else {}
         if not self.keys.issuperset(result):
             for key in result:
-                self._key(key, at, keys)
+                if key not in self.keys and (problem := label_key_problem(key)):
+                    place = replace(_down(at, (*keys, key)), key=True)
+                    self.found.append(rules.bad_label(place, "label key", key, problem))
+                else:
+                    self.keys.add(key)
         if not self.values.issuperset(result.values()):
             for key, text in result.items():
-                self._value(text, at, (*keys, key))
+                if text not in self.values and (problem := label_value_problem(text)):
+                    self.found.append(rules.bad_label(_down(at, (*keys, key)), "label value", text, problem))
+                else:
+                    self.values.add(text)
         return result
-
-    def _key(self, key: str, at: At, keys: Keys) -> None:
-        if key in self.keys:
-            return
-        if problem := label_key_problem(key):
-            place = replace(_down(at, (*keys, key)), key=True)
-            self.found.append(rules.bad_label(place, "label key", key, problem))
-        else:
-            self.keys.add(key)
-
-    def _value(self, value: str, at: At, keys: Keys) -> None:
-        if value in self.values:
-            return
-        if problem := label_value_problem(value):
-            self.found.append(rules.bad_label(_down(at, keys), "label value", value, problem))
-        else:
-            self.values.add(value)
 
     def block(
         self,
@@ -135,13 +200,15 @@ class Reading(Struct):
     ) -> Block | None:
         """Return a CIDR, or None and report what is wrong.
 
-        `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what it may have been meant to be.
+        `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what may have been meant.
         """
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:
-            better = _with_length(text, lengths) if problem.rule == "no length" else ""
-            self.found.append(_refused_cidr(_down(at, keys), problem, better or problem.better))
+            better = problem.better
+            if problem.rule == "no length" and (address := parse_address(text))[0] in lengths:
+                better = str(network_of(*address, *lengths[address[0]]))
+            self.found.append(rules.refused_cidr(_down(at, keys), problem, better))
             return None
         if family and block.family != family:
             self.found.append(rules.wrong_family(_down(at, keys), text, family))
@@ -201,9 +268,8 @@ class Reading(Struct):
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
         """Report an invalid selector and return any selector: the compile ends after this stage."""
-        place = Place(
-            at.path, at.document, (*at.keys, *problem.keys), key=problem.at_key, offset=problem.offset
-        )
+        keys = (*at.keys, *problem.keys)
+        place = Place(at.path, at.document, keys, key=problem.at_key, offset=problem.offset)
         self.found.append(rules.selector_syntax(place, problem.message, problem.help))
         return EVERY
 
@@ -215,25 +281,5 @@ def _down(at: At, keys: Keys) -> Place:
 
 
 def range_lengths(family: int, size: int) -> Lengths:
-    """Return the lengths that a range for blocks of a size may have; Cilium reads no more than 2^16 blocks of IPv6."""
+    """Return the lengths of ranges for blocks of a size; Cilium reads no more than 2^16 blocks of IPv6."""
     return {family: (max(size - 16, 0) if family == 6 else 0, size)}
-
-
-def _with_length(text: str, lengths: Lengths) -> str:
-    """Return an address with the length that was probably meant; "" where nothing is known of that."""
-    family, number = parse_address(text)
-    return str(network_of(family, number, *lengths[family])) if family in lengths else ""
-
-
-def _refused_cidr(at: Place, problem: CidrError, better: str) -> Diagnostic:
-    match problem.rule:
-        case "host bits":
-            return rules.host_bits(at, problem.reason, better)
-        case "mapped":
-            return rules.mapped(at, problem.reason, better)
-        case "syntax" | "no length":
-            return rules.not_cidr(at, problem.reason, better)
-        case "not for pods":
-            return rules.not_for_pods(at, problem.reason)
-        case _:
-            assert_never(problem.rule)

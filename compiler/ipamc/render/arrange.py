@@ -26,7 +26,6 @@ ALWAYS = "cilium"
 
 def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
     """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
-
     `before` is what was rendered before; without it, nothing was.
     """
     layout = _layout(plan, before)
@@ -81,7 +80,6 @@ def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
 
 def _kustomizations(others: Iterable[File]) -> Iterator[File]:
     """Yield the kustomization of the root and of each folder with files to apply.
-
     `others` are in the order of application: `sortOptions: fifo` keeps it, where kustomize's own order puts
     CiliumNodes before CiliumPodIPPools.
     """

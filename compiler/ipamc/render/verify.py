@@ -47,7 +47,6 @@ def verify(
     files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str, str], folder: str
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with one document of each shape, located below `folder`.
-
     Raises KeyError for a template without a schema, which is a bug of ipamc. Costs one fast pass over all
     text, and for each shape less than a millisecond, or 4 microseconds for each line.
     """
@@ -113,7 +112,6 @@ _compiled = lru_cache(maxsize=4096)(re.compile)
 
 def samples(text: str, known: list[str]) -> Iterator[str]:
     """Yield a document of each shape that is not yet `known`, after as many blank lines as lines before it.
-
     Adds the shapes to `known`. Of consecutive lines that differ only in their values, the sample has the
     first two and blanks the others.
     """
@@ -145,7 +143,6 @@ def _run_of(runs: Iterable[tuple[str, list[str]]]) -> str:
 
 def _shape(line: str) -> str:
     """Return the pattern of lines that differ from this one only in their values.
-
     A line without indentation is matched as it is.
     """
     match = _LINE(line.removesuffix("\n"))

@@ -25,7 +25,6 @@ _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 def emit(files: Collection[File], templates: Mapping[str, str]) -> dict[str, str]:
     """Render files; return text by path below `rendered/`, in the order of `files`.
-
     Templates write `---` before each document; the first one of a file is removed. Raises KeyError for a
     missing template, ValueError for two files with one path, and Jinja2's own errors, such as UndefinedError:
     all are bugs of ipamc.
@@ -59,7 +58,6 @@ def compiled(template: str) -> Callable[..., str]:
 
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
-
     Text stays text; integers and truth values are plain. Raises TypeError for other values. It is called for
     every value that is written, and remembers none: nearly all names and CIDRs are written once.
     """

@@ -1,18 +1,16 @@
-"""Aggregates as text for people, JSON, and prefix lists of routers: FRR, Junos (route-filter-list), IOS XR (prefix-set).
+"""Aggregates as text, JSON, and prefix lists of routers: FRR, Junos (route-filter-list), IOS XR (prefix-set).
 
-A list is for one of two things. `within`: to take from nodes the routes that they announce. A node announces
-its own block, which is longer than the aggregate, so a prefix stands for itself and what is in it, down to the
-longest block that it covers. `exact`: for the aggregates alone, as a router announces them.
-
-A group without a block has a list that no route passes: by FRR's manual one that is not there permits
-everything, and the others say little of an empty one. IPv4 and IPv6 have lists of their own, as FRR demands.
+A list that matches `within` accepts the routes that nodes announce: their blocks, which are longer than the
+aggregate. `exact` is for the aggregates alone, as a router announces them. A group without a block has a list
+that no route passes: FRR permits everything by a list that does not exist (its manual). IPv4 and IPv6 have
+lists of their own, as FRR demands.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -48,9 +46,8 @@ SHOWN = 6
 
 def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
     """Return a paragraph a cluster: the group, the prefix, and how many blocks it covers."""
-    return "\n".join(
-        "".join(f"{line}\n" for line in _cluster(cluster, colour=colour)) for cluster in clusters
-    )
+    paragraphs = (_cluster(cluster, colour=colour) for cluster in clusters)
+    return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs)
 
 
 def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
@@ -62,7 +59,8 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
     ]
     blocks = sum(group.blocks for group in cluster.groups)
     name = paint(visible(cluster.name), "strong", colour=colour)
-    yield f"{name}: {count(len(found), 'prefix', 'prefixes')} of {count(blocks, 'block')}, {' or '.join(cluster.states)}"
+    of = f"{count(blocks, 'block')}, {' or '.join(cluster.states)}"
+    yield f"{name}: {count(len(found), 'prefix', 'prefixes')} of {of}"
     named = max((width(name) for name, _, _ in found), default=0)
     wide = max((len(prefix) for _, prefix, _ in found), default=0)
     for name, prefix, number in found:
@@ -70,8 +68,9 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
 
 
 def prefixes(change: AggregateChange) -> str:
-    """Return what a plan says of one pool and family: the prefixes that go, and those that come, at most SHOWN."""
-    every = [*(f"−{block}" for block in change.removed), *(f"+{block}" for block in change.added)]  # noqa: RUF001 - a minus is as wide as a plus
+    """Return the prefixes of one pool and family that go and that come in a plan, at most SHOWN."""
+    every = [f"−{block}" for block in change.removed]  # noqa: RUF001 - a minus is as wide as a plus
+    every += [f"+{block}" for block in change.added]
     more = len(every) - SHOWN
     return " ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -113,8 +112,8 @@ LONGEST_NAME = 63
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
-Entry = tuple[str, int]
-"""A prefix and the longest route in it: its own length, if it stands for itself alone."""
+Match = tuple[str, int]
+"""A prefix and the longest route in it; 0: the prefix alone."""
 
 
 def list_name(cluster: str, group: str, family: int) -> str:
@@ -133,47 +132,42 @@ def list_name(cluster: str, group: str, family: int) -> str:
 
 def frr(clusters: Sequence[ClusterAggregates], match: str) -> str:
     """Return `ip prefix-list` and `ipv6 prefix-list`, for frr.conf."""
-    return _written(clusters, match, "!", _frr)
 
+    def lines(name: str, family: int, matches: Sequence[Match]) -> Iterator[str]:
+        command = f"{'ip' if family == 4 else 'ipv6'} prefix-list {name}"
+        if not matches:
+            yield f"{command} seq 5 deny any"
+        for number, (prefix, longest) in enumerate(matches, 1):
+            yield f"{command} seq {number * 5} permit {prefix}{f' le {longest}' if longest else ''}"
 
-def _frr(name: str, family: int, entries: Sequence[Entry]) -> Iterator[str]:
-    command = f"{'ip' if family == 4 else 'ipv6'} prefix-list {name}"
-    if not entries:
-        yield f"{command} seq 5 deny any"
-    for number, (prefix, longest) in enumerate(entries, 1):
-        yield f"{command} seq {number * 5} permit {prefix}{f' le {longest}' if longest else ''}"
+    return _lists(clusters, match, "!", lines)
 
 
 def junos(clusters: Sequence[ClusterAggregates], match: str) -> str:
     """Return route-filter-lists that replace those of the same name: for `load replace`."""
-    body = _written(clusters, match, "    #", _junos)
-    return f"policy-options {{\n{body}}}\n"
 
+    def lines(name: str, family: int, matches: Sequence[Match]) -> Iterator[str]:
+        yield f"    replace: route-filter-list {name} {{"
+        for prefix, longest in matches or [(_nowhere(family), 0)]:
+            yield f"        {prefix} {f'upto /{longest}' if longest else 'exact'};"
+        yield "    }"
 
-def _junos(name: str, family: int, entries: Sequence[Entry]) -> Iterator[str]:
-    yield f"    replace: route-filter-list {name} {{"
-    for prefix, longest in entries or [(_nowhere(family), 0)]:
-        yield f"        {prefix} {f'upto /{longest}' if longest else 'exact'};"
-    yield "    }"
+    return f"policy-options {{\n{_lists(clusters, match, '    #', lines)}}}\n"
 
 
 def ios_xr(clusters: Sequence[ClusterAggregates], match: str) -> str:
     """Return prefix-sets: a set replaces the one of the same name when it is committed."""
-    return _written(clusters, match, "!", _ios_xr)
+
+    def lines(name: str, family: int, matches: Sequence[Match]) -> Iterator[str]:
+        yield f"prefix-set {name}"
+        every = [f"  {prefix}{f' le {longest}' if longest else ''}" for prefix, longest in matches]
+        yield ",\n".join(every or [f"  {_nowhere(family)}"])
+        yield "end-set"
+
+    return _lists(clusters, match, "!", lines)
 
 
-def _ios_xr(name: str, family: int, entries: Sequence[Entry]) -> Iterator[str]:
-    yield f"prefix-set {name}"
-    every = [f"  {prefix}{f' le {longest}' if longest else ''}" for prefix, longest in entries]
-    yield ",\n".join(every or [f"  {_nowhere(family)}"])
-    yield "end-set"
-
-
-FORMATS: Mapping[str, Callable[[Sequence[ClusterAggregates], str], str]] = {
-    "frr": frr,
-    "junos": junos,
-    "ios-xr": ios_xr,
-}
+FORMATS = {"frr": frr, "junos": junos, "ios-xr": ios_xr}
 
 
 def _nowhere(family: int) -> str:
@@ -181,26 +175,24 @@ def _nowhere(family: int) -> str:
     return str(Block(family, 0, BITS[family]))
 
 
-def _written(
+def _lists(
     clusters: Sequence[ClusterAggregates],
     match: str,
     comment: str,
-    lines: Callable[[str, int, Sequence[Entry]], Iterator[str]],
+    lines: Callable[[str, int, Sequence[Match]], Iterator[str]],
 ) -> str:
-    about = "prefixes and the routes of blocks in them" if match == "within" else "these prefixes alone"
+    within = match == "within"
+    about = "prefixes and the routes of blocks in them" if within else "these prefixes alone"
     text = [f"{comment} by ipamc show --aggregates --match {match}: {about}"]
     for cluster in clusters:
         for group in cluster.groups:
-            of = f"{cluster.label}" if cluster.label else "pool"
-            text.append(
-                f"{comment} cluster {visible(cluster.name)}, {of} {visible(group.name) or 'none'}: {count(group.blocks, 'block')}"
-            )
+            of = f"{cluster.label or 'pool'} {visible(group.name) or 'none'}"
+            blocks = count(group.blocks, "block")
+            text.append(f"{comment} cluster {visible(cluster.name)}, {of}: {blocks}")
             for family, prefixes in group.prefixes.items():
-                name = list_name(cluster.name, group.name, family)
-                within = match == "within"
-                entries = [
-                    (str(each.block), each.longest if within and each.longest > each.block.prefix else 0)
-                    for each in prefixes
+                longest = [
+                    each.longest if within and each.longest > each.block.prefix else 0 for each in prefixes
                 ]
-                text += lines(name, family, entries)
+                matches = [(str(each.block), most) for each, most in zip(prefixes, longest, strict=True)]
+                text += lines(list_name(cluster.name, group.name, family), family, matches)
     return "".join(f"{line}\n" for line in text)

@@ -8,7 +8,7 @@ from ipamc.model.lock import State
 from ipamc.report.terminal_text import visible
 
 if TYPE_CHECKING:
-    from ipamc.lock.merge.resolve import Dropped
+    from ipamc.lock.merge import Dropped
 
 
 def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:

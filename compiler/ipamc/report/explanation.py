@@ -10,8 +10,8 @@ from ipamc.model.plan import Origin
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
-from ipamc.review.explain_pools import ExplainedPool, Verdict
-from ipamc.review.node_decisions import ExplainedBlock, ExplainedNode
+from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
+from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -36,7 +36,7 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
         rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
-    passed_over = [pool for pool in node.pools if pool.verdict is Verdict.PASSED_OVER]
+    passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
     shown = [pool for pool in node.pools if pool not in passed_over[LIMIT:]]
     for pool in shown:
         rows += _pool(pool, find)

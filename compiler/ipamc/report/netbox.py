@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from ipamc.model.diagnostics import count, names
 from ipamc.report.terminal_text import visible
-from ipamc.review.netbox import Changes, There
+from ipamc.review.netbox import NetBoxImport, NetBoxPrefix
 
 
 class _Rows(list[str]):
@@ -23,7 +23,7 @@ class _Rows(list[str]):
         self.append(row)
 
 
-def table(changes: Changes, columns: Mapping[str, str], *, ids: bool) -> str:
+def table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> str:
     """Return the file to import. `columns` have one value for all rows; `ids`: with NetBox's numbers."""
     rows = _Rows()
     writer = csv.writer(rows, lineterminator="\n")
@@ -35,7 +35,7 @@ def table(changes: Changes, columns: Mapping[str, str], *, ids: bool) -> str:
     return "".join(rows)
 
 
-def summary(changes: Changes) -> list[str]:
+def summary(changes: NetBoxImport) -> list[str]:
     """Return what an import does, as lines for people."""
     made = count(changes.created, "prefix", "prefixes")
     lines = [
@@ -50,6 +50,6 @@ def summary(changes: Changes) -> list[str]:
     return lines
 
 
-def _some(prefixes: Sequence[There]) -> str:
+def _some(prefixes: Sequence[NetBoxPrefix]) -> str:
     which = names((visible(str(there.block)) for there in prefixes), limit=10)
     return f"{count(len(prefixes), 'prefix', 'prefixes')} ({which})"

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import Row, box, visible
 from ipamc.report.utilisation import number
-from ipamc.review.what_if import PoolChange, WhatIf, Without
+from ipamc.review.what_if import PoolOutlook, WhatIf, Without
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""
@@ -159,7 +159,7 @@ def record(answer: WhatIf) -> dict[str, Any]:
     }
 
 
-def _pool_record(change: PoolChange) -> dict[str, Any]:
+def _pool_record(change: PoolOutlook) -> dict[str, Any]:
     return {
         "pool": change.pool.name,
         "family": f"IPv{change.family}",

@@ -2,3 +2,6 @@
 
 Decides nothing that a compile decides, and writes nothing.
 """
+
+GATES = ("renumber", "release", "leave", "capacity")
+"""The values of `--fail-on`: the changes that can fail a plan."""

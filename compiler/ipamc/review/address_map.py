@@ -1,24 +1,31 @@
-"""The map of a cluster's addresses: what each range of each pool is used for, and why nodes get blocks of it."""
+"""The map of a cluster's addresses, and the versions of its lock over which the map can be shown.
+
+Versions of a lock have nearly all lines in common. They are compared as text, so that a line which did not
+change is decoded once, however many versions have it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from ipamc.lock.file import dumps
+from ipamc.lock.record import HEADER, decode_records, line_of
+from ipamc.lock.transitions import Known, Reason, transitions
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Node
+from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import Lock
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Want
-from ipamc.review.explain_pools import Verdict, explain_pools
+from ipamc.review.explain_pools import PoolRole, explain_pools
 from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
-"""Above this product of pools and groups of nodes, reasons are left out: `ipamc why` tells them for one node."""
+"""The most pools times groups of nodes with reasons; above, `ipamc why` tells them for one node."""
 MOST_OFFERS = 20
 """Pools of a group whose reasons are left out."""
 
@@ -32,7 +39,7 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     excluded: tuple[Block, ...]
     """Excluded in the cluster, likewise."""
     without_line: tuple[Block, ...]
-    """Shown by CiliumNodes that have no node: taken, and in no line."""
+    """Shown by CiliumNodes without a Node: in use, and in no line."""
     first: int
     """How many nodes have the pool as first candidate."""
     room: int
@@ -41,23 +48,23 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     """How many nodes have it as a further candidate, or to stand in."""
 
 
-class Reason(Struct, frozen=True, kw_only=True):
+class PoolReason(Struct, frozen=True, kw_only=True):
     """What a pool is to a group of nodes."""
 
     pool: str
-    verdict: Verdict
+    verdict: PoolRole
     why: str
 
 
 class ClusterMap(Struct, frozen=True, kw_only=True):
-    """A cluster's pools and nodes, as a map needs them."""
+    """The pools and nodes of a cluster for a map."""
 
     cluster: Cluster
     lock: Lock
     pools: tuple[PoolMap, ...]
     """By name, IPv4 before IPv6."""
-    groups: Sequence[Sequence[Reason]]
-    """For each group of nodes with the same candidates: its pools in order; of many, some, and without reasons."""
+    groups: Sequence[Sequence[PoolReason]]
+    """By group of nodes with the same candidates its pools in order; of many, some, and without reasons."""
     group_of: Mapping[str, int]
     """The group of each node of the inventory."""
 
@@ -70,62 +77,167 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
 def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
     """Return the map of a cluster as its lock has it; nothing is compiled. O(n log n).
 
-    `wants` are those of `assign`. Reasons are told for one node of each group, as `ipamc why` does before
+    `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
     """
     groups: dict[int, int] = {}
     alike: list[Want] = []
     group_of: dict[str, int] = {}
-    first: Counter[str] = Counter()
-    further: Counter[str] = Counter()
     for want in wants:
-        number = groups.get(id(want.offers))
-        if number is None:
-            number = groups[id(want.offers)] = len(alike)
+        number = groups.setdefault(id(want.offers), len(alike))
+        if number == len(alike):
             alike.append(want)
         group_of[want.node.name] = number
+    first: Counter[str] = Counter()
+    further: Counter[str] = Counter()
     members = Counter(group_of.values())
     for number, want in enumerate(alike):
         for place, offer in enumerate(want.offers):
             (further if place else first)[offer.pool.name] += members[number]
-    told = len(alike) * len(cluster.pools) <= MOST_REASONS
-    taken = outermost(shown.block for shown in Evidence(cluster).without_node())
+    reasons = _reasons if len(alike) * len(cluster.pools) <= MOST_REASONS else _offers
+    in_use = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
     uses = uses_on(cluster, lock, today)
     room = rooms(cluster, uses)
-    return ClusterMap(
-        cluster=cluster,
-        lock=lock,
-        pools=tuple(
-            PoolMap(
-                use=use,
-                reserved=_inside(use, outermost(cidr.block for cidr in use.pool.reserved)),
-                excluded=_inside(use, excluded),
-                without_line=_inside(use, taken),
-                room=room[use.pool.name],
-                first=first[use.pool.name],
-                further=further[use.pool.name],
-            )
-            for use in uses
-        ),
-        groups=[list(_reasons(cluster, want, today) if told else _offers(cluster, want)) for want in alike],
-        group_of=group_of,
-    )
+    pools = [
+        PoolMap(
+            use=use,
+            reserved=_inside(use, outermost(cidr.block for cidr in use.pool.reserved)),
+            excluded=_inside(use, excluded),
+            without_line=_inside(use, in_use),
+            room=room[use.pool.name],
+            first=first[use.pool.name],
+            further=further[use.pool.name],
+        )
+        for use in uses
+    ]
+    every = [list(reasons(cluster, want, today)) for want in alike]
+    return ClusterMap(cluster=cluster, lock=lock, pools=tuple(pools), groups=every, group_of=group_of)
 
 
 def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(found for part in use.ranges for found in blocks_over(blocks, part.range.block))
 
 
-def _offers(cluster: Cluster, want: Want) -> Iterable[Reason]:
+def _offers(cluster: Cluster, want: Want, _: str) -> Iterable[PoolReason]:
     """Yield the pools that may serve a node, in order, without a reason."""
-    other = Verdict.STANDS_IN if cluster.mode.one_block else Verdict.SERVES
+    other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
     for place, offer in enumerate(want.offers[:MOST_OFFERS]):
-        yield Reason(pool=offer.pool.name, verdict=other if place else Verdict.FIRST, why="")
+        yield PoolReason(pool=offer.pool.name, verdict=other if place else PoolRole.FIRST, why="")
 
 
-def _reasons(cluster: Cluster, want: Want, today: str) -> Iterable[Reason]:
+def _reasons(cluster: Cluster, want: Want, today: str) -> Iterable[PoolReason]:
     """Yield what the pools that may serve a node are to it."""
     for explained in explain_pools(cluster, want, None, today):
-        if explained.verdict is not Verdict.PASSED_OVER:
-            yield Reason(pool=explained.pool.name, verdict=explained.verdict, why=explained.why)
+        if explained.verdict is not PoolRole.PASSED_OVER:
+            yield PoolReason(pool=explained.pool.name, verdict=explained.verdict, why=explained.why)
+
+
+class LockVersion(Struct, frozen=True, kw_only=True):
+    """A version of the lock, by what it changed against the version before: indexes of lines, ascending."""
+
+    commit: str
+    """"" for what is not committed."""
+    second: int
+    """Seconds since 1970, UTC; 0 for what is not committed."""
+    subject: str
+    added: Sequence[int]
+    removed: Sequence[int]
+    reasons: Sequence[Reason]
+    """Why each of `added` came."""
+
+
+class Versions(Struct):
+    """The lines of all versions, and the steps from one to the next: the first one adds to nothing.
+
+    The lines of the current lock come first, in its order: index 0 is its second row.
+    """
+
+    lines: list[Line]
+    current: int
+    """How many lines the current lock has."""
+    steps: list[LockVersion] = field(default_factory=list)
+    passed_over: int = 0
+    """How many versions are no sound lock."""
+    _index: dict[bytes, int] = field(default_factory=dict)
+    _now: frozenset[bytes] = frozenset()
+    _holding: Counter[str] = field(default_factory=Counter)
+    """How many blocks each node holds now."""
+
+    def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
+        """Append a version. One whose rows cannot be read is passed over and counted. O(rows).
+
+        What has no header is no lock, however few rows it has: it took no block away from anybody.
+        """
+        header, _, _ = text.partition(b"\n")
+        rows = frozenset(_rows(text))
+        added, removed = rows - self._now, self._now - rows
+        new = [row for row in sorted(added) if row not in self._index]
+        try:
+            mode = Mode(HEADER.decode(header).mode)
+            records = decode_records(b"\n".join(new) + b"\n") if new else []
+            lines: list[Line] | None = [line_of(record) for record in records]
+        except ValueError:
+            lines = None
+        if lines is None or len(lines) != len(new):  # a row with two records
+            self.passed_over += 1
+            return
+        self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
+        self.lines += lines
+        come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
+        reasons = self._reasons(come, gone, mode)
+        self._now = rows
+        self.steps.append(
+            LockVersion(
+                commit=commit, second=second, subject=subject, added=come, removed=gone, reasons=reasons
+            )
+        )
+
+    def _reasons(self, come: Sequence[int], gone: Sequence[int], mode: Mode) -> list[Reason]:
+        before, after = (
+            sorted([self.lines[number] for number in numbers], key=lambda line: line.block)
+            for numbers in (gone, come)
+        )
+        self._holding.update(line.node for line in after if line.state is State.HELD)
+        self._holding -= Counter(line.node for line in before if line.state is State.HELD)
+        if not self.steps:
+            return [Reason.ADDED] * len(come)
+        known = Known(one_block=mode.one_block, present=self._holding)
+        why = {each.after: each.reason for each in transitions(before, after, known)}
+        return [why[self.lines[number]] for number in come]
+
+    def add_current(self, lock: Lock, subject: str = "") -> None:
+        """Append the current lock, if it differs from the last version."""
+        text = lock_text(lock)
+        if not self.steps or frozenset(_rows(text)) != self._now:
+            self.add(text, subject=subject)
+
+
+def versions_of(lock: Lock) -> Versions:
+    """Return the table with the lines of the current lock, and no version."""
+    rows = list(_rows(lock_text(lock)))
+    return Versions(
+        lines=list(lock.lines), current=len(rows), _index=dict(zip(rows, range(len(rows)), strict=True))
+    )
+
+
+def lock_text(lock: Lock) -> bytes:
+    """Return the text of a lock."""
+    return dumps(lock).encode()
+
+
+def _rows(text: bytes) -> Iterator[bytes]:
+    return iter(text.split(b"\n")[1:-1])
+
+
+def chosen(number: int, most: int) -> list[int]:
+    """Return which of a number of versions are shown, at most so many, ascending: the first and the newest.
+
+    Half of them are the newest, the others are spread evenly over the rest.
+    """
+    if number <= most:
+        return list(range(number))
+    newest = most // 2
+    older = most - newest
+    rest = number - newest
+    return [*(index * rest // older for index in range(older)), *range(rest, number)]

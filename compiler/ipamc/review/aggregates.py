@@ -1,4 +1,4 @@
-"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers know of them, before and after."""
+"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers know of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.review.shown_pools import Choice
 
 IN_USE = frozenset({State.HELD, State.PENDING})
-"""The states that routers must know: the routes of held blocks are there, those of pending ones come without notice.
+"""The states that routers must know: routes of pending blocks come without notice.
 
 Nobody announces a block in quarantine.
 """
@@ -56,12 +56,7 @@ def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequenc
     found: dict[str, list[Line]] = {}
     inside: set[Block] = set()
     for pool in cluster.pools:
-        of = [
-            line
-            for part in pool.families.values()
-            for one in part.ranges
-            for line in lines_in(mine, one.block)
-        ]
+        of = [line for one in pool.ranges for line in lines_in(mine, one.block)]
         inside.update(line.block for line in of)
         if choice.has_pool(pool.name):
             found[pool.name] = of
@@ -90,10 +85,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def label_key(cluster: Cluster, text: str) -> str:
-    """Return the key of a label of nodes: `zone` means `topology.kubernetes.io/zone`, if no other key ends so.
-
-    Raises LabelError.
-    """
+    """Return the key of a label: `zone` means the one key that ends with `/zone`. Raises LabelError."""
     from ipamc.model.wording import listing, suggestion  # noqa: PLC0415 - only mistakes need it
 
     keys = {key for node in cluster.nodes for key in node.labels}

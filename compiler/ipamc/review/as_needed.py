@@ -1,30 +1,29 @@
-"""Clusters read as far as a question needs it: without their Nodes, or with one of them; else as a whole.
+"""Clusters read as far as a question needs it, without their Nodes; and the blocks that nodes started with.
 
-`ipamc show` and `ipamc which` ask what the lock and the pools say, `ipamc why` asks about one node. Whatever
-else is wrong with an inventory is not found then: `ipamc compile` finds it. Where the rest may change the
-answer, or something is found, the whole cluster is read, so that answers and findings are those of all files.
+`ipamc show` and `ipamc which` ask what the lock and the pools say. Other errors of an inventory are not found
+then: `ipamc compile` finds them. Where Nodes may change the answer, or something is found, the whole cluster
+is read, so that answers and findings are those of all files. Of 5,000 Nodes in a dump of kubectl this saves
+more than 1.5 s.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ipamc.model.address_sets import index_around
+from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import Lock, State
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Shown
 from ipamc.pipeline import Inputs, load_cluster
-from ipamc.place.candidates import unlisted_pools
-from ipamc.read.narrow.narrow import NO_NODES, narrow, only_node
-from ipamc.review.explain_node import explain_alone, explain_node
-from ipamc.review.node_decisions import ExplainedNode
-from ipamc.review.seeds import not_shown
+from ipamc.place.candidates import assign, shared_pools, unlisted_pools
+from ipamc.read.narrow import NO_NODES, narrow
 
 
 class Loaded(NamedTuple):
@@ -46,23 +45,8 @@ def load_without_nodes(inputs: Inputs, enough: Callable[[Cluster, Lock], bool]) 
     return Loaded(*load_cluster(inputs), inputs.sources)
 
 
-def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
-    """Explain a node as `explain_node` does; return the texts in which its places are, too. Raises Refused.
-
-    Other nodes are read only where they may change the answer: not for one that keeps what it holds.
-    """
-    sources = narrow(inputs.sources, only_node(node))
-    if sources is not inputs.sources:
-        with contextlib.suppress(Refused):
-            loaded = load_cluster(replace(inputs, sources=sources))
-            if found := explain_alone(*loaded, node, today):
-                return found, sources
-    found = explain_node(*load_cluster(inputs), node, today)
-    return (found, inputs.sources) if found else None
-
-
 def enough_for_use(cluster: Cluster, lock: Lock) -> bool:
-    """Tell whether pools are equally full whichever CiliumNode has a Node, and no node is as it started.
+    """Tell whether pools are used alike whichever CiliumNode has a Node, and no node is as it started.
 
     Blocks of a CiliumNode without a Node count as held; they do already where a line has them.
     """
@@ -76,7 +60,7 @@ def enough_for_use(cluster: Cluster, lock: Lock) -> bool:
 
 
 def enough_for_started(cluster: Cluster, lock: Lock) -> bool:
-    """Tell whether no node is as it started, in the inventory or not: all show what the operator gave them."""
+    """Tell whether all nodes show what the operator gave them, in the inventory or not."""
     multi = cluster.mode is Mode.MULTI_POOL
     pools = frozenset(cluster.pools_by_name) if multi else unlisted_pools(cluster)
     if not pools:
@@ -87,7 +71,35 @@ def enough_for_started(cluster: Cluster, lock: Lock) -> bool:
 
 
 def enough_for_addresses(cluster: Cluster, lock: Lock) -> bool:
-    """Tell whether what nodes show is in their lines, so that the lock and the pools say all about an address."""
+    """Tell whether lines have all that nodes show: the lock and the pools say all about an address."""
     if not cluster.cilium_nodes:
         return True
     return cluster.mode is not Mode.KUBERNETES and not Evidence(cluster).taken(lock.lines)
+
+
+def operator_pools(cluster: Cluster) -> frozenset[str]:
+    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of nodes."""
+    wants = assign(cluster) if cluster.own_pools else ()
+    return shared_pools(cluster, wants) | unlisted_pools(cluster)
+
+
+def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
+    """Return the blocks that nodes started with, and may not have any more. O(lines log n).
+
+    These are held blocks of the operator's pools that their nodes, which are in the inventory, do not show.
+    """
+    pools = operator_pools(cluster)
+    if not pools:
+        return frozenset()
+    evidence = Evidence(cluster)
+    shown = {node.name: Shown(evidence.of(node)) for node in cluster.nodes}
+    return frozenset(line.block for line in not_shown(lock, pools, shown) if line.node in shown)
+
+
+def not_shown(lock: Lock, pools: Collection[str], shown: Mapping[str, Shown]) -> Iterator[Line]:
+    """Yield the held lines of some pools whose nodes do not show the block. `shown` is by node."""
+    nothing = Shown(())
+    for line in lock.lines:
+        held = line.state is State.HELD and line.pool in pools
+        if held and not shown.get(line.node, nothing).fits(line.block):
+            yield line

@@ -37,33 +37,28 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
 
     O(pools + pins + lines over the block).
     """
-    return sorted(set(_unheld(cluster, lock, block)), key=lambda unheld: unheld[:4])
-
-
-def _unheld(cluster: Cluster, lock: Lock, block: Block) -> Iterator[UnheldBlock]:
     kept = list(_kept(cluster, lock))
     by_block: dict[Block, list[UnheldBlock]] = {}
     for unheld in kept:
         by_block.setdefault(unheld.block, []).append(unheld)
-    index = OverlapIndex(by_block, lambda found: found)
-    ranges = []
-    for pool in cluster.pools:
-        for part in pool.families.values():
-            for pool_range in part.ranges:
-                ranges.append(pool_range.block)
-                if pool_range.block.overlaps(block):
-                    asked = shared(pool_range.block, block)
-                    over = [unheld for found in index.over(asked) for unheld in by_block[found]]
-                    yield from (unheld._replace(pool=pool.name) for unheld in over)
-                    lines = [line.block for line in lines_over(lock.lines, asked)]
-                    if not covers([*lines, *(unheld.block for unheld in over)], asked):
-                        why = never(pool)
-                        state = f"free, but the pool {why}" if why else "free"
-                        yield UnheldBlock(asked, pool.name, "", state, pool_range.at)
-    around = outermost(ranges)
-    for unheld in kept:
-        if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block)):
-            yield unheld
+    index = OverlapIndex(by_block, lambda key: key)
+    around = outermost(each.block for pool in cluster.pools for each in pool.ranges)
+    result = {
+        unheld
+        for unheld in kept
+        if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block))
+    }
+    ranges = [(pool, each) for pool in cluster.pools for each in pool.ranges if each.block.overlaps(block)]
+    for pool, pool_range in ranges:
+        asked = shared(pool_range.block, block)
+        over = [unheld for key in index.over(asked) for unheld in by_block[key]]
+        result.update(unheld._replace(pool=pool.name) for unheld in over)
+        lines = [line.block for line in lines_over(lock.lines, asked)]
+        if not covers([*lines, *(unheld.block for unheld in over)], asked):
+            why = never(pool)
+            state = f"free, but the pool {why}" if why else "free"
+            result.add(UnheldBlock(asked, pool.name, "", state, pool_range.at))
+    return sorted(result, key=lambda unheld: unheld[:4])
 
 
 def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:

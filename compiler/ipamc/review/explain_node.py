@@ -7,19 +7,101 @@ held block is held because it is in the lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import enum
+from collections.abc import Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
-from ipamc.model.cluster import Cluster, Node
-from ipamc.model.diagnostics import Diagnostic, Severity
+from ipamc.model.cluster import Cluster
+from ipamc.model.diagnostics import At, Diagnostic, Refused, count, errors_of
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.place.allocate.allocate import Placement, place
+from ipamc.model.plan import Offers, Origin, Reconciled, Want
+from ipamc.model.range_index import RangeIndex
+from ipamc.pipeline import Inputs, load_cluster
+from ipamc.place.allocate.allocate import Placement, conflict_text, place
+from ipamc.place.allocate.newcomers import never
+from ipamc.place.allocate.occupancy import first_day
+from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.review.node_decisions import Decisions, ExplainedNode
+from ipamc.read.narrow import narrow, only_node
+from ipamc.review.as_needed import started_with
+from ipamc.review.explain_pools import ExplainedPool, explain_pools
+
+
+class NodeStatus(enum.StrEnum):
+    """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
+
+    HELD = "held"
+    """It holds a block."""
+    PENDING = "pending"
+    """It holds a block, and is to move to another."""
+    NEWCOMER = "newcomer"
+    RETURNING = "returning"
+    SKIPPED = "skipped"
+    """No pool selects it, and `unmatchedNodes: skip` is set."""
+    UNMATCHED = "unmatched"
+    """No pool selects it."""
+    REFUSED = "refused"
+    """It gets no block."""
+    LEAVING = "leaving"
+    """The lock has blocks in use for it."""
+    QUARANTINED = "quarantined"
+    RELEASED = "released"
+    UNLISTED = "unlisted"
+    """Only a CiliumNode shows it."""
+    PINNED = "pinned"
+    """Only pins name it."""
+
+
+class ExplainedBlock(Struct, frozen=True, kw_only=True):
+    """A block of the node: in the lock, or to be given to it by the next compile."""
+
+    line: Line
+    """As it is in the lock; of a new block, as it will be."""
+    number: int
+    """Row of the lock, from 1; 0 of a new block."""
+    origin: Origin | None
+    """Why it is new; None of a block of the lock."""
+    why: str
+    at: At | None = None
+    """Where the input names this block: its pin, or the object that shows that the node has it."""
+
+
+class ExplainedNode(Struct, frozen=True, kw_only=True):
+    """The reasons for the blocks of one node of one cluster."""
+
+    cluster: str
+    node: str
+    status: NodeStatus
+    at: At | None
+    """The node in the inventory, or the CiliumNode that shows it."""
+    labels: Mapping[str, str]
+    """Those that a selector tests."""
+    pools: tuple[ExplainedPool, ...]
+    """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
+    blocks: tuple[ExplainedBlock, ...]
+    """By family and address."""
+    notes: tuple[str, ...]
+
+
+def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
+    """Explain a node as `explain_node` does; return the texts in which its places are, too. Raises Refused.
+
+    Other nodes are read only where they may change the answer: not for one that keeps what it holds.
+    """
+    sources = narrow(inputs.sources, only_node(node))
+    if sources is not inputs.sources:
+        with contextlib.suppress(Refused):
+            loaded = load_cluster(replace(inputs, sources=sources))
+            if found := explain_alone(*loaded, node, today):
+                return found, sources
+    found = explain_node(*load_cluster(inputs), node, today)
+    return (found, inputs.sources) if found else None
 
 
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
@@ -35,7 +117,7 @@ def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> Explai
 
     Of the nodes, only this one is looked at. What the others need changes nothing for it: its lines are held,
     it shows no other blocks, and where Cilium's operator gives out blocks, it shows these. Pools are
-    full, or not, by the lock as it is. Whether a compile is refused because of other nodes is not told.
+    full, or not, by the lock as it is. It does not say whether a compile is refused because of other nodes.
     """
     node = next((node for node in cluster.nodes if node.name == name), None)
     lines = tuple([line for line in lock.lines if line.node == name]) if node else ()
@@ -46,45 +128,223 @@ def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> Explai
     alone = replace(cluster, nodes=(node,), cilium_nodes=seen)
     wants = assign(alone)
     shared = shared_pools(alone, wants)
-    if (shared or unlisted_pools(alone)) and not _shows(alone, node, lines):
-        return None
+    shown = {shown.block for shown in Evidence(alone).of(node)}
+    if (shared or unlisted_pools(alone)) and not all(line.block in shown for line in lines):
+        return None  # the operator may give a block that the node does not show to another one
     own = replace(lock, lines=lines)
     reconciled, found = reconcile(alone, wants, own, Consent(), today, locked=False, shared=shared)
-    if reconciled.stale or reconciled.demands or reconciled.renumbers or _errors(found):
+    if reconciled.stale or reconciled.demands or reconciled.renumbers or errors_of(found):
         return None
     placement = place(alone, wants, reconciled, today)
     if _drift(placement):
         return None
     now = replace(placement, after=replace(placement.after, lines=lock.lines))
-    return Decisions(alone, lock, name, today, reconciled, now).of_listed(wants[0], [])
+    return _Decisions(alone, lock, name, today, reconciled, now).of_listed(wants[0], [])
 
 
 def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain any node, by all decisions of the next compile; None if the cluster does not know it."""
     wants = assign(cluster)
-    reconciled, found = reconcile(
-        cluster, wants, lock, Consent(), today, locked=False, shared=shared_pools(cluster, wants)
-    )
-    refused = _errors(found)
+    shared = shared_pools(cluster, wants)
+    reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False, shared=shared)
+    refused = errors_of(found)
     placement = None if refused else place(cluster, wants, reconciled, today)
     if placement:
         refused = _drift(placement)
-    decisions = Decisions(cluster, lock, name, today, reconciled, placement)
+    decisions = _Decisions(cluster, lock, name, today, reconciled, placement)
     want = next((want for want in wants if want.node.name == name), None)
     return decisions.of_listed(want, refused) if want else decisions.of_unlisted()
 
 
-def _shows(cluster: Cluster, node: Node, lines: Iterable[Line]) -> bool:
-    """Tell whether a node shows all of its blocks: then the operator gives them to no other node."""
-    shown = {shown.block for shown in Evidence(cluster).of(node)}
-    return all(line.block in shown for line in lines)
-
-
 def _drift(placement: Placement) -> list[Diagnostic]:
     """Return the errors about what nodes show against the plan."""
-    return _errors((*pod_cidrs_differ(placement.plan), *cilium_node_differs(placement.plan)))
+    return errors_of((*pod_cidrs_differ(placement.plan), *cilium_node_differs(placement.plan)))
 
 
-def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Return the findings that stop a compile."""
-    return [finding for finding in found if finding.severity is Severity.ERROR]
+class _Decisions:
+    """What the stages decided about one node."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lock: Lock,
+        name: str,
+        today: str,
+        reconciled: Reconciled,
+        placement: Placement | None,
+    ) -> None:
+        self.cluster, self.name, self.today, self.placement = cluster, name, today, placement
+        self.lines = [(number, line) for number, line in enumerate(lock.lines, 2) if line.node == name]
+        after = placement.plan.lock.lines if placement else reconciled.lock.lines
+        self.after = {line.block: line for line in after if line.node == name}
+        self.origins = placement.plan.origins if placement else reconciled.origins
+        self.ranges = RangeIndex(cluster.pools)
+        self.started = started_with(cluster, lock)
+        self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
+        self.evidence = Evidence(cluster)
+        self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
+
+    def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
+        """Explain a node of the inventory."""
+        selectors = [pool.selector for pool in self.cluster.pools]
+        selectors += [size.selector for pool in self.cluster.pools for size in pool.block_sizes]
+        keys = sorted({key for selector in selectors for key in selector.keys} & want.node.labels.keys())
+        status, notes = self._status(want)
+        if refused:
+            codes = ", ".join(sorted({finding.code for finding in refused}))
+            errors = f"{count(len(refused), 'error')} ({codes})"
+            check = f"ipamc compile {self.cluster.name} --check"
+            notes.append(f"the next compile is refused with {errors}: {check}")
+        return ExplainedNode(
+            cluster=self.cluster.name,
+            node=self.name,
+            status=status,
+            at=want.node.at,
+            labels={key: want.node.labels[key] for key in keys},
+            pools=explain_pools(self.cluster, want, self.placement, self.today),
+            blocks=tuple(self._blocks(want)),
+            notes=tuple(notes),
+        )
+
+    def of_unlisted(self) -> ExplainedNode | None:
+        """Explain a name that is not in the inventory."""
+        seen = next((seen for seen in self.cluster.cilium_nodes if seen.name == self.name), None)
+        pinning = [pool.name for pool in self.cluster.pools if self.name in pool.pins]
+        if any(line.in_use for _, line in self.lines):
+            status = NodeStatus.LEAVING
+        elif any(line.state is State.QUARANTINED for _, line in self.lines):
+            status = NodeStatus.QUARANTINED
+        elif seen:
+            status = NodeStatus.UNLISTED
+        elif self.lines or pinning:
+            status = NodeStatus.RELEASED if self.lines else NodeStatus.PINNED
+        else:
+            return None
+        notes = [f"pool {pool} pins blocks for it, which are kept free" for pool in pinning]
+        if seen:
+            for block in dict.fromkeys((*seen.blocks, *(block for block, _ in seen.allocated))):
+                place = self.ranges.of(block)
+                unlisted = place and place.pool.unlisted
+                given = "the operator gave it out of" if unlisted else "it counts as taken in"
+                where = f"pool {place.pool.name}" if place else "no pool"
+                notes.append(f"a CiliumNode shows {block}: {given} {where}")
+        return ExplainedNode(
+            cluster=self.cluster.name,
+            node=self.name,
+            status=status,
+            at=seen.at if seen else None,
+            labels={},
+            pools=(),
+            blocks=tuple(self._blocks(None)),
+            notes=("not in the inventory", *notes),
+        )
+
+    def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
+        """Return the status of a node of the inventory, and why blocks are missing."""
+        notes = [*self._shortages()]
+        gained = [line.block for line in self.after.values() if line.state is State.HELD]
+        if any(line.state is State.HELD for _, line in self.lines):
+            pending = any(line.state is State.PENDING for line in self.after.values())
+            return NodeStatus.PENDING if pending else NodeStatus.HELD, notes
+        if gained:
+            returns = any(self.origins.get(block) is Origin.RETURNED for block in gained)
+            return NodeStatus.RETURNING if returns else NodeStatus.NEWCOMER, notes
+        if want.offers:
+            return NodeStatus.REFUSED, notes
+        skips = self.cluster.unmatched_nodes == "skip"
+        why = f"no enabled pool selects it{', and unmatchedNodes: skip is set' if skips else ''}"
+        return NodeStatus.SKIPPED if skips else NodeStatus.UNMATCHED, [*notes, why]
+
+    def _shortages(self) -> Iterator[str]:
+        made = self.placement
+        if made is None:
+            return
+        for short in made.short:
+            if short.node.name == self.name and short.full:
+                size = short.offer.sizes[short.full[0]]
+                yield f"pool {short.offer.pool.name} is full for it: no /{size} is free in {ip(short.full)}"
+        for unserved in made.unserved:
+            if unserved.node.name == self.name:
+                yield f"no candidate gives {ip(unserved.families)}"
+        conflicts = [conflict for conflict in made.conflicts if conflict.node == self.name]
+        yield from (conflict_text(self.cluster, conflict) for conflict in conflicts)
+        for pool, pin in () if conflicts else self.pins:
+            if pin.block not in self.after:
+                held = f"pool {pool.name} pins {pin.block}, but the node holds another block"
+                yield f"{held}: ipamc lock {self.cluster.name} --renumber {self.name} moves it"
+
+    def _blocks(self, want: Want | None) -> Iterator[ExplainedBlock]:
+        for number, line in self.lines:
+            why, pin = self._of_line(line, self.after.get(line.block), want), self.pin_places.get(line.block)
+            yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=pin)
+        known = {line.block for _, line in self.lines}
+        for block, line in self.after.items():
+            if block not in known:
+                origin = self.origins[block]
+                at: At | None = self.pin_places.get(block)
+                if origin is Origin.ADOPTED:  # all that a node shows is in one object
+                    at = next((shown.at for shown in self.evidence.of(want.node)), None) if want else None
+                why = f"the next compile gives it: {_ORIGINS[origin]}"
+                yield ExplainedBlock(line=line, number=0, origin=origin, why=why, at=at)
+
+    def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
+        """Say what a line of the lock is, and what becomes of it in the next compile."""
+        if after is None:
+            return "the next compile gives its addresses to another node"
+        if line.state is State.RELEASED:
+            return "released: the line is removed when its addresses are given out again"
+        if line.state is State.QUARANTINED:
+            return self._of_quarantined(line, after)
+        if line.state is State.PENDING:
+            if after.state is State.HELD:
+                return "the next compile makes it held: the node has moved"
+            if after.state is State.PENDING:
+                settle = f"ipamc lock {self.cluster.name} --settle {self.name}"
+                held = "it becomes held when the node shows it"
+                return f"the node is to move here, by consent; {held}, or after: {settle}"
+            return "the next compile puts it in quarantine: its node left the inventory"
+        if after.state is State.QUARANTINED:
+            why = "its node moved to its pending block" if after.is_former else "its node left the inventory"
+            return f"the next compile puts it in quarantine: {why}"
+        if after.state is State.RELEASED:
+            operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
+            return f"the next compile releases it: {operator}"
+        return self._of_held(line, want)
+
+    def _of_quarantined(self, line: Line, after: Line) -> str:
+        if after.in_use:
+            return "the next compile gives it back: the node has returned"
+        kept = "kept for the node if it returns"
+        if line.is_former:
+            kept = "the node has moved to another block, and this one never returns to it"
+        days = self.cluster.quarantine_days
+        until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
+        return f"{kept}; in quarantine {until}"
+
+    def _of_held(self, line: Line, want: Want | None) -> str:
+        place = self.ranges.of(line.block)
+        if place is None:
+            return "a node keeps the block that it holds, although it is outside every pool now"
+        pool = place.pool
+        if line.block in self.started:
+            operator = "Cilium's operator gives out this pool's blocks"
+            shows = "no CiliumNode of the input shows that the node has it now"
+            return f"what the node starts with: {operator}, and {shows}"
+        if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
+            return "its pin, which it holds"
+        offers = Offers(want.offers) if want else None
+        overflows = offers is not None and pool.name in offers.overflow and not never(pool)
+        if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
+            return "a node keeps the block that it holds"
+        why_not = never(pool) or "does not select it now"
+        return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
+
+
+_ORIGINS = {
+    Origin.FIRST_FIT: "first fit, the lowest free place in the order of the pool's ranges",
+    Origin.RE_USED: "re-used, because nothing is free: it lies over old lines whose quarantine is over",
+    Origin.PIN: "its pin",
+    Origin.ADOPTED: "adopted, because the running node shows it",
+    Origin.RETURNED: "returned, because it was the node's before",
+    Origin.RENUMBER: "renumbered by consent",
+}

@@ -19,7 +19,7 @@ from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
 
 
-class Verdict(enum.StrEnum):
+class PoolRole(enum.StrEnum):
     """What a pool is to a node."""
 
     FIRST = "first"
@@ -35,7 +35,7 @@ class ExplainedPool(Struct, frozen=True, kw_only=True):
     """A pool, what it is to the node, and why."""
 
     pool: Pool
-    verdict: Verdict
+    verdict: PoolRole
     why: str
     size: SizeClass | None = None
     """The class of `blockSizes` that the node belongs to, if the pool may give it blocks."""
@@ -69,7 +69,7 @@ class _Pools:
             verdict, why = self._of_offer(index)
             yield self._explained(offer, verdict, why)
             done.add(offer.pool.name)
-            if self.cluster.mode.one_block and verdict in {Verdict.FIRST, Verdict.SERVES}:
+            if self.cluster.mode.one_block and verdict in {PoolRole.FIRST, PoolRole.SERVES}:
                 for other in offer.instead:
                     self.stand_ins[other.pool.name].append(offer.pool.name)
         left = self.stand_ins.keys() - done
@@ -78,50 +78,50 @@ class _Pools:
                 left.discard(other.pool.name)
                 done.add(other.pool.name)
                 why = f"{' and '.join(self.stand_ins[other.pool.name])} names it in overflow"
-                yield self._explained(other, Verdict.STANDS_IN, why)
+                yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
                 why = never(pool) or f"does not select the node: {_labels(pool.selector, self.want.node)}"
-                yield ExplainedPool(pool=pool, verdict=Verdict.PASSED_OVER, why=why)
+                yield ExplainedPool(pool=pool, verdict=PoolRole.PASSED_OVER, why=why)
 
-    def _explained(self, offer: Offer, verdict: Verdict, why: str) -> ExplainedPool:
+    def _explained(self, offer: Offer, verdict: PoolRole, why: str) -> ExplainedPool:
         node, full = self.want.node, self.passed.get(offer.pool.name) or self._full(offer)
+        why = f"{why}; {full}" if full else why
         size = offer.pool.size_class(node.labels, node.name)
-        return ExplainedPool(
-            pool=offer.pool, verdict=verdict, why=f"{why}; {full}" if full else why, size=size
-        )
+        return ExplainedPool(pool=offer.pool, verdict=verdict, why=why, size=size)
 
-    def _of_offer(self, index: int) -> tuple[Verdict, str]:
+    def _of_offer(self, index: int) -> tuple[PoolRole, str]:
         offers = self.want.offers
         offer, first = offers[index], offers[0]
         if not index and offer.pinned:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
-            return Verdict.FIRST, f"pins the node, and pins come before selectors{only_pins}"
+            return PoolRole.FIRST, f"pins the node, and pins come before selectors{only_pins}"
         if not index:
-            return Verdict.FIRST, f"first of {len(offers)} candidates" if offers[1:] else "the only candidate"
-        order = (
-            f"{first.pool.name} pins the node"
-            if first.pinned and not offer.pinned
-            else _later(first.pool, offer.pool)
-        )
+            several = len(offers) > 1
+            return PoolRole.FIRST, f"first of {len(offers)} candidates" if several else "the only candidate"
+        order = _later(first.pool, offer.pool)
+        if first.pinned and not offer.pinned:
+            order = f"{first.pool.name} pins the node"
         if not self.cluster.mode.one_block:
-            return Verdict.SERVES, f"every candidate does; {order}"
+            return PoolRole.SERVES, f"every candidate does; {order}"
         before = {family for other in offers[:index] for family in other.sizes}
         own = [family for family in self.cluster.families if family in offer.sizes and family not in before]
         if own:
-            return Verdict.SERVES, f"gives {ip(own)}, which earlier candidates do not have; {order}"
+            return PoolRole.SERVES, f"gives {ip(own)}, which earlier candidates do not have; {order}"
         if others := self.stand_ins[offer.pool.name]:
-            return Verdict.STANDS_IN, f"takes the place of {' and '.join(others)} if that is full; {order}"
-        return Verdict.PASSED_OVER, f"{order}; may not take its place, because its selector differs"
+            return PoolRole.STANDS_IN, f"takes the place of {' and '.join(others)} if that is full; {order}"
+        return PoolRole.PASSED_OVER, f"{order}; may not take its place, because its selector differs"
 
     def _passed(self) -> Iterator[tuple[str, str]]:
         """Yield why pools gave the node nothing."""
         made, node = self.placement, self.want.node
-        for short in made.short if made else ():
+        if made is None:
+            return
+        for short in made.short:
             if short.node is node:
                 yield short.offer.pool.name, f"is full in {ip(short.full)}"
                 yield from ((passed.pool, passed.why) for passed in short.passed if not passed.barred)
-        for unserved in made.unserved if made else ():
+        for unserved in made.unserved:
             if unserved.node is node:
                 yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
@@ -156,10 +156,8 @@ def _later(first: Pool, later: Pool) -> str:
 
 def _labels(selector: Selector, node: Node) -> str:
     """Say which of a selector's labels the node has."""
-    labels = [
-        f"{key}={node.labels[key]}" if key in node.labels else f"no label {key}"
-        for key in sorted(selector.keys)
-    ]
+    has = {key: f"{key}={value}" for key, value in node.labels.items()}
+    labels = [has.get(key, f"no label {key}") for key in sorted(selector.keys)]
     if selector.names:
         labels.append(f"its name is not {' or '.join(sorted(selector.names))}")
     return ", ".join(labels) or "nothing can satisfy it"

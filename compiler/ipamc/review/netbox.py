@@ -1,4 +1,4 @@
-"""Prefixes for NetBox: what a bulk import creates, and what it changes of what is there.
+"""Prefixes for NetBox: what a cluster has of an address space, and what a bulk import of it changes.
 
 Read in the source of NetBox 3.4 to 4.6 (ipam/forms/bulk_import.py, netbox/views/generic/bulk_views.py): a row
 with an `id` changes the columns that are in the file, a row without one creates a prefix, all of a file or
@@ -6,22 +6,30 @@ nothing is imported, and nothing is ever deleted. Where NetBox does not enforce 
 imported twice is there twice.
 
 A prefix is ours if its description begins with `ipamc CLUSTER/`. Nothing else that NetBox has is changed.
+`excludedCIDRs` (service range, networks of nodes) are not the cluster's to describe.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ipamc.model.address_sets import blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
-from ipamc.model.diagnostics import Diagnostic, Log, Span
-from ipamc.model.wording import shown
-from ipamc.read.table.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
-from ipamc.review.prefixes import Prefix
+from ipamc.model.cluster import Cluster
+from ipamc.model.diagnostics import Diagnostic, Log, Related, Span, error
+from ipamc.model.evidence import Evidence
+from ipamc.model.lock import Lock, State
+from ipamc.model.wording import shown as quoted
+from ipamc.read.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
 
+Kind = Literal["range", "held", "pending", "quarantined", "pinned", "reserved"]
+"""What a prefix is. Released blocks are none: their addresses can be given out again, as free ones."""
 STATUSES: Mapping[str, str] = {
     "range": "container",
     "held": "active",
@@ -31,28 +39,100 @@ STATUSES: Mapping[str, str] = {
     "reserved": "reserved",
     "gone": "deprecated",
 }
-"""NetBox's status of a prefix by its kind. In NetBox, reserved is for future use, deprecated no longer in use."""
-
+"""NetBox's status of a prefix by its kind: reserved is for future use, deprecated no longer in use."""
 LONGEST = 200
 """The most characters of a description in NetBox."""
-COLUMNS = {
-    "id": ("id",),
-    "prefix": ("prefix", "prefix(flat)"),
-    "status": ("status",),
-    "vrf": ("vrf",),
-    "description": ("description",),
-    "role": ("role",),
-    "tenant": ("tenant",),
-    "site": ("site",),
-}
-"""The columns of an export of NetBox that are compared, by the headers that `plain` makes of NetBox's."""
 _COMPARED = ("role", "tenant", "site")
 _NEEDED = ("id", "prefix", "status", "vrf", "description")
+COLUMNS = {name: (name,) for name in (*_NEEDED, *_COMPARED)} | {"prefix": ("prefix", "prefix(flat)")}
+"""The columns of an export of NetBox that are compared, by the headers that `plain` makes of NetBox's."""
 _NO_VRF = frozenset({"", "global", "\N{EM DASH}"})
 """What exports have as the VRF of a prefix of the global table."""
 _GONE = ": gone"
 _ODD = re.compile(r"[^A-Za-z0-9 ._:/-]")
 """No name has these, but a lock is written by branches: in CSV they would be separators and quotes."""
+
+
+class Prefix(Struct, frozen=True, kw_only=True):
+    """A prefix of one cluster. Its address and length are its only key: no two of a cluster are the same."""
+
+    block: Block
+    kind: Kind
+    cluster: str
+    pool: str
+    """"" of a block outside every pool."""
+    words: str
+    """What it is, for people; `range of /N blocks` first, where it is a whole range."""
+
+
+def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
+    """Return the prefixes of a cluster by family and address, the larger one first. O(n log n).
+
+    Of several things that one prefix is, a block of a node counts before a pin, a pin before what is
+    reserved, and that before the range: a range may be as small as a block.
+    """
+    prefixes: dict[Block, Prefix] = {}
+
+    def add(block: Block, kind: Kind, pool: str, words: str) -> None:
+        prefix = Prefix(block=block, kind=kind, cluster=cluster.name, pool=pool, words=words)
+        prefixes.setdefault(block, prefix)
+
+    for line in lock.lines:
+        if line.state is State.HELD:
+            add(line.block, "held", line.pool, f"held by {line.node}")
+        elif line.state is State.PENDING:
+            add(line.block, "pending", line.pool, f"pending for {line.node}")
+        elif line.state is State.QUARANTINED:
+            add(line.block, "quarantined", line.pool, f"quarantined since {line.since} from {line.node}")
+    lines = [line.block for line in lock.lines]
+    for seen in Evidence(cluster).without_node():
+        if index_around(lines, seen.block) is None:
+            add(seen.block, "held", seen.pool, f"shown by CiliumNode {seen.node}")
+    for pool in cluster.pools:
+        for node, pins in sorted(pool.pins.items()):
+            for pin in pins:
+                add(pin.block, "pinned", pool.name, f"pinned for {node}")
+    ranges = [
+        (pool, part.block_size, cidr.block)
+        for pool in cluster.pools
+        for part in pool.families.values()
+        for cidr in part.ranges
+    ]
+    reserved = {pool.name: outermost(cidr.block for cidr in pool.reserved) for pool in cluster.pools}
+    for pool, _, whole in ranges:
+        for block in blocks_over(reserved[pool.name], whole):
+            add(shared(block, whole), "reserved", pool.name, "reserved")
+    for pool, size, whole in ranges:
+        words = f"range of /{size} blocks"
+        if inner := prefixes.get(whole):
+            prefixes[whole] = replace(inner, words=f"{words} and {inner.words}")
+        else:
+            add(whole, "range", pool.name, words)
+    return tuple(prefix for _, prefix in sorted(prefixes.items()))
+
+
+def same_in_two(block: Block, cluster: str, at: Span, other: str, there: Span) -> Diagnostic:
+    """IPC0879: clusters whose prefixes are exported together share no address."""
+    text = f"{block} of cluster {cluster} is also of cluster {other}"
+    also = [Related(there, f"{other} has the same addresses")]
+    way_out = f"export them one by one, each with its VRF: ipamc export netbox {cluster} --set vrf=NAME"
+    return error("IPC0879", at, text, also=also, help=way_out)
+
+
+def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
+    """Yield a finding for the first address that a cluster shares with one before it. O(n log n).
+
+    Clusters come as (folder, prefixes).
+    """
+    before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
+    for folder, prefixes in clusters:
+        mine = outermost(prefix.block for prefix in prefixes)
+        for other, theirs, blocks in before:
+            met = next((block for block in mine if blocks_over(blocks, block)), None)
+            if met is not None:
+                yield same_in_two(met, prefixes[0].cluster, Span(folder), theirs[0].cluster, Span(other))
+                break
+        before.append((folder, prefixes, mine))
 
 
 class ImportRow(Struct, frozen=True, kw_only=True):
@@ -65,7 +145,7 @@ class ImportRow(Struct, frozen=True, kw_only=True):
     description: str
 
 
-class There(Struct, frozen=True, kw_only=True):
+class NetBoxPrefix(Struct, frozen=True, kw_only=True):
     """A prefix that NetBox has."""
 
     id: int
@@ -77,7 +157,7 @@ class There(Struct, frozen=True, kw_only=True):
     """Of role, tenant and site those that the export has."""
 
 
-class Changes(Struct, frozen=True, kw_only=True):
+class NetBoxImport(Struct, frozen=True, kw_only=True):
     """What an import changes."""
 
     rows: tuple[ImportRow, ...]
@@ -87,33 +167,33 @@ class Changes(Struct, frozen=True, kw_only=True):
     gone: int = 0
     """Ours, and not of the cluster any more."""
     unchanged: int = 0
-    foreign: tuple[There, ...] = ()
+    foreign: tuple[NetBoxPrefix, ...] = ()
     """What somebody else made, and what has another status than ours would have. It stays as it is."""
-    elsewhere: tuple[There, ...] = ()
+    elsewhere: tuple[NetBoxPrefix, ...] = ()
     """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
 
 
-def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> Changes:
+def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has none of the prefixes."""
-    rows = tuple(sorted((_row(prefix, statuses) for prefix in prefixes), key=_order))
-    return Changes(rows=rows, created=len(rows))
+    rows = tuple(sorted((_row(prefix, statuses) for prefix in prefixes), key=lambda row: row.block))
+    return NetBoxImport(rows=rows, created=len(rows))
 
 
 def later_import(
     prefixes: Iterable[Prefix],
-    there: Iterable[There],
+    there: Iterable[NetBoxPrefix],
     clusters: Collection[str],
     statuses: Mapping[str, str],
     columns: Mapping[str, str],
-) -> Changes:
+) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has some of the prefixes. O(n log n).
 
-    `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every row
-    has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
+    `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
+    row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """
-    known: dict[Block, list[There]] = {}
-    gone: list[There] = []
-    elsewhere: list[There] = []
+    known: dict[Block, list[NetBoxPrefix]] = {}
+    gone: list[NetBoxPrefix] = []
+    elsewhere: list[NetBoxPrefix] = []
     marks = tuple(f"ipamc {cluster}/" for cluster in clusters)
     for each in sorted(there, key=lambda each: each.id):
         if _is_in(each.vrf, columns):
@@ -121,7 +201,7 @@ def later_import(
         elif each.description.startswith(marks):
             elsewhere.append(each)
     rows: list[ImportRow] = []
-    foreign: list[There] = []
+    foreign: list[NetBoxPrefix] = []
     created = updated = unchanged = 0
     for prefix in prefixes:
         row = _row(prefix, statuses)
@@ -129,7 +209,7 @@ def later_import(
         ours = [each for each in same if each.description.startswith(marks)]
         gone += ours[1:]
         if ours and _differs(ours[0], row, columns):
-            rows.append(_row(prefix, statuses, ours[0].id))
+            rows.append(replace(row, id=ours[0].id))
             updated += 1
         elif not same:
             rows.append(row)
@@ -140,8 +220,8 @@ def later_import(
             unchanged += 1
     gone += [each for same in known.values() for each in same if each.description.startswith(marks)]
     left = [away for each in gone if (away := _gone(each, statuses["gone"]))]
-    return Changes(
-        rows=tuple(sorted((*rows, *left), key=_order)),
+    return NetBoxImport(
+        rows=tuple(sorted((*rows, *left), key=lambda row: (row.block, row.id))),
         created=created,
         updated=updated,
         gone=len(left),
@@ -151,22 +231,14 @@ def later_import(
     )
 
 
-def _row(prefix: Prefix, statuses: Mapping[str, str], number: int = 0) -> ImportRow:
+def _row(prefix: Prefix, statuses: Mapping[str, str]) -> ImportRow:
     text = _ODD.sub("?", f"ipamc {prefix.cluster}/{prefix.pool}: {prefix.words}")
-    return ImportRow(
-        block=prefix.block,
-        id=number,
-        status=statuses[prefix.kind],
-        description=text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...",
-    )
-
-
-def _order(row: ImportRow) -> tuple[Block, int]:
-    return row.block, row.id
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return ImportRow(block=prefix.block, status=statuses[prefix.kind], description=text)
 
 
 def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
-    """Tell whether an export's VRF is that of the columns: its name, and in brackets its route distinguisher."""
+    """Tell whether an export's VRF is that of the columns: a name, and in brackets a route distinguisher."""
     name, distinguisher = columns.get("vrf"), columns.get("vrf.rd")
     if name:
         return vrf == name or vrf.startswith(f"{name} (")
@@ -175,15 +247,13 @@ def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
     return vrf.casefold() in _NO_VRF
 
 
-def _differs(there: There, row: ImportRow, columns: Mapping[str, str]) -> bool:
-    return (
-        plain(there.status) != plain(row.status)
-        or there.description != row.description
-        or any(columns.get(name, text) != text for name, text in there.others.items())
-    )
+def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) -> bool:
+    if plain(there.status) != plain(row.status) or there.description != row.description:
+        return True
+    return any(columns.get(name, text) != text for name, text in there.others.items())
 
 
-def _gone(there: There, status: str) -> ImportRow | None:
+def _gone(there: NetBoxPrefix, status: str) -> ImportRow | None:
     """Return the row that says of a prefix that it is gone; None where NetBox says so already."""
     text = there.description.partition(": ")[0][: LONGEST - len(_GONE)] + _GONE
     if plain(there.status) == plain(status) and there.description == text:
@@ -191,40 +261,35 @@ def _gone(there: There, status: str) -> ImportRow | None:
     return ImportRow(block=there.block, id=there.id, status=status, description=text)
 
 
-def read_export(table: Table) -> list[There]:
-    """Return the prefixes of an export of NetBox. Raises Refused."""
-    log = Log()
-    missing = [name for name in _NEEDED if name not in table.columns]
-    head = Span(table.path, table.head)
-    if missing:
-        log.add([*table.findings, *(column_missing(head, [name], _HOW) for name in missing)])
-    found: list[There] = []
-    log.add(chain(table.findings, _read(table, found)))
-    return found
-
-
 _HOW = "in NetBox, in the list of prefixes, choose Export, All Data (CSV), with English as the language"
 
 
-def _read(table: Table, found: list[There]) -> Iterator[Diagnostic]:
-    others = [name for name in _COMPARED if name in table.columns]
+def read_export(table: Table) -> list[NetBoxPrefix]:
+    """Return the prefixes of an export of NetBox. Raises Refused."""
+    log = Log()
+    head = Span(table.path, table.head)
+    if missing := [name for name in _NEEDED if name not in table.columns]:
+        log.add([*table.findings, *(column_missing(head, [name], _HOW) for name in missing)])
+    result: list[NetBoxPrefix] = []
+    log.add(chain(table.findings, _read(table, result)))
+    return result
+
+
+def _read(table: Table, result: list[NetBoxPrefix]) -> Iterator[Diagnostic]:
+    compared = [name for name in _COMPARED if name in table.columns]
     for row in table.rows:
         number, text = row.cells.get("id", ""), row.cells.get("prefix", "")
         if not (number.isascii() and number.isdecimal() and 0 < len(number) < 20 and int(number)):
-            yield table_syntax(table.at(row, "id"), f"{shown(number)} is no ID of NetBox", _HOW)
+            yield table_syntax(table.at(row, "id"), f"{quoted(number)} is no ID of NetBox", _HOW)
             continue
         try:
             block = parse_block(text, pods=False)
         except CidrError as problem:
             yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
-        found.append(
-            There(
-                id=int(number),
-                block=block,
-                status=row.cells.get("status", ""),
-                vrf=row.cells.get("vrf", ""),
-                description=row.cells.get("description", ""),
-                others={name: row.cells.get(name, "") for name in others},
-            )
+        status, vrf, description = (row.cells.get(name, "") for name in ("status", "vrf", "description"))
+        others = {name: row.cells.get(name, "") for name in compared}
+        prefix = NetBoxPrefix(
+            id=int(number), block=block, status=status, vrf=vrf, description=description, others=others
         )
+        result.append(prefix)

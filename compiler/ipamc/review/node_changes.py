@@ -1,4 +1,4 @@
-"""Nodes that come and go in thought, as a user types them: `+40 rack=b`, `+3 like NODE`, `-rack=b`, `-node NAME`."""
+"""Hypothetical nodes, as a user types them: `+40 rack=b`, `+3 like NODE`, `-rack=b`, `-node NAME`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ipamc.model.cluster import HOSTNAME, Cluster, Node
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
-from ipamc.model.wording import shown, suggestion
+from ipamc.model.wording import shown as quoted
+from ipamc.model.wording import suggestion
 
 MOST = 100_000
 """The most nodes that may come in one question: as many as the largest clusters have."""
@@ -20,7 +21,7 @@ class ChangeError(ValueError):
     """A change that cannot be understood, or that no node fits. The text is a sentence."""
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class NodeChange(Struct, frozen=True, kw_only=True):
     """Nodes that come, or nodes that go."""
 
     text: str
@@ -35,8 +36,8 @@ class Change(Struct, frozen=True, kw_only=True):
     """The one node that goes."""
 
 
-class Changed(Struct, frozen=True, kw_only=True):
-    """A cluster with other nodes, and which these are."""
+class ChangedCluster(Struct, frozen=True, kw_only=True):
+    """A cluster after hypothetical changes of its nodes."""
 
     cluster: Cluster
     added: Mapping[str, tuple[str, ...]]
@@ -45,7 +46,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     """By change the nodes that go, by name. A node goes once."""
 
 
-def parse_change(text: str) -> Change:
+def parse_change(text: str) -> NodeChange:
     """Read a change. Labels are divided by commas or blanks; `-KEY VALUE` is the same as `-KEY=VALUE`.
 
     Raises ChangeError.
@@ -54,21 +55,21 @@ def parse_change(text: str) -> Change:
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
         count = int(rest[0]) if len(rest[0]) < 10 else MOST + 1
         if not 0 < count <= MOST:
-            raise ChangeError(f"{shown(text)}: 1 to {MOST:,} nodes can come")
+            raise ChangeError(f"{quoted(text)}: 1 to {MOST:,} nodes can come")
         words = rest[1:]
         like = ""
         if words[:1] == ["like"]:
             if len(words) < 2:
-                raise ChangeError(f"{shown(text)}: like needs the name of a node")
+                raise ChangeError(f"{quoted(text)}: like needs the name of a node")
             like, words = words[1], words[2:]
-        return Change(text=text, count=count, like=like, labels=_labels(text, words))
+        return NodeChange(text=text, count=count, like=like, labels=_labels(text, words))
     if sign == "-" and rest:
         if rest[0] == "node" and len(rest) == 2 and "=" not in rest[1]:
-            return Change(text=text, node=rest[1])
+            return NodeChange(text=text, node=rest[1])
         words = [f"{rest[0]}={rest[1]}"] if len(rest) == 2 and "=" not in text else rest
         if labels := _labels(text, words):
-            return Change(text=text, labels=labels)
-    raise ChangeError(f"{shown(text)} is no change of nodes: write {FORMS}")
+            return NodeChange(text=text, labels=labels)
+    raise ChangeError(f"{quoted(text)} is no change of nodes: write {FORMS}")
 
 
 def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
@@ -78,23 +79,22 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
         value = value.removeprefix("=")
         if not equals:
             leaves = f"write -node {pair} for a node that leaves, or " if text.startswith("-") else ""
-            raise ChangeError(
-                f"{shown(text)}: {shown(pair)} is no label: {leaves}write KEY=VALUE, as in {FORMS}"
-            )
+            wanted = f"{leaves}write KEY=VALUE, as in {FORMS}"
+            raise ChangeError(f"{quoted(text)}: {quoted(pair)} is no label: {wanted}")
         if problem := label_key_problem(key):
-            raise ChangeError(f"{shown(text)}: the label key {shown(key)} {problem}")
+            raise ChangeError(f"{quoted(text)}: the label key {quoted(key)} {problem}")
         if problem := label_value_problem(value):
-            raise ChangeError(f"{shown(text)}: the value {shown(value)} of label {key} {problem}")
+            raise ChangeError(f"{quoted(text)}: the value {quoted(value)} of label {key} {problem}")
         if labels.setdefault(key, value) != value:
-            raise ChangeError(f"{shown(text)}: label {key} has two values")
+            raise ChangeError(f"{quoted(text)}: label {key} has two values")
     return labels
 
 
-def apply_changes(cluster: Cluster, changes: Sequence[Change]) -> Changed:
+def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedCluster:
     """Return a cluster after all changes at once: first nodes go, with their CiliumNodes, then nodes come.
 
-    Nodes that come are called what-if-1, what-if-2, …, with zeros in front, so that their order by name is that
-    of their numbers. Raises ChangeError where no node fits a change.
+    Nodes that come are called what-if-1, what-if-2, …, with zeros in front, so that their order by name is
+    that of their numbers. Raises ChangeError where no node fits a change.
     """
     every = {node.name: node for node in cluster.nodes}
     staying = dict(every)
@@ -109,18 +109,12 @@ def apply_changes(cluster: Cluster, changes: Sequence[Change]) -> Changed:
     added, new = _coming(cluster, every, [change for change in changes if change.count], len(str(total)))
     nodes = sorted([*staying.values(), *new], key=lambda node: node.name) if new else staying.values()
     gone = every.keys() - staying.keys()
-    return Changed(
-        cluster=replace(
-            cluster,
-            nodes=tuple(nodes),
-            cilium_nodes=tuple([seen for seen in cluster.cilium_nodes if seen.name not in gone]),
-        ),
-        added=added,
-        removed=removed,
-    )
+    seen = tuple([seen for seen in cluster.cilium_nodes if seen.name not in gone])
+    changed = replace(cluster, nodes=tuple(nodes), cilium_nodes=seen)
+    return ChangedCluster(cluster=changed, added=added, removed=removed)
 
 
-def _leaving(cluster: Cluster, every: Mapping[str, Node], change: Change) -> Sequence[str]:
+def _leaving(cluster: Cluster, every: Mapping[str, Node], change: NodeChange) -> Sequence[str]:
     if change.node:
         if change.node not in every:
             raise ChangeError(_unknown(cluster, change.node, every))
@@ -129,12 +123,12 @@ def _leaving(cluster: Cluster, every: Mapping[str, Node], change: Change) -> Seq
     found = [node.name for node in every.values() if wanted <= node.labels.items()]
     if not found:
         labels = ",".join(f"{key}={value}" for key, value in wanted)
-        raise ChangeError(f"{shown(change.text)}: no node of {cluster.name} has {labels}")
+        raise ChangeError(f"{quoted(change.text)}: no node of {cluster.name} has {labels}")
     return found
 
 
 def _coming(
-    cluster: Cluster, every: Mapping[str, Node], changes: Sequence[Change], digits: int
+    cluster: Cluster, every: Mapping[str, Node], changes: Sequence[NodeChange], digits: int
 ) -> tuple[dict[str, tuple[str, ...]], list[Node]]:
     prefix = "what-if-"
     while any(name.startswith(prefix) for name in every):
@@ -146,17 +140,12 @@ def _coming(
         if change.like and like is None:
             raise ChangeError(_unknown(cluster, change.like, every))
         labels = {**(like.labels if like else {}), **change.labels}
-        named = tuple(
-            f"{prefix}{number:0{digits}}" for number in range(len(new) + 1, len(new) + change.count + 1)
-        )
+        numbers = range(len(new) + 1, len(new) + change.count + 1)
+        named = tuple(f"{prefix}{number:0{digits}}" for number in numbers)
+        at, pods = (like.at, like.max_pods) if like else (cluster.at, 0)
+        # A node that joins has a uid, and rendered Nodes need it.
         new += [
-            Node(
-                name=name,
-                labels={**labels, HOSTNAME: name},
-                at=like.at if like else cluster.at,
-                uid=name,  # a node that joins has one, and rendered Nodes need it
-                max_pods=like.max_pods if like else 0,
-            )
+            Node(name=name, labels={**labels, HOSTNAME: name}, at=at, uid=name, max_pods=pods)
             for name in named
         ]
         added[change.text] = (*added.get(change.text, ()), *named)
@@ -165,4 +154,4 @@ def _coming(
 
 def _unknown(cluster: Cluster, name: str, every: Mapping[str, Node]) -> str:
     hint = suggestion(name, every) if len(every) <= MOST else ""
-    return f"{cluster.name} has no node {shown(name)} in its inventory{hint and f'; {hint}'}"
+    return f"{cluster.name} has no node {quoted(name)} in its inventory{hint and f'; {hint}'}"

@@ -1,4 +1,4 @@
-"""What `ipamc show` shows of a cluster: its pools, the room that is left in them, and the lines that were asked for."""
+"""What `ipamc show` shows of a cluster: its pools, the room in them, and the lines that were asked for."""
 
 from __future__ import annotations
 
@@ -132,13 +132,14 @@ def shown(
         if choice.has_pool(use.pool.name)
         and (not choice.of_lines or any(by_range[part.range.block] for part in use.ranges))
     )
+    in_use = {(line.node, line.pool) for line in of_lock if line.in_use and not cluster.mode.one_block}
     return Shown(
         name=cluster.name,
         nodes=len({line.node for line in of_lock if line.state is State.HELD}),
         blocks=number[State.HELD],
         pools=pools,
         every=len(cluster.pools),
-        adds_up=cluster.mode.one_block or _one_pool_a_node(of_lock),
+        adds_up=cluster.mode.one_block or len({node for node, _ in in_use}) == len(in_use),
         lines=by_range if lines or choice.of_lines else None,
         outside=() if choice.pools else _outside(chosen.lines, by_range),
         states=number,
@@ -146,11 +147,6 @@ def shown(
         quarantine_days=cluster.quarantine_days,
         today=today,
     )
-
-
-def _one_pool_a_node(lines: Sequence[Line]) -> bool:
-    in_use = {(line.node, line.pool) for line in lines if line.in_use}
-    return len({node for node, _ in in_use}) == len(in_use)
 
 
 def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) -> tuple[Line, ...]:
@@ -163,7 +159,8 @@ def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) ->
 def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
     """Count every pool as `utilisation` does, on a day (ISO 8601, UTC).
 
-    Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log n).
+    Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log
+    n).
     """
     return utilisation(cluster, released_on(cluster, lock, today))
 
@@ -172,9 +169,10 @@ def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
     """Return for how many more nodes each pool has room, by name.
 
     These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
-    and in a cluster of two families of each family that the pool has. Free and released blocks of `uses` count,
-    not those with a pin, reserved or excluded addresses. A disabled pool has no room. Not counted are other sizes of `blockSizes`, the pool's `overflow`, and that nodes
-    of several pools need blocks of each. Of an `unlisted` pool it is the room for nodes outside the inventory.
+    and in a cluster of two families of each family that the pool has. Free and released blocks of `uses`
+    count, not those with a pin, reserved or excluded addresses. A disabled pool has no room. Not counted are
+    other sizes of `blockSizes`, the pool's `overflow`, and that nodes of several pools need blocks of each.
+    Of an `unlisted` pool it is the room for nodes outside the inventory.
     """
     found: dict[str, int] = {}
     for use in uses:

@@ -1,18 +1,19 @@
 """Free addresses for a pool: space that no cluster of an address space has, as near as can be to what it has.
 
-Taken is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too, what
-is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the CIDRs of
-CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the networks of its
-nodes: the /24 around each InternalIP, of IPv6 the /64, because subnets are rarely smaller. Released lines are free. What another cluster excludes around a range of this one it keeps free for it:
-that does not count. A service range, and networks that no file of a cluster names, are not known.
+Used is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too,
+what is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the
+CIDRs of CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the
+networks of its nodes: the /24 around each InternalIP, of IPv6 the /64, because subnets are rarely smaller.
+Released lines are free. What another cluster excludes around a range of this one it keeps free for it: that
+does not count. A service range, and networks that no file of a cluster names, are not known.
 
-What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to whatever
-is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only that touches a
-range. The order of preference:
+What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to
+whatever is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only
+that touches a range. The order of preference:
 
 1. inside nativeRoutingCIDR, where the cluster has one: agents masquerade what leaves it;
-2. together with ranges of the pool it makes a larger prefix, the larger the better: a route or a firewall rule
-   more is not needed then;
+2. together with ranges of the pool it makes a larger prefix, the larger the better: that saves a route or a
+   firewall rule;
 3. the prefix that has both it and a range of the pool is small: what is free beside them can join them later;
 4. the same two for the ranges of the cluster, and then of the address space; a new pool has only these;
 5. the hole is small, so that the large ones stay whole;
@@ -33,7 +34,7 @@ from ipamc.model.cidr import BITS, NEVER_PODS, Block, parse_block
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import Consent, Lock, State
+from ipamc.model.lock import Consent, State
 from ipamc.pipeline import Inputs
 from ipamc.read.locate import locate
 from ipamc.read.read import read
@@ -56,22 +57,17 @@ class Member(Struct, frozen=True, kw_only=True):
     """A cluster of the address space, and every block that it has in any way; they may nest."""
 
     cluster: Cluster
-    taken: tuple[Block, ...]
+    used: tuple[Block, ...]
     """But for what it excludes."""
 
     @property
     def ranges(self) -> Iterator[Block]:
         """The ranges of its pools."""
-        return (
-            found.block
-            for pool in self.cluster.pools
-            for part in pool.families.values()
-            for found in part.ranges
-        )
+        return (found.block for pool in self.cluster.pools for found in pool.ranges)
 
 
 class Area(Struct, frozen=True, order=True):
-    """Where free space is looked for, and why there."""
+    """A range that is searched for free space, and why."""
 
     block: Block
     why: str
@@ -123,7 +119,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
 
 
 class Wish(Struct, frozen=True, kw_only=True):
-    """What was asked for."""
+    """A request for free space."""
 
     size: int
     family: int
@@ -141,29 +137,23 @@ def member_of(inputs: Inputs) -> Member:
     """
     try:
         cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
-        # Its blocks are the same in both modes.
-        consent = Consent(mode=True)
-        loaded = load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered)
-        lock = Log().keep(loaded)
+        consent = Consent(mode=True)  # its blocks are the same in both modes
+        lock = Log().keep(load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered))
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    rendered = (
-        block for pool in inputs.before.pools.values() for blocks in pool.cidrs.values() for block in blocks
-    )
-    return Member(cluster=cluster, taken=(*_taken(cluster, lock), *rendered))
-
-
-def _taken(cluster: Cluster, lock: Lock) -> Iterator[Block]:
-    for pool in cluster.pools:
-        for part in pool.families.values():
-            yield from (found.block for found in part.ranges)
-        yield from (found.block for found in pool.reserved)
-    yield from (line.block for line in lock.lines if line.state is not State.RELEASED)
-    yield from (shown.block for shown in Evidence(cluster, lock.lines).every())
+    before = [blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values()]
+    used = [
+        *(block for blocks in before for block in blocks),
+        *Member(cluster=cluster, used=()).ranges,
+        *(found.block for pool in cluster.pools for found in pool.reserved),
+        *(line.block for line in lock.lines if line.state is not State.RELEASED),
+        *(shown.block for shown in Evidence(cluster, lock.lines).every()),
+    ]
     for node in cluster.nodes:
         for family, number in node.internal_ips:
             host_bits = BITS[family] - SUBNET[family]
-            yield Block(family, number >> host_bits << host_bits, SUBNET[family])
+            used.append(Block(family, number >> host_bits << host_bits, SUBNET[family]))
+    return Member(cluster=cluster, used=tuple(used))
 
 
 def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
@@ -172,30 +162,17 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
     The width of what is free does not count.
     """
     family = wish.family
-    areas = (
-        tuple(Area(block, "--from") for block in wish.within)
-        if wish.within
-        else areas_of(members, cluster, family)
-    )
-    taken = outermost(
-        [
-            *(block for member in members for block in member.taken),
-            *(block for member in members for block in _excluded(member, members, cluster)),
-            *NEVER_PODS,
-        ]
-    )
-    holes = [
-        hole
-        for area in outermost(area.block for area in areas if area.block.family == family)
-        for hole in subtract(area, blocks_over(taken, area))
-    ]
+    areas = tuple(Area(block, "--from") for block in wish.within) or areas_of(members, cluster, family)
+    used = [block for member in members for block in member.used]
+    excluded = [block for member in members for block in _excluded(member, members, cluster)]
+    busy = outermost([*used, *excluded, *NEVER_PODS])
+    searched = outermost(area.block for area in areas if area.block.family == family)
+    holes = [hole for area in searched for hole in subtract(area, blocks_over(busy, area))]
     homes = [home for home in _homes(members, cluster, wish) if home.ranges]
     native = cluster.native_routing.block if cluster and cluster.native_routing else None
     native = native if native and native.family == family else None
-    ranked = sorted(
-        (_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size),
-        key=lambda pair: pair[0],
-    )
+    ranked = [_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size]
+    ranked.sort(key=lambda pair: pair[0])
     return Suggestions(
         size=wish.size,
         family=family,
@@ -225,31 +202,24 @@ def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) ->
     /48 around each range of unique local addresses. Where no pool is yet, all of RFC 1918. Whose the public
     addresses beside a pool are, nobody knows: they are looked at only with `--from`.
     """
-    native = {
-        found.cluster.native_routing.block
-        for found in members
-        if found.cluster.native_routing and (cluster is None or found.cluster.name == cluster.name)
-    }
-    found = [Area(block, "nativeRoutingCIDR") for block in sorted(native) if block.family == family]
+    asked = [member.cluster for member in members if cluster is None or member.cluster.name == cluster.name]
+    native = {each.native_routing.block for each in asked if each.native_routing}
+    areas = [Area(block, "nativeRoutingCIDR") for block in sorted(native) if block.family == family]
     ranges = [block for member in members for block in member.ranges if block.family == family]
-    around = PRIVATE if family == 4 else _sites(ranges)
-    found += [Area(area, "has a pool") for area in around if any(area.contains(block) for block in ranges)]
-    if not found and not ranges and family == 4:
-        found = [Area(area, "RFC 1918: no pool is there yet") for area in PRIVATE if area.prefix != 10]
-    return tuple(found)
-
-
-def _sites(ranges: Iterable[Block]) -> Sequence[Block]:
-    bits = BITS[6] - SITE
-    return outermost(
-        Block(6, block.first >> bits << bits, SITE) if block.prefix > SITE else block
-        for block in ranges
-        if LOCAL.contains(block)
-    )
+    around: Sequence[Block] = PRIVATE
+    if family == 6:
+        bits = BITS[6] - SITE
+        local = [block for block in ranges if LOCAL.contains(block)]
+        sites = (Block(6, block.first >> bits << bits, SITE) for block in local if block.prefix > SITE)
+        around = outermost([*sites, *(block for block in local if block.prefix <= SITE)])
+    areas += [Area(area, "has a pool") for area in around if any(area.contains(block) for block in ranges)]
+    if not areas and not ranges and family == 4:
+        areas = [Area(area, "RFC 1918: no pool is there yet") for area in PRIVATE if area.prefix != 10]
+    return tuple(areas)
 
 
 class _Home(Struct, frozen=True):
-    """Ranges to be near to."""
+    """Ranges near which a suggestion is looked for."""
 
     whose: str
     ranges: Sequence[Block]
@@ -259,7 +229,7 @@ class _Home(Struct, frozen=True):
 
 
 def _homes(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Iterator[_Home]:
-    """Yield the ranges of the pool, the cluster and the address space; none that is the same as the one before."""
+    """Yield the ranges of the pool, the cluster and the address space, each if it differs from the last."""
     family = wish.family
     own = next((found for found in members if cluster and found.cluster.name == cluster.name), None)
     tiers: list[tuple[str, Iterable[Block]]] = []
@@ -289,15 +259,13 @@ def _ranked(
 
 
 def _place(hole: Block, size: int, homes: Sequence[_Home]) -> Block:
-    """Return the lowest block of a hole, or the highest one where that alone touches a range of the first home."""
-    lowest = Block(hole.family, hole.first, size)
-    highest = Block(hole.family, hole.last + 1 - lowest.size, size)
-    edges = homes[0].ranges if homes else ()
-    above = Block(hole.family, hole.last + 1, BITS[hole.family])
-    below = Block(hole.family, hole.first - 1, BITS[hole.family])
-    if hole.first and index_around(edges, below) is not None:
+    """Return the lowest block of a hole, or the highest if that alone touches a range of the first home."""
+    family, bits, edges = hole.family, BITS[hole.family], homes[0].ranges if homes else ()
+    lowest = Block(family, hole.first, size)
+    below = hole.first and index_around(edges, Block(family, hole.first - 1, bits)) is not None
+    if below or index_around(edges, Block(family, hole.last + 1, bits)) is None:
         return lowest
-    return lowest if index_around(edges, above) is None else highest
+    return Block(family, hole.last + 1 - lowest.size, size)
 
 
 def _near(block: Block, home: _Home) -> Near:

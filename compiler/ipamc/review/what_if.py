@@ -1,40 +1,55 @@
 """What a compile would make of other nodes: who gets what, what is full, and what would help. Writes nothing.
 
-The stages of a compile decide, on a cluster with other nodes: `assign`, `reconcile`, `place`. First the inventory
-as it is is compiled, then the one with the changes, on the lock that the first would write: so it would happen.
-Consent that the changes need is implied, and named.
+The stages of a compile decide: `assign`, `reconcile`, `place`. First the inventory as it is is compiled, then
+the one with the changes, on the lock that the first would write: so it would happen. Consent that the changes
+need is implied, and named.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.check import check_plan
 from ipamc.check.leavers import leaver_findings
-from ipamc.lock.utilisation import PoolUse, utilisation
-from ipamc.model.cluster import Cluster, Node, Pool
-from ipamc.model.diagnostics import Diagnostic, Refused, Severity
+from ipamc.lock.utilisation import utilisation
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Cluster, Dialect, Node, Pool
+from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.plan import Plan
+from ipamc.model.pool_words import range_for, suggest_pool
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
+from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day, last_day, released
-from ipamc.place.allocate.shortage import grouped, half_room, no_family, no_room
+from ipamc.place.allocate.shortage import (
+    Shortage,
+    free_blocks,
+    grouped,
+    half_room,
+    no_family,
+    no_room,
+    smaller_blocks,
+)
+from ipamc.place.allocate.shortage import words as smaller_words
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
-from ipamc.review.node_changes import Change, apply_changes
-from ipamc.review.ways_out import After, Way, ways_out
+from ipamc.review.node_changes import NodeChange, apply_changes
 
 MOST_EXPLAINED = 8
 """For how many reasons to get no block it is looked for what would help."""
+MOST_POOLS = 3
+"""How many other pools are named."""
 UNMATCHED = "IPC0302"
 """Nodes without a candidate are a part of the answer, and do not end it."""
 
 
-class Room(Struct, frozen=True, kw_only=True):
+class PoolRoom(Struct, frozen=True, kw_only=True):
     """What a pool has in one family at some moment."""
 
     held: int
@@ -43,7 +58,7 @@ class Room(Struct, frozen=True, kw_only=True):
     """Blocks of the pool's size that newcomers could get."""
 
 
-class PoolChange(Struct, frozen=True, kw_only=True):
+class PoolOutlook(Struct, frozen=True, kw_only=True):
     """A pool in one family, before and after."""
 
     pool: Pool
@@ -51,12 +66,20 @@ class PoolChange(Struct, frozen=True, kw_only=True):
     block_size: int
     blocks: int
     """Of the pool's size, that it would have if it were empty."""
-    before: Room
-    after: Room
-    later: Room
+    before: PoolRoom
+    after: PoolRoom
+    later: PoolRoom
     """After, when all quarantines that can end are over."""
     later_on: str
     """The day on which the last of these is over, ISO 8601; "" where nothing comes free."""
+
+
+class Way(Struct, frozen=True, kw_only=True):
+    """A measure that would help."""
+
+    text: str
+    enough: bool
+    """Every node of this reason would get a block."""
 
 
 class Without(Struct, frozen=True, kw_only=True):
@@ -72,10 +95,10 @@ class Without(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """The answer."""
+    """The answer to `ipamc show --what-if`."""
 
     cluster: Cluster
-    changes: tuple[Change, ...]
+    changes: tuple[NodeChange, ...]
     added: Mapping[str, tuple[str, ...]]
     removed: Mapping[str, tuple[str, ...]]
     given: Mapping[str, tuple[Line, ...]]
@@ -84,7 +107,7 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     """The lines of the nodes that go, in quarantine."""
     free_on: str
     """The day on which these can be given out again, ISO 8601; "": never."""
-    pools: tuple[PoolChange, ...]
+    pools: tuple[PoolOutlook, ...]
     without: tuple[Without, ...]
     refused: tuple[Diagnostic, ...]
     """What else a compile refuses because of the changes."""
@@ -105,7 +128,7 @@ class _Run(Struct, frozen=True, kw_only=True):
     """The stages up to `place`."""
 
     placement: Placement
-    unmatched: tuple[Node, ...]
+    unmatched: list[Node]
     """Nodes that get nothing because no pool selects them."""
 
     @property
@@ -113,144 +136,181 @@ class _Run(Struct, frozen=True, kw_only=True):
         return self.placement.plan
 
 
-def what_if(inputs: Inputs, changes: Sequence[Change], today: str) -> WhatIf:
-    """Play changes of the nodes, as of `today` (ISO 8601, UTC). Costs as much as the decisions of two compiles.
+def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf:
+    """Try changes of the nodes, as of `today` (ISO 8601, UTC). Costs the decisions of two compiles.
 
     Raises Refused where a compile of the inventory as it is ends before blocks are placed, ChangeError where
     no node fits a change.
     """
     cluster, lock = load_cluster(inputs)
     changed = apply_changes(cluster, changes)
+    gone = {name for names in changed.removed.values() for name in names}
+    new = {name for names in changed.added.values() for name in names}
+    leavers: dict[str, tuple[Line, ...]] = {}
     try:
         before = _run(inputs, cluster, lock, Consent(), today)
-        gone = {name for names in changed.removed.values() for name in names}
         lines = before.plan.lock.lines
-        leavers = _in_use(lines, gone)
+        for line in lines:
+            if line.in_use and line.node in gone:
+                leavers[line.node] = (*leavers.get(line.node, ()), line)
         consent = Consent(leave=frozenset(leavers))
         after = _run(inputs, changed.cluster, before.plan.lock, consent, today)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     known = {(found.code, found.message) for found in check_plan(before.plan, before.plan.lock)}
-    new = {name for names in changed.added.values() for name in names}
-    pools = tuple(_pool_changes(changed.cluster, before.plan.lock, after.plan.lock, today))
+    errors = errors_of(check_plan(after.plan, after.plan.lock))
     asks = leaver_findings(changed.cluster, before.plan.lock, leavers, Consent())
+    pools = tuple(_pool_outlooks(changed.cluster, before.plan.lock, after.plan.lock, today))
+    left = [line for line in after.plan.lock.lines if line.node in gone and line.state is State.QUARANTINED]
     return WhatIf(
         cluster=changed.cluster,
         changes=tuple(changes),
         added=changed.added,
         removed=changed.removed,
         given={name: after.plan.held.get(name, ()) for name in sorted(new)},
-        left=tuple(
-            line
-            for line in after.plan.lock.lines
-            if line.node in gone and line.state is State.QUARANTINED and line.since == today
-        ),
+        left=tuple(line for line in left if line.since == today),
         free_on="" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days),
         pools=pools,
         without=tuple(_without(changed.cluster, lines, after, pools, today)),
-        refused=tuple(
-            found
-            for found in _errors(check_plan(after.plan, after.plan.lock))
-            if (found.code, found.message) not in known
-        ),
+        refused=tuple(found for found in errors if (found.code, found.message) not in known),
         not_compiled=len({stale.node for stale in before.plan.stale}),
-        consent=tuple(_errors(asks)) if leavers else (),
+        consent=tuple(errors_of(asks)) if leavers else (),
         operator_pools=after.plan.operator_pools,
     )
 
 
 def _run(inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: str) -> _Run:
-    wants = assign(cluster)
-    before = inputs.before
+    wants, before = assign(cluster), inputs.before
     shared = shared_pools(cluster, wants, before.pools)
     reconciled, found = reconcile(
         cluster, wants, lock, consent, today, locked=False, shared=shared, rendered=before
     )
-    if refused := [finding for finding in _errors(found) if finding.code != UNMATCHED]:
+    if refused := [finding for finding in errors_of(found) if finding.code != UNMATCHED]:
         raise Refused(tuple(refused))
-    unmatched = [want.node for want in wants if not want.offers and not reconciled.held.get(want.node.name)]
-    return _Run(
-        placement=place(cluster, wants, reconciled, today),
-        unmatched=tuple(unmatched) if cluster.unmatched_nodes == "error" else (),
-    )
+    counts = cluster.unmatched_nodes == "error"
+    empty = [want.node for want in wants if counts and not want.offers]
+    unmatched = [node for node in empty if not reconciled.held.get(node.name)]
+    return _Run(placement=place(cluster, wants, reconciled, today), unmatched=unmatched)
 
 
-def _errors(found: Iterable[Diagnostic]) -> list[Diagnostic]:
-    return [finding for finding in found if finding.severity is Severity.ERROR]
-
-
-def _in_use(lines: Iterable[Line], nodes: set[str]) -> dict[str, tuple[Line, ...]]:
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        if line.in_use and line.node in nodes:
-            found.setdefault(line.node, []).append(line)
-    return {name: tuple(own) for name, own in found.items()}
-
-
-def _pool_changes(cluster: Cluster, before: Lock, after: Lock, today: str) -> Iterator[PoolChange]:
-    over = last_day(today, cluster.quarantine_days)
-    always = "" if cluster.quarantine_days is None else today
-    rows = zip(
-        utilisation(cluster, released(before, over, today)),
-        utilisation(cluster, released(after, over, today)),
-        utilisation(cluster, released(after, always)),
-        strict=True,
-    )
+def _pool_outlooks(cluster: Cluster, before: Lock, after: Lock, today: str) -> Iterator[PoolOutlook]:
+    days = cluster.quarantine_days
+    over, always = last_day(today, days), "" if days is None else today
     waiting: dict[tuple[str, int], str] = {}
     for line in after.lines:
         if line.state is State.QUARANTINED and always and line.since > over:
             key = line.pool, line.block.family
             waiting[key] = max(waiting.get(key, ""), line.since)
-    for old, new, later in rows:
-        key = new.pool.name, new.family.family
-        since = waiting.get(key, "") if later.use.blocks_free > new.use.blocks_free else ""
-        yield PoolChange(
+    for old, new, later in zip(
+        utilisation(cluster, released(before, over, today)),
+        utilisation(cluster, released(after, over, today)),
+        utilisation(cluster, released(after, always)),
+        strict=True,
+    ):
+        family = new.family.family
+        room = [PoolRoom(held=each.use.blocks_held, free=each.use.blocks_free) for each in (old, new, later)]
+        more = later.use.blocks_free > new.use.blocks_free
+        since = waiting.get((new.pool.name, family), "") if more else ""
+        yield PoolOutlook(
             pool=new.pool,
-            family=new.family.family,
+            family=family,
             block_size=new.family.block_size,
             blocks=new.use.blocks,
-            before=_room(old),
-            after=_room(new),
-            later=_room(later),
-            later_on=first_day(since, cluster.quarantine_days)
-            if since and cluster.quarantine_days is not None
-            else "",
+            before=room[0],
+            after=room[1],
+            later=room[2],
+            later_on=first_day(since, days) if since and days is not None else "",
         )
 
 
-def _room(use: PoolUse) -> Room:
-    return Room(held=use.use.blocks_held, free=use.use.blocks_free)
+class _After(Struct, frozen=True, kw_only=True):
+    """A cluster in which nodes got no block."""
+
+    cluster: Cluster
+    lock: Lock
+    free: Mapping[tuple[str, int], int]
+    """By pool and family: the blocks of the pool's size that newcomers could get."""
+    new: frozenset[Block]
+    """The blocks that others got at the same time: with smaller ones, there is room for more."""
+    today: str
 
 
 def _without(
-    cluster: Cluster, before: Iterable[Line], run: _Run, pools: Iterable[PoolChange], today: str
+    cluster: Cluster, before: Iterable[Line], run: _Run, pools: Iterable[PoolOutlook], today: str
 ) -> Iterator[Without]:
     placement, lock = run.placement, run.plan.lock
     old = {line.block for line in before if line.in_use} if placement.short else set()
-    after = After(
-        cluster=cluster,
-        lock=lock,
-        free={(change.pool.name, change.family): change.after.free for change in pools},
-        new=frozenset(line.block for line in lock.lines if line.in_use) - old,
-        today=today,
-    )
+    new = frozenset(line.block for line in lock.lines if line.in_use) - old
+    free = {(pool.pool.name, pool.family): pool.after.free for pool in pools}
+    after = _After(cluster=cluster, lock=lock, free=free, new=new, today=today)
     full = [short for short in placement.short if not short.room]
     half = [short for short in placement.short if short.room]
-    explained = 0
-    for shorts, findings in (
-        (full, no_room(cluster, full, placement.after)),
-        (half, half_room(cluster, half, placement.after)),
-    ):
-        for (shortage, nodes), finding in zip(grouped(shorts), findings, strict=True):
-            names = tuple(dict.fromkeys(node.name for node in nodes))
-            explained += 1
-            ways = ways_out(after, shortage, len(names)) if explained <= MOST_EXPLAINED else ()
-            yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in no_family(placement.unserved):
-        names = tuple(sorted(found.node.name for found in placement.unserved))
+    findings = (*no_room(cluster, full, placement.after), *half_room(cluster, half, placement.after))
+    shortages = zip((*grouped(full), *grouped(half)), findings, strict=True)
+    for number, ((shortage, nodes), finding) in enumerate(shortages):
+        names = tuple(dict.fromkeys(node.name for node in nodes))
+        ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
+        yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
+    for finding in list(no_family(placement.unserved))[:1]:
+        names = tuple(sorted(unserved.node.name for unserved in placement.unserved))
         yield Without(nodes=names, pool="", finding=finding, ways=())
-        break
     if run.unmatched:
         names = tuple(node.name for node in run.unmatched)
-        finding = next(iter(unmatched_refused(cluster, list(run.unmatched))))
+        finding = next(iter(unmatched_refused(cluster, run.unmatched)))
         yield Without(nodes=names, pool="", finding=finding, ways=())
+
+
+def _ways_out(after: _After, shortage: Shortage, lack: int) -> Iterator[Way]:
+    """Yield what would help `lack` nodes. O(pools), and O(lines) a few times."""
+    cluster, lines = after.cluster, after.lock.lines
+    pool = cluster.pools_by_name[shortage.pool]
+    one_block = cluster.mode.one_block
+    blocks = lack if one_block else lack * pool.blocks_per_node
+    if one_block:
+        yield from _other_pools(after, shortage, pool, lack)
+    for family, prefix in shortage.full:
+        yield from _quarantine(after, pool, family, prefix, blocks)
+        # The largest smaller block that makes room for all. Nodes that have a block keep it.
+        before = replace(after.lock, lines=tuple(line for line in lines if line.block not in after.new))
+        if smaller := smaller_blocks(cluster, pool, (family, prefix), before, lines, blocks):
+            yield Way(text=smaller_words(pool, family, smaller), enough=True)
+        size = range_for(prefix, blocks)
+        search = suggest_pool(cluster, pool, family, size)
+        yield Way(text=f"add a range of /{size} to pool {pool.name}: {search}", enough=True)
+
+
+def _other_pools(after: _After, shortage: Shortage, full: Pool, lack: int) -> Iterator[Way]:
+    """Yield pools with room that `overflow` could name: first those with room for all, the smallest first."""
+    families = [family for family, _ in shortage.full] + list(shortage.room)
+    asked = {full.name, *full.overflow}
+    rooms = []
+    for pool in after.cluster.pools:
+        if pool.name in asked or never(pool) or not all(family in pool.families for family in families):
+            continue
+        if room := min(after.free[pool.name, family] for family in families):
+            rooms.append((room < lack, room if room >= lack else -room, pool.name))
+    for short, room, name in sorted(rooms)[:MOST_POOLS]:
+        how = f"name {name} in the overflow of pool {full.name}"
+        if full.dialect is not Dialect.NATIVE:
+            how += f", written in the native form as a {full.dialect} has none"
+        yield Way(text=f"pool {name} has room for {count(abs(room), 'node')}: {how}", enough=not short)
+
+
+def _quarantine(after: _After, pool: Pool, family: int, prefix: int, blocks: int) -> Iterator[Way]:
+    """Yield how many blocks come free, and when those that are needed have, or all. O(n log days)."""
+    days = after.cluster.quarantine_days
+    if days is None:
+        return
+    lines = [line for line in after.lock.lines if line.state is State.QUARANTINED and line.pool == pool.name]
+    waiting = sorted({line.since for line in lines if line.block.family == family})
+    waiting = [since for since in waiting if first_day(since, days) > after.today]
+
+    def more(since: str) -> int:
+        now, then = after.lock, released(after.lock, since)
+        free = [free_blocks(after.cluster, lock, pool, family, prefix) for lock in (now, then)]
+        return free[1] - free[0]
+
+    number = bisect.bisect_left(waiting, blocks, key=more)
+    if waiting and (gained := more(since := waiting[min(number, len(waiting) - 1)])):
+        over = f"quarantine is over for {count(gained, 'block')} of pool {pool.name} then"
+        yield Way(text=f"wait until {first_day(since, days)}: {over}", enough=gained >= blocks)

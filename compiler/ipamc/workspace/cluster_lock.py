@@ -1,4 +1,4 @@
-"""A cluster's folder that one run holds: what it writes lands in this folder, or nowhere.
+"""An exclusively locked cluster folder: what a run writes lands in it, or nowhere.
 
 The folder is open from the first read to the last write, and every name is looked up from there, step by step
 and through no link. Where somebody moved or removed the folder meanwhile, nothing appears in its old place.
@@ -14,8 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
-from ipamc.workspace.links import refuse_links
-from ipamc.workspace.safe_read import Signature, signature
+from ipamc.workspace.safe_read import Signature, refuse_links, signature
 from ipamc.workspace.trouble import Trouble
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
@@ -25,13 +24,11 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-class Held(Struct, frozen=True):
-    """A folder that is open. Paths are below it, with forward slashes; errors show them with the folder."""
+class LockedFolder(Struct, frozen=True):
+    """An exclusively locked folder. Paths are below it, with forward slashes."""
 
-    folder: str
-    """As the user would type it."""
-    handle: int | None
-    """None where the system has no such handles: then paths are used."""
+    folder: str  # as the user would type it
+    handle: int | None  # None where the system has no such handles: then paths are used
 
     def is_in_place(self) -> bool:
         """Tell whether the folder's path still leads to it."""
@@ -44,10 +41,7 @@ class Held(Struct, frozen=True):
         return os.path.samestat(there, os.fstat(self.handle))
 
     def stage(self, name: str, path: str, data: bytes, *, durable: bool = False) -> None:
-        """Write the bytes of a path to a temporary file, right in the folder; the caller removes it.
-
-        `name` is from `temporary`. `durable`: return only once they are on the disk.
-        """
+        """Write bytes to the file `name`, from `temporary`; `durable`: wait until they are on the disk."""
         with self._above(name, shown=path) as (handle, last):
             opened = os.open(last, _NEW, 0o666, dir_fd=handle)
             with open(opened, "wb") as file:  # noqa: PTH123 - pathlib opens no handles
@@ -68,10 +62,7 @@ class Held(Struct, frozen=True):
             os.unlink(last, dir_fd=handle)
 
     def prune(self, path: str) -> None:
-        """Remove a file, and the folders above it that are empty then, but not this one.
-
-        A path that ends with a slash is that of an empty folder.
-        """
+        """Remove a file, or an empty folder (FOLDER/), and the folders above that are empty then."""
         if not path.endswith("/"):
             self.remove(path)
         where = PurePosixPath(path)
@@ -92,10 +83,7 @@ class Held(Struct, frozen=True):
 
     @contextlib.contextmanager
     def _above(self, path: str, *, make: bool = False, shown: str = "") -> Iterator[tuple[int | None, str]]:
-        """Open the folder of a path; yield its handle, and the name of the path there.
-
-        `make`: make the folders that are missing. Errors show the path, or `shown`.
-        """
+        """Open or `make` the folder of a path; yield it and the last name. Errors show `shown`."""
         *folders, last = path.split("/")
         try:
             if self.handle is None:
@@ -126,7 +114,7 @@ def _open(name: str, above: int, *, make: bool) -> int:
 
 
 def temporary() -> str:
-    """Return a name that nobody can take before us: it cannot be guessed."""
+    """Return the name of a temporary file, which cannot be guessed."""
     return f".ipamc-{os.urandom(8).hex()}.tmp"
 
 
@@ -136,31 +124,24 @@ def is_leftover(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def alone(folder: str) -> Iterator[Held]:
-    """Hold a cluster's folder, and keep a second run of ipamc out of it, where the system can.
-
-    Raises Trouble if another run is there already, or where the folder is behind a link.
-    """
+def lock_folder(folder: str) -> Iterator[LockedFolder]:
+    """Open and lock a cluster's folder. Raises Trouble if another run has it, or behind a link."""
     refuse_links(folder)
     if not _BY_HANDLE:
-        yield Held(folder, None)
+        yield LockedFolder(folder, None)
         return
     handle = os.open(folder, _FOLDER)
     try:
-        _lock(handle, folder)
-        yield Held(folder, handle)
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                said = f"another ipamc is at work in {folder}: run this again when it is done"
+                raise Trouble(said) from None
+            except OSError:  # a file system without locks
+                pass
+        yield LockedFolder(folder, handle)
     finally:
         os.close(handle)
-
-
-def _lock(handle: int, folder: str) -> None:
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Trouble(f"another ipamc is at work in {folder}: run this again when it is done") from None
-    except OSError:  # a file system without locks
-        pass

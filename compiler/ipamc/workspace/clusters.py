@@ -1,21 +1,60 @@
-"""From what the user typed to a cluster's folder, and from a folder to the cluster's name."""
+"""Where the clusters' folders are, what the user typed for one, and the name of its cluster.
+
+The folder of all clusters is here or above, so that a verb works in every folder of a repository. Paths stay
+relative to the working directory, as what a user types is: findings, and commands to copy, name files so.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from ipamc.workspace import disk
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.disk import CLUSTERS, is_folder
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 
-def find(given: Sequence[str]) -> list[str]:
+def clusters_folder() -> str:
+    """Return the path of `clusters/` from the working directory: `clusters`, `../clusters`, `.` inside of it.
+
+    It is the one here, else the nearest above, up to the top of the work tree: a folder with `.git`, as in
+    `safe_read`. Outside of a work tree it is a folder of this name that we are in. One that belongs to
+    another user than the working directory is passed over: in a folder where everybody may write, it would be
+    a stranger's. Where there is none, it would be here.
+    """
+    if os.path.lexists(CLUSTERS):
+        return CLUSTERS
+    here = Path.cwd()
+    ways = [here, *here.parents]
+    top = next((number for number, folder in enumerate(ways) if os.path.lexists(folder / ".git")), None)
+    if top is None:
+        found = next((folder for folder in ways if folder.name == CLUSTERS), None)
+    else:
+        candidates = (folder / CLUSTERS for folder in ways[: top + 1])
+        found = next(filter(Path.is_dir, candidates), None)
+    try:
+        if found is None or found.stat().st_uid != here.stat().st_uid:
+            return CLUSTERS
+    except OSError:
+        return CLUSTERS
+    return Path(os.path.relpath(found, here)).as_posix()
+
+
+def folder_of(name: str) -> str:
+    """Return the path of a cluster's folder in `clusters/`, which need not exist."""
+    return Path(clusters_folder(), name).as_posix()
+
+
+def find(given: Sequence[str] = ()) -> list[str]:
     """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
 
-    A link is a folder of its own, which is refused where it is read. Raises Misnamed.
+    A link is a folder of its own, which is refused where it is read. Raises Misnamed, and Trouble where none
+    is given and there is none, or where clusters/ is a link itself.
     """
-    folders = [_folder(text) for text in given] if given else disk.clusters()
+    folders = [_typed(text) for text in given] if given else _all()
     return sorted(
         {disk.identity(folder): folder for folder in reversed(folders)}.values(),
         key=lambda folder: (name_of(folder), folder),
@@ -24,60 +63,92 @@ def find(given: Sequence[str]) -> list[str]:
 
 def name_of(folder: str) -> str:
     """Return a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
-    return (
-        Path(folder).absolute().name
-        if PurePath(folder).name not in {"", ".."}
-        else Path(folder).resolve().name
-    )
+    path = Path(folder)
+    return path.resolve().name if PurePath(folder).name in {"", ".."} else path.absolute().name
+
+
+def parent_of(folder: str) -> str:
+    """Return the path of the folder above one, as typed."""
+    path = PurePath(folder)
+    return f"{folder}/.." if path.name in {"", ".."} else path.parent.as_posix()
 
 
 def known_names() -> list[str]:
     """Return the names of the clusters below clusters/; none where they cannot be listed."""
     try:
-        return [PurePath(folder).name for folder in disk.clusters()]
+        return [PurePath(folder).name for folder in _all()]
     except (Trouble, OSError):
         return []
 
 
-def _folder(text: str) -> str:
+def _all() -> list[str]:
+    where = clusters_folder()
+    refuse_links(where)
+    try:
+        found = disk.below(where)
+    except (FileNotFoundError, NotADirectoryError):
+        start = ": name a cluster's folder, or start a cluster with: ipamc init NAME"
+        raise Trouble(f"there is no folder {CLUSTERS}/ here{_elsewhere() or start}") from None
+    if not found:
+        raise Trouble(f"{CLUSTERS}/ has no cluster: start one with: ipamc init NAME")
+    return found
+
+
+def _typed(text: str) -> str:
     """Return the folder that TEXT names: clusters/TEXT for a plain name, else TEXT itself."""
     below = folder_of(text)
-    if text not in {"", ".", ".."} and PurePath(text).name == text and disk.is_folder(below):
+    if text not in {"", ".", ".."} and PurePath(text).name == text and is_folder(below):
         return below
-    if text and disk.is_folder(text):
+    if text and is_folder(text):
         _refuse_parent(text)
         return PurePath(text).as_posix()
     if text and Path(text).is_file():
-        raise Misnamed(
-            f"{text} is a file: name the folder of its cluster, {PurePath(text).parent.as_posix()}", text
-        )
-    raise Misnamed(
-        f"there is no cluster {text!r}: no such folder, and none in {disk.CLUSTERS}/{_hint(text)}", text
-    )
+        folder = PurePath(text).parent.as_posix()
+        raise Misnamed(f"{text} is a file: name the folder of its cluster, {folder}", text)
+    from ipamc.model.wording import nearest
+
+    if not (names := known_names()):
+        hint = _elsewhere()
+    elif near := nearest(PurePath(text).name, names):
+        hint = f"; did you mean {near!r}?"
+    else:
+        hint = f"; there are: {', '.join(names[:10])}"
+    raise Misnamed(f"there is no cluster {text!r}: no such folder, and none in {CLUSTERS}/{hint}", text)
 
 
 def _refuse_parent(folder: str) -> None:
-    """Raise Misnamed for a folder that is no cluster, but holds some: the top of a repository, or clusters/."""
-    if disk.is_started(folder):
+    """Raise Misnamed for a folder that is no cluster, but holds some: a repository's top, clusters/."""
+    if _is_started(folder):
         return
-    parents = (
-        (folder, f"{folder}/{disk.CLUSTERS}")
-        if name_of(folder) == disk.CLUSTERS
-        else (f"{folder}/{disk.CLUSTERS}",)
-    )
-    within = [PurePath(path).as_posix() for parent in parents for path in disk.started_below(parent)]
+    parents = (folder,) if name_of(folder) == CLUSTERS else ()
+    within = [
+        PurePath(path).as_posix()
+        for parent in (*parents, f"{folder}/{CLUSTERS}")
+        for path in _started_below(parent)
+    ]
     if within:
-        names = [path.removeprefix(f"{disk.CLUSTERS}/") for path in within]
-        raise Misnamed(
-            f"{folder} is no cluster, but has clusters in it: name one of them: {', '.join(names[:10])}"
-        )
+        names = ", ".join([path.removeprefix(f"{CLUSTERS}/") for path in within][:10])
+        raise Misnamed(f"{folder} is no cluster, but has clusters in it: name one of them: {names}")
 
 
-def _hint(text: str) -> str:
-    from ipamc.model.wording import nearest
+def _is_started(folder: str) -> bool:
+    """Tell whether a folder has a lock, or the file that `ipamc init` writes a Cluster into."""
+    return any(Path(folder, name).is_file() for name in (disk.LOCK, "cluster.yaml"))
 
-    names = known_names()
-    if not names:
-        return disk.elsewhere()
-    near = nearest(PurePath(text).name, names)
-    return f"; did you mean {near!r}?" if near else f"; there are: {', '.join(names[:10])}"
+
+def _started_below(parent: str) -> list[str]:
+    """Return the clusters right below a folder, in order of name; none if it cannot be read."""
+    try:
+        return [] if Path(parent).is_symlink() else [path for path in disk.below(parent) if _is_started(path)]
+    except OSError:
+        return []
+
+
+def _elsewhere() -> str:
+    """Return where clusters are, one folder down, as the end of a sentence; "" where none is found."""
+    try:
+        found = next((folder for folder in disk.below(".") if _started_below(f"{folder}/{CLUSTERS}")), "")
+    except OSError:
+        return ""
+    folder = found.removeprefix("./")
+    return f", but in {folder}/: cd {shlex.quote(folder)}" if found else ""

@@ -1,7 +1,8 @@
-"""What is read here is what the commit has: a review, Flux and later plans read the commit, and jobs read a checkout.
+"""Refuses a checkout that differs from its commit: a review, Flux and later plans read the commit.
 
-A branch can let them differ. A submodule is a folder of another repository, and attributes make git write other bytes
-than the commit has. So both are refused below the folder of the clusters, and the files are compared with the objects.
+A branch can let them differ. A submodule is a folder of another repository, and attributes make git write
+other bytes than the commit has. So both are refused below the folder of the clusters, and the files are
+compared with the objects.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from pathlib import Path
 from shlex import quote
 
 from ipamc.model.diagnostics import count
-from ipamc.workspace import disk, git, git_tree, safe_read, shared_tests, tree
+from ipamc.workspace import disk, git, git_tree, safe_read, tree
 from ipamc.workspace.git_run import must
+from ipamc.workspace.inputs import shared_test_paths, source_paths
 from ipamc.workspace.source import is_read
 from ipamc.workspace.trouble import Trouble
 
@@ -22,15 +24,15 @@ BESIDE = ""
 """In the place of a cluster's name: the files beside the clusters' folders, such as tests of all of them."""
 
 _ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol")
-"""With them git writes other bytes into a checkout than a blob has; `text` alone does where the runner says so."""
+"""With them git writes other bytes into a checkout than a blob has; `text` does if the runner says so."""
 _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 
-def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.Entry]]:
-    """Return what HEAD has below the folder of the clusters: for each cluster's name, and BESIDE, by path from the top.
+def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
+    """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
 
-    Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it: `.gitmodules`
-    is not read.
+    Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it:
+    `.gitmodules` is not read.
     """
     try:
         listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")
@@ -39,11 +41,12 @@ def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.Entry]]:
             raise
         listed = {}  # a new branch without a commit
     within = f"{where}/" if where else ""
-    found: dict[str, dict[str, git_tree.Entry]] = {BESIDE: {}}
+    found: dict[str, dict[str, git_tree.TreeEntry]] = {BESIDE: {}}
     for path, entry in listed.items():
         if entry.sort == git_tree.SUBMODULE:
             raise Trouble(
-                f"{path} is a submodule, whose files no review of this repository shows: git rm --cached {quote(path)}, and commit the files themselves"
+                f"{path} is a submodule, whose files no review of this repository shows: "
+                f"git rm --cached {quote(path)}, and commit the files themselves"
             )
         name, slash, _ = path.removeprefix(within).partition("/")
         found.setdefault(name if slash else BESIDE, {})[path] = entry
@@ -51,12 +54,12 @@ def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.Entry]]:
 
 
 def refuse_other_bytes(
-    top: str, found: Mapping[str, Mapping[str, git_tree.Entry]], names: Iterable[str]
+    top: str, found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]
 ) -> None:
-    """Raise Trouble where attributes let git write other bytes of some clusters into a checkout than HEAD has.
+    """Raise Trouble where attributes change the bytes of some clusters between HEAD and a checkout.
 
-    The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may change its own bytes on the
-    disk. One process for all files.
+    The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may change its
+    own bytes on the disk. One process for all files.
     """
     entries = [item for name in (BESIDE, *names) for item in found.get(name, {}).items()]
     asked = "".join(f"{path}\0" for path, entry in entries if entry.sort == git_tree.FILE)
@@ -69,21 +72,23 @@ def refuse_other_bytes(
     for name, said in changed.items():
         more = f" (and {count(len(said) - 1, 'file')} more)" if said[1:] else ""
         raise Trouble(
-            f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: remove it from the .gitattributes that sets it, or end the one at the top with: {disk.CLUSTERS}/** !{name}"
+            f"{said[0]}{more}, so a checkout differs from the commit, which Flux and later plans read: "
+            "remove it from the .gitattributes that sets it, or end the one at the top with: "
+            f"{disk.CLUSTERS}/** !{name}"
         )
 
 
-def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.Entry]], names: Iterable[str]) -> None:
-    """Raise Trouble unless the files of some clusters are here, byte for byte, as HEAD has them, and no others.
+def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]) -> None:
+    """Raise Trouble unless the files of some clusters are here, byte for byte, as in HEAD, and no others.
 
-    We are at the repository's top. A cluster that was deleted is one that has no files. Files that ipamc does not read count
-    neither here nor there. Further, every cluster that HEAD has must be here. O(bytes); no process.
+    We are at the repository's top. A cluster that was deleted has no files. Files that ipamc does not read
+    count neither here nor there. Further, every cluster that HEAD has must be here. O(bytes); no process.
     """
     for name in found:
         folder = f"{disk.CLUSTERS}/{name}"
         if name != BESIDE and not name.startswith(".") and not disk.is_folder(folder):
             raise _missing(folder)
-    shared = shared_tests.paths(f"{disk.CLUSTERS}/any")
+    shared = shared_test_paths(f"{disk.CLUSTERS}/any")
     _refuse_others(found[BESIDE], shared, filter(os.path.lexists, shared))
     for name in names:
         folder, own = f"{disk.CLUSTERS}/{name}", found.get(name, {})
@@ -91,14 +96,16 @@ def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.Entry]], names:
         _refuse_others(own, (path for path in own if is_read(path.removeprefix(f"{folder}/"))), _here(folder))
 
 
-def _refuse_others(found: Mapping[str, git_tree.Entry], read: Iterable[str], here: Iterable[str]) -> None:
-    """Raise Trouble unless what a commit has of the paths that are read is here with its bytes, and it has all that is here."""
+def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str], here: Iterable[str]) -> None:
+    """Raise Trouble unless the files that are read are here as a commit has them, and no others."""
     for path in filter(found.__contains__, read):
         if not os.path.lexists(path):
             raise _missing(path)
         if not _is_same(path, found[path]):
             raise Trouble(
-                f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: git checkout HEAD -- {quote(path)}; where git changes line ends, before: git config core.autocrlf false"
+                f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: "
+                f"git checkout HEAD -- {quote(path)}; where git changes line ends, before: "
+                "git config core.autocrlf false"
             )
     if more := next((path for path in here if path not in found), ""):
         raise Trouble(f"{more} is not in HEAD, and HEAD is what is merged: commit it, or remove it")
@@ -106,7 +113,8 @@ def _refuse_others(found: Mapping[str, git_tree.Entry], read: Iterable[str], her
 
 def _missing(path: str) -> Trouble:
     return Trouble(
-        f"{path} is in HEAD, but not here: git checkout HEAD -- {quote(path)}, or commit that it is deleted; after a sparse checkout: git sparse-checkout disable"
+        f"{path} is in HEAD, but not here: git checkout HEAD -- {quote(path)}, or commit that it is deleted; "
+        "after a sparse checkout: git sparse-checkout disable"
     )
 
 
@@ -114,13 +122,13 @@ def _here(folder: str) -> Iterator[str]:
     """Yield the paths of all that a run reads of a cluster."""
     if not disk.is_folder(folder):
         return
-    yield from disk.source_paths(folder)
+    yield from source_paths(folder)
     if os.path.lexists(disk.lock_path(folder)):
         yield disk.lock_path(folder)
     yield from map(Path.as_posix, tree.leaves(folder))
 
 
-def _is_same(path: str, entry: git_tree.Entry) -> bool:
+def _is_same(path: str, entry: git_tree.TreeEntry) -> bool:
     """Tell whether a file, or a link, has the bytes of an object: by its name, which is their hash."""
     if entry.sort == git_tree.LINK:
         data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
@@ -138,7 +146,6 @@ def _refuse_one_name(paths: Iterable[str]) -> None:
             one = known.setdefault(unicodedata.normalize("NFC", path).casefold(), path)
             if one != path:
                 first, second = sorted((one, path))
-                raise Trouble(
-                    f"{first} and {second} are one on a disk that ignores case and the form of accents (macOS, Windows): rename one of them"
-                )
+                ignores = "ignores case and the form of accents (macOS, Windows)"
+                raise Trouble(f"{first} and {second} are one on a disk that {ignores}: rename one of them")
         waiting = {above for path in waiting if (above := path.rpartition("/")[0])}

@@ -1,7 +1,7 @@
-"""Dumps and tables from the disk and from stdin; a dump also with gzip or as a zip, such as that of cilium-sysdump.
+"""Dumps and tables from the disk and from stdin; a dump also with gzip, or as the zip of cilium-sysdump.
 
-The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip is
-unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
+The user names these files, so they may be links and pipes. What is in them may be hostile: nothing of a zip
+is unpacked to the disk, and nothing is read without a limit. Dumps are read in pieces.
 """
 
 from __future__ import annotations
@@ -21,68 +21,58 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.model.progress import reached, reading
 from ipamc.read.dump.read import Source, read_dump
-from ipamc.read.dump.rules import DUMP
+from ipamc.read.rules import DUMP
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
-    from ipamc.read.table.csv_table import Table, Wanted
+    from ipamc.read.csv_table import Table, Wanted
 
 STDIN = "-"
-LARGEST = 8 << 30
-"""The most bytes of one file of a dump, after it was unpacked: some two million pods."""
-MEMBERS = 100_000
-"""The most files of a zip."""
-_CHUNK = 1 << 19
-"""Bytes of a piece: it stays in the processor's cache while its items are decoded."""
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-"""How a zip begins, and one without files."""
+LARGEST = 8 << 30  # the most bytes of one file of a dump, after it was unpacked: some two million pods
+MEMBERS = 100_000  # the most files of a zip
+_CHUNK = 1 << 19  # bytes of a piece: it stays in the processor's cache while its items are decoded
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # how a zip begins, and one without files
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
-    rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|IPReservation|ClusterCIDR|"""
-    rb"""ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
+    rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|"""
+    rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
-"""A document of a zip that ipamc reads has one of these kinds near its beginning, or one of these names,"""
+"""The kinds near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
-    r"cilium-(operator-deploy|daemonset)|[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
+    r"cilium-(operator-deploy|daemonset)|"
+    r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
-"""because typed lists have their kind at the end, behind all items (cilium-cli, sysdump/constants.go),"""
-_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match
-"""or it is JSON of this kind."""
+"""Names of such files: typed lists have their kind behind all items (cilium-cli, sysdump/constants.go)."""
+_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # such JSON begins so
 _PEEK = 1 << 20
-_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""How files of Excel and LibreOffice begin, new and old."""
+_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how files of Excel and LibreOffice begin, new and old
 
 
 def load_dump(
     files: Sequence[str], *, nodes: bool = True, pods: bool = True
 ) -> tuple[Dump, list[Diagnostic]]:
-    """Read dumps; return what they show together, and the warnings.
+    """Read dumps (`-` is stdin); return what they show together, and the warnings.
 
-    `-` is stdin. With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane
-    and of the pod network are read. Raises Refused for what is in them, Trouble and
-    OSError for what cannot be read.
+    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
+    pod network are read. Raises Refused for what is in them, Trouble and OSError for what cannot be read.
     """
     return read_dump(_sources(files), nodes=nodes, pods=pods)
 
 
 def load_table(path: str, wanted: Wanted) -> Table:
-    """Read the columns that are wanted of a CSV file; `-` is stdin. Raises Refused, OSError, and Trouble for a spreadsheet.
-
-    Nothing is read far beyond the largest table: its size is a finding.
-    """
-    from ipamc.read.table.csv_table import LARGEST, read_table
+    """Read columns of a CSV file, `-` is stdin, up to its limit. Raises Refused, OSError, Trouble."""
+    from ipamc.read.csv_table import LARGEST, read_table
 
     if path == STDIN:
         return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted)
     with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
         data = file.read(LARGEST + 1)
     if data.startswith(_SHEETS):
-        raise Trouble(
-            f"{path} is a spreadsheet, and no CSV: save its sheet as {PurePath(path).with_suffix('.csv')}, and name that file"
-        )
+        csv = PurePath(path).with_suffix(".csv")
+        raise Trouble(f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file")
     return read_table(path, data, wanted)
 
 
@@ -104,10 +94,9 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
             yield "<stdin>", _pieces("<stdin>", sys.stdin.buffer)
             continue
         if Path(path).is_dir():
-            inside = sorted(map(str, Path(path).glob("*.json")))[:4]
-            raise Trouble(
-                f"{path} is a folder: name the files in it, or the zip of a sysdump{f': {shlex.join(inside)}' if inside else ''}"
-            )
+            inside = shlex.join(sorted(map(str, Path(path).glob("*.json")))[:4])
+            files_in_it = "name the files in it, or the zip of a sysdump"
+            raise Trouble(f"{path} is a folder: {files_in_it}{f': {inside}' if inside else ''}")
         if not Path(path).exists():
             raise Trouble(f"there is no file {path}: make a dump, {DUMP} > {shlex.quote(path)}")
         with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
@@ -124,8 +113,7 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
 def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
     """Yield the bytes of a file, unpacked where it is a gzip. Raises Trouble."""
     pieces = _within(path, _read(file))
-    first = next(pieces, b"")
-    if first.startswith(_ZIP):
+    if (first := next(pieces, b"")).startswith(_ZIP):
         raise Trouble(f"{path} is a zip, which is read from a file alone: give its name")
     whole = chain((first,), pieces)
     return _within(path, _unpacked(path, whole)) if first.startswith(_GZIP) else whole
@@ -149,7 +137,7 @@ def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what is in a gzip, which may have several members. Raises Trouble for one that is damaged or cut off."""
+    """Yield what is in a gzip of any number of members. Raises Trouble if it is damaged or cut off."""
     engine = zlib.decompressobj(wbits=31)
     try:
         for piece in pieces:

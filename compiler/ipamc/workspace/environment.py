@@ -18,10 +18,7 @@ def variable(name: str) -> str:
 
 
 def today() -> str:
-    """Return the day in UTC, ISO 8601: of SOURCE_DATE_EPOCH where it is set, else of the clock.
-
-    ipamc asks for the time only here.
-    """
+    """Return the day in UTC, ISO 8601, of SOURCE_DATE_EPOCH or the clock, which only this function asks."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:
         return datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -46,16 +43,13 @@ def program(name: str) -> str | None:
     """
     if os.path.dirname(name):  # noqa: PTH120 - pathlib drops a leading ./
         return name
-    folders = [folder for folder in os.get_exec_path() if os.path.isabs(folder)]  # noqa: PTH117 - text in, text out
-    found = (shutil.which(os.path.join(folder, name)) for folder in folders)  # noqa: PTH118 - as above
+    folders = filter(os.path.isabs, os.get_exec_path())
+    found = (shutil.which(os.path.join(folder, name)) for folder in folders)  # noqa: PTH118 - texts
     return next(filter(None, found), None)
 
 
 def command(name: str, default: str) -> list[str]:
-    """Return the words of a variable that has a command line, or of `default` where it is not set.
-
-    The first one is the program, as `program` finds it. Raises Trouble where there is none.
-    """
+    """Return the words of a command line in a variable, or of `default`. Raises Trouble without it."""
     try:
         words = shlex.split(variable(name) or default)
     except ValueError as problem:
@@ -77,7 +71,7 @@ def runtime() -> dict[str, str]:
 
 
 def libraries() -> dict[str, str]:
-    """Return the version of each library that ipamc needs, by name in order; "" for one that is not installed."""
+    """Return the version of each library that ipamc needs, by name; "" if it is not installed."""
     from importlib.metadata import PackageNotFoundError, distributions, requires
 
     try:

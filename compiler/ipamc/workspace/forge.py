@@ -1,32 +1,30 @@
-"""GitLab or GitHub, where this job runs: the comments of a merge request or pull request, and past pipelines.
+"""GitHub or GitLab, where this job runs: comments, issues, labels, past pipelines, and the tokens of the job.
 
-Anybody who may comment can write a comment that looks like ours, so only those are replaced whose author is
-the owner of the token. No token is printed.
+Anybody may write a comment or an issue that looks like ours, so only those of the token's owner count. No
+token is printed.
 """
 
 from __future__ import annotations
 
 import re
 import time
-import urllib.parse
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from ipamc.workspace import git
 from ipamc.workspace.environment import variable
 from ipamc.workspace.git_remote import Credentials, is_local, remote
 from ipamc.workspace.trouble import Trouble
-from ipamc.workspace.web import Api, api_url, checked_token
+from ipamc.workspace.web import Answer, Api, api_url, checked_token
 
-PAGES = 200
-"""Pages of comments that are read."""
-SECONDS = 300
-"""How long it may take to read them all."""
+PAGES = 200  # pages of comments or issues that are read
+SECONDS = 300  # how long it may take to read them all
 
-Id = Annotated[int, msgspec.Meta(ge=0)]
+Number = Annotated[int, msgspec.Meta(ge=0)]
 Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 
 
@@ -34,51 +32,60 @@ class Author(msgspec.Struct):
     """Who wrote a comment, or whose a token is: GitHub tells by `login`, GitLab by `id`."""
 
     login: str = ""
-    id: Id | None = None
+    id: Number | None = None
 
 
-class Comment(msgspec.Struct):
-    """A comment; GitHub has its author as `user`."""
+class _Created(msgspec.Struct):
+    number: Number = 0
+    iid: Number = 0
 
-    id: Id
+
+class Post(msgspec.Struct):
+    """A comment or an issue; GitLab calls number, text and author of an issue by the second names."""
+
+    id: Number
+    number: Number = 0
+    iid: Number = 0
     body: str | None = None
+    description: str | None = None
     user: Author | None = None
     author: Author | None = None
 
+    @property
+    def name(self) -> int:
+        """The number of an issue, which people call it by; the id of a comment."""
+        return self.number or self.iid or self.id
 
-class Viewer(msgspec.Struct):
-    """The answer of GitHub to `viewer { login }`."""
-
-    class Data(msgspec.Struct):
-        """What was asked for."""
-
-        viewer: Author | None = None
-
-    data: Data | None = None
+    @property
+    def text(self) -> str:
+        """What it says."""
+        return self.body or self.description or ""
 
 
-class Run(msgspec.Struct):
+class _Viewer(msgspec.Struct):
+    viewer: Author | None = None
+
+
+class _ViewerAnswer(msgspec.Struct):
+    data: _Viewer | None = None
+
+
+class _Run(msgspec.Struct):
     """A pipeline; GitHub calls its commit `head_sha`."""
 
     sha: Sha = ""
     head_sha: Sha = ""
 
 
-class Runs(msgspec.Struct):
-    """A page of GitHub's pipelines."""
-
-    workflow_runs: list[Run]
+class _Runs(msgspec.Struct):
+    workflow_runs: list[_Run]
 
 
-class Label(msgspec.Struct):
-    """A label of a pull request."""
-
+class _Label(msgspec.Struct):
     name: str
 
 
 class _IdToken(msgspec.Struct):
-    """The answer of GitHub to a question for an id token."""
-
     value: str
 
 
@@ -87,71 +94,93 @@ class Nowhere(Exception):  # noqa: N818 - a fact; its text says why
 
 
 class Forge(Struct, frozen=True, kw_only=True):
-    """The comments of one merge request or pull request."""
+    """The project of this job, with a token for it. Methods raise Trouble where the forge refuses."""
 
     api: Api
-    notes: str
-    """The path of all comments."""
-    note: str
-    """The path of a comment, without its id."""
-    update: str
-    """The method that replaces a comment."""
-    page: int
-    """How many comments are read at once."""
-    github: bool = field(default=False)
+    github: bool
+    project: str  # the path of the project in the API
 
-    def newest(self, me: str | int, mark: str) -> int | None:
-        """Return the id of the newest comment that begins with `mark` and has this author; None without one."""
-        found = (
-            comment.id
-            for comment in self._comments()
-            if (comment.body or "").startswith(mark) and self._author(comment) == me
-        )
-        return max(found, default=None)
-
-    def add(self, text: str) -> None:
-        """Write a new comment."""
-        self.api.ask("POST", self.notes, dict, {"body": text})
-
-    def replace(self, identifier: int, text: str) -> None:
-        """Replace the text of a comment."""
-        self.api.ask(self.update, f"{self.note}/{identifier}", dict, {"body": text})
+    @property
+    def closed(self) -> Mapping[str, str]:
+        """The fields that close an issue or a request."""
+        return {"state": "closed"} if self.github else {"state_event": "close"}
 
     def me(self) -> str | int:
-        """Return the owner of the token, as an author of comments."""
-        return me(self.api, github=self.github)
+        """Return the owner of the token, as an author: a login of GitHub, an id of GitLab.
 
-    def _author(self, comment: Comment) -> str | int | None:
+        GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
+        `github-actions[bot]`. Raises Trouble where the forge does not tell.
+        """
         if self.github:
-            return comment.user.login if comment.user else None
-        return comment.author.id if comment.author else None
+            data = self.graphql("query { viewer { login } }", _ViewerAnswer).data
+            owner: str | int | None = data.viewer.login if data and data.viewer else None
+        else:
+            owner = self.api.ask("GET", "/user", Author).id
+        if owner in {None, ""}:
+            raise Trouble("the forge does not tell whose the token is")
+        return owner
 
-    def _comments(self) -> Iterator[Comment]:
-        end = time.monotonic() + SECONDS
+    def graphql(self, query: str, answer: type[Answer], **variables: str) -> Answer:
+        """Ask GitHub's GraphQL API."""
+        root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
+        return self.api.ask("POST", "/graphql", answer, {"query": query, "variables": variables}, root=root)
+
+    def labels(self, number: int | str) -> list[str]:
+        """Return the labels of a pull request of GitHub."""
+        path = f"{self.project}/issues/{number}/labels?per_page=100&page=1"
+        return [label.name for label in self.api.ask("GET", path, list[_Label])]
+
+    def change(self, path: str, fields: Mapping[str, Any]) -> None:
+        """Replace fields of what is at a path."""
+        self.api.ask("PATCH" if self.github else "PUT", path, dict, fields)
+
+
+class Posts(Struct, frozen=True, kw_only=True):
+    """The comments of a request, or the issues of a project. Methods raise Trouble if the forge refuses."""
+
+    forge: Forge
+    issues: bool
+    path: str  # of all comments or issues
+    one: str  # of one of them, without its name
+
+    def mine(self, me: str | int, mark: str) -> Iterator[Post]:
+        """Yield comments, or open issues from the oldest on, that begin with a mark and that `me` wrote."""
+        github, asked = self.forge.github, {}
+        if self.issues and github:  # it has no filter for its own bot as an author
+            asked = {"state": "open", "sort": "created", "direction": "asc"}
+        elif self.issues:
+            asked = {"state": "opened", "order_by": "created_at", "sort": "asc", "author_id": str(me)}
+        end, size = time.monotonic() + SECONDS, 100 if github or self.issues else 10
         for page in range(1, PAGES + 1):
             if time.monotonic() > end:
-                raise Trouble(f"the comments of this request were not read within {SECONDS} seconds")
-            found = self.api.ask("GET", f"{self.notes}?per_page={self.page}&page={page}", list[Comment])
-            yield from found
-            if len(found) < self.page:
+                raise Trouble(f"{self.path} was not read within {SECONDS} seconds")
+            query = urlencode({**asked, "per_page": size, "page": page})
+            found = self.forge.api.ask("GET", f"{self.path}?{query}", list[Post])
+            for post in found:
+                author = (post.user if github else post.author) or Author()
+                if post.text.startswith(mark) and me in {author.login, author.id}:
+                    yield post
+            if len(found) < size:
                 return
+        if self.issues:  # ours may be among the rest, and another one would be opened each time
+            raise Trouble(f"there are more than {PAGES * size:,} open issues")
 
+    def create(self, text: str, **fields: str) -> int:
+        """Write a comment, or open an issue; return the number of the issue."""
+        found = self.forge.api.ask("POST", self.path, _Created, {self._text: text, **fields})
+        return found.number or found.iid
 
-def me(api: Api, *, github: bool) -> str | int:
-    """Return the owner of a token, as an author: a login of GitHub, an id of GitLab.
+    def replace(self, post: Post, text: str) -> None:
+        """Replace the text of one."""
+        self.forge.change(f"{self.one}/{post.name}", {self._text: text})
 
-    GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
-    `github-actions[bot]`. Raises Trouble where the forge does not tell.
-    """
-    if github:
-        root = api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
-        found = api.ask("POST", "/graphql", Viewer, {"query": "query { viewer { login } }"}, root=root)
-        owner: str | int | None = found.data.viewer.login if found.data and found.data.viewer else None
-    else:
-        owner = api.ask("GET", "/user", Author).id
-    if owner in {None, ""}:
-        raise Trouble("the forge does not tell whose the token is")
-    return owner
+    def close(self, post: Post) -> None:
+        """Close an issue."""
+        self.forge.change(f"{self.one}/{post.name}", self.forge.closed)
+
+    @property
+    def _text(self) -> str:
+        return "description" if self.issues and not self.forge.github else "body"
 
 
 def on_github() -> bool:
@@ -163,30 +192,46 @@ def on_github() -> bool:
     raise Nowhere("this is not a job of GitHub or GitLab")
 
 
-def forge_of_this_job() -> Forge:
-    """Return the forge on which this job runs, from the variables that it sets.
+def forge_of_this_job(on_github_by: str = "GITHUB_TOKEN") -> Forge:
+    """Return the forge on which this job runs, from the variables that it sets; GitHub with this token.
 
-    Raises Nowhere, and Trouble where one of them is not what a forge sets.
+    Raises Nowhere outside of a forge and without a token, Trouble where a variable is not what a forge sets.
     """
+    github = on_github()
+    name = on_github_by if github else "IPAMC_TOKEN"
+    if not (token := variable(name)):
+        raise Nowhere(f"there is no {name}")
+    url = "GITHUB_API_URL" if github else "CI_API_V4_URL"
+    api = {"url": api_url(url, variable(url)), "token": checked_token(name, token)}
+    if github:
+        more = {"header": "Authorization", "scheme": "Bearer ", "accept": "application/vnd.github+json"}
+        return Forge(api=Api(**api, **more), github=True, project=f"/repos/{_path_of('GITHUB_REPOSITORY')}")
+    project = f"/projects/{_path_of('CI_PROJECT_ID')}"
+    return Forge(api=Api(**api, header="PRIVATE-TOKEN"), github=False, project=project)
+
+
+def comments_of_this_job() -> Posts:
+    """Return the comments of the request for which this job runs. Raises Nowhere and Trouble."""
     if on_github():
         number = re.fullmatch(r"refs/pull/([0-9]+)/\w+", variable("GITHUB_REF"))
-        if not number:
-            raise Nowhere("this is not a merge request or pull request")
-        api = github_api()
-        path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues"
-        return Forge(
-            api=api,
-            notes=f"{path}/{number[1]}/comments",
-            note=f"{path}/comments",
-            update="PATCH",
-            page=100,
-            github=True,
-        )
-    if not variable("CI_MERGE_REQUEST_IID"):
+        found = number[1] if number else ""
+    else:
+        found = variable("CI_MERGE_REQUEST_IID") and _path_of("CI_MERGE_REQUEST_IID")
+    if not found:
         raise Nowhere("this is not a merge request or pull request")
-    api = gitlab_api()
-    path = f"/projects/{path_of('CI_PROJECT_ID')}/merge_requests/{path_of('CI_MERGE_REQUEST_IID')}/notes"
-    return Forge(api=api, notes=path, note=path, update="PUT", page=10)
+    forge = forge_of_this_job()
+    if forge.github:
+        one, path = f"{forge.project}/issues/comments", f"{forge.project}/issues/{found}/comments"
+    else:
+        one = path = f"{forge.project}/merge_requests/{found}/notes"
+    return Posts(forge=forge, issues=False, path=path, one=one)
+
+
+def issues_of_this_job() -> Posts:
+    """Return the issues of the project of this job. Raises Nowhere and Trouble."""
+    forge = forge_of_this_job()
+    path = f"{forge.project}/issues"
+    return Posts(forge=forge, issues=True, path=path, one=path)
 
 
 def last_success() -> str:
@@ -194,25 +239,21 @@ def last_success() -> str:
 
     What such a pipeline was to apply is applied: it fails where one cluster does. GitHub needs GITHUB_TOKEN
     with the permission actions: read. GitLab needs IPAMC_TOKEN with the scope read_api, because a job's own
-    token may not list pipelines. Raises Trouble where the forge refuses.
+    token may not list pipelines. Raises Nowhere, and Trouble where the forge refuses.
     """
-    if on_github():
-        api = github_api()
-        file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF"))
-        branch = variable("GITHUB_REF_NAME")
-        if not branch or not file:
-            raise Nowhere("this is not a job of a branch")
-        path = f"/repos/{path_of('GITHUB_REPOSITORY')}/actions/workflows/{urllib.parse.quote(file[1])}/runs"
-        found = api.ask(
-            "GET", f"{path}?{query(branch=branch, event='push', status='success')}", Runs
-        ).workflow_runs
+    forge = forge_of_this_job()
+    branch = variable("GITHUB_REF_NAME" if forge.github else "CI_COMMIT_BRANCH")
+    file = re.search(r"/([^/@]+\.ya?ml)@", variable("GITHUB_WORKFLOW_REF")) if forge.github else None
+    if not branch or (forge.github and not file):
+        raise Nowhere("this is not a job of a branch")
+    if file:
+        asked = urlencode({"branch": branch, "event": "push", "status": "success", "per_page": 1})
+        path = f"{forge.project}/actions/workflows/{quote(file[1])}/runs?{asked}"
+        found = forge.api.ask("GET", path, _Runs).workflow_runs
     else:
-        api = gitlab_api()
-        branch = variable("CI_COMMIT_BRANCH")
-        if not branch:
-            raise Nowhere("this is not a job of a branch")
-        asked = query(ref=branch, source="push", status="success", order_by="id", sort="desc")
-        found = api.ask("GET", f"/projects/{path_of('CI_PROJECT_ID')}/pipelines?{asked}", list[Run])
+        newest = {"order_by": "id", "sort": "desc", "per_page": 1}
+        asked = urlencode({"ref": branch, "source": "push", "status": "success", **newest})
+        found = forge.api.ask("GET", f"{forge.project}/pipelines?{asked}", list[_Run])
     commit = found[0].sha or found[0].head_sha if found else ""
     if not commit:
         raise Nowhere(f"no pipeline of {branch} was successful yet")
@@ -222,51 +263,40 @@ def last_success() -> str:
 def labels_of_merge_group() -> list[str]:
     """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
 
-    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before it.
-    Raises Nowhere, and Trouble where the forge refuses.
+    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before
+    it. Raises Nowhere, and Trouble where the forge refuses.
     """
-    group = re.fullmatch(
-        r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", variable("GITHUB_REF")
-    )
+    ref = variable("GITHUB_REF")
+    group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
     if not on_github() or not group:
         raise Nowhere("this is not a job of a merge group of GitHub")
-    path = f"/repos/{path_of('GITHUB_REPOSITORY')}/issues/{group[1]}/labels?{query(per_page='100', page='1')}"
-    return [label.name for label in github_api().ask("GET", path, list[Label])]
+    return forge_of_this_job().labels(group[1])
 
 
 def id_token(audience: str) -> str:
-    """Return the id token (OIDC) of this job: of GitHub a new one for an audience, of GitLab that of the job.
-
-    Raises Nowhere where the job has none, and Trouble where GitHub refuses.
-    """
+    """Return the id token (OIDC) of this job, of GitHub one for an audience. Raises Nowhere, Trouble."""
     if not on_github():
         if not (token := variable("IPAMC_ID_TOKEN")):
             raise Nowhere(
                 "there is no IPAMC_ID_TOKEN: the job needs id_tokens, as 'ipamc ci gitlab --oidc' writes"
             )
         return checked_token("IPAMC_ID_TOKEN", token)
-    name = "ACTIONS_ID_TOKEN_REQUEST_URL"
-    token = variable("ACTIONS_ID_TOKEN_REQUEST_TOKEN")
+    name, secret = "ACTIONS_ID_TOKEN_REQUEST_URL", "ACTIONS_ID_TOKEN_REQUEST_TOKEN"
+    token = variable(secret)
     if not (token and variable(name)):
         raise Nowhere(
-            "this job may have no id token: it needs the permission id-token: write, as 'ipamc ci github --oidc' writes"
+            "this job may have no id token: it needs the permission id-token: write, "
+            "as 'ipamc ci github --oidc' writes"
         )
     root, _, given = variable(name).partition("?")
-    api = Api(
-        url=api_url(name, root),
-        token=checked_token("ACTIONS_ID_TOKEN_REQUEST_TOKEN", token),
-        header="Authorization",
-        scheme="Bearer ",
-    )
-    asked = urllib.parse.urlencode({"audience": audience})
-    return checked_token("the id token", api.ask("GET", f"?{given}&{asked}", _IdToken).value)
+    token = checked_token(secret, token)
+    api = Api(url=api_url(name, root), token=token, header="Authorization", scheme="Bearer ")
+    path = f"?{given}&{urlencode({'audience': audience})}"
+    return checked_token("the id token", api.ask("GET", path, _IdToken).value)
 
 
 def push_credentials(url: str) -> Credentials | None:
-    """Return the token with which this job may push to a repository, perhaps; None for a folder, which needs none.
-
-    Raises Nowhere without a token.
-    """
+    """Return a token that may perhaps push to a repository; None for a folder. Raises Nowhere without one."""
     if is_local(url):
         return None
     if on_github():
@@ -280,45 +310,13 @@ def push_credentials(url: str) -> Credentials | None:
 
 
 def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
-    """Return the commits that were applied last and completely, by cluster, as the refs of a repository tell.
-
-    Of one cluster, or of all. Raises Nowhere without a token, and Trouble where the refs cannot be read.
-    """
+    """Return the commits applied last and completely, by cluster, from refs. Raises Nowhere, Trouble."""
     with remote(".", url, push_credentials(url)) as there:
         found = there.refs(f"{git.APPLIED}{cluster}")
     return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}
 
 
-def query(**fields: str) -> str:
-    """Return the query of a URL, for one item unless it says how many."""
-    return urllib.parse.urlencode(fields if "per_page" in fields else {**fields, "per_page": "1"})
-
-
-def github_api(name: str = "GITHUB_TOKEN") -> Api:
-    """Return GitHub's API, with the token of a variable. Raises Nowhere without one."""
-    if not (token := variable(name)):
-        raise Nowhere(f"there is no {name}")
-    return Api(
-        url=api_url("GITHUB_API_URL", variable("GITHUB_API_URL")),
-        token=checked_token(name, token),
-        header="Authorization",
-        scheme="Bearer ",
-        accept="application/vnd.github+json",
-    )
-
-
-def gitlab_api() -> Api:
-    """Return GitLab's API. Raises Nowhere without a token."""
-    if not (token := variable("IPAMC_TOKEN")):
-        raise Nowhere("there is no IPAMC_TOKEN")
-    return Api(
-        url=api_url("CI_API_V4_URL", variable("CI_API_V4_URL")),
-        token=checked_token("IPAMC_TOKEN", token),
-        header="PRIVATE-TOKEN",
-    )
-
-
-def path_of(name: str) -> str:
+def _path_of(name: str) -> str:
     """Return a variable that is a part of a URL's path. Raises Trouble where it is none."""
     value = variable(name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:

@@ -1,7 +1,7 @@
 """The questions that ipamc asks git about history, configuration and a merge.
 
-`git_run` says how git is run, `git_tree` reads the files of a commit. Functions raise Trouble where git cannot
-tell; None means that git knows there is none.
+`git_run` says how git is run, `git_tree` reads the files of a commit. Functions raise Trouble where git
+cannot tell; None means that git knows there is none.
 """
 
 from __future__ import annotations
@@ -36,9 +36,8 @@ def get(folder: str, key: str) -> str | None:
 
 def names_of_revisions(folder: str) -> list[str]:
     """Return the names of the branches, also those of remotes, and of the tags of a folder's repository."""
-    found = run(
-        folder, "for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags"
-    )
+    kinds = ("refs/heads", "refs/remotes", "refs/tags")
+    found = run(folder, "for-each-ref", "--format=%(refname:short)", *kinds)
     return found.text.split() if found.code == 0 else []
 
 
@@ -51,8 +50,8 @@ def trunk(folder: str) -> str:
 def likely_trunk(folder: str) -> str:
     """Return the trunk's name for a repository that does not know it; "" where it does, or nothing tells.
 
-    `git clone` writes origin/HEAD, `git remote add` does not: then it is the branch of origin that is called as
-    trunks are, or as the one that is checked out, if that one is.
+    `git clone` writes origin/HEAD, `git remote add` does not: then it is the branch of origin that is called
+    as trunks are, or as the one that is checked out, if that one is.
     """
     if commit(folder, trunk(folder)) or "origin" not in remotes(folder):
         return ""
@@ -70,11 +69,7 @@ def has_driver(folder: str, name: str) -> bool:
 
 
 def show(folder: str, revision: str, path: str) -> bytes | None:
-    """Return a file of a revision, by its path below the repository's top; None where there is none.
-
-    `:1`, `:2` and `:3` are the base, ours and theirs of a file that git could not merge. Raises Trouble for a
-    link, and for a file of more than 256 MiB.
-    """
+    """Return a file of a revision, or of a failed merge: `:1` base, `:2` ours, `:3` theirs; or None."""
     if revision.startswith(":"):
         return git_tree.staged(folder, int(revision[1:]), path)
     found = commit(folder, revision)
@@ -82,15 +77,11 @@ def show(folder: str, revision: str, path: str) -> bytes | None:
 
 
 def commit(folder: str, revision: str) -> str | None:
-    """Return the commit that a revision names; None if git knows none.
-
-    Raises Trouble for a name that means two things: who may push a tag could call it like the trunk.
-    """
+    """Return the commit that a revision names, or None. Raises Trouble for a tag with a branch's name."""
     found = run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if "is ambiguous" in found.complaint:
-        raise Trouble(
-            f"{revision!r} is ambiguous here, a branch and a tag for example: write refs/heads/… or refs/remotes/…"
-        )
+        better = "write refs/heads/… or refs/remotes/…"
+        raise Trouble(f"{revision!r} is ambiguous here, a branch and a tag for example: {better}")
     name = found.text.strip()
     return name if found.code == 0 and _OBJECT(name) else None
 
@@ -101,10 +92,7 @@ def remotes(folder: str) -> list[str]:
 
 
 def before(folder: str, second: int) -> str | None:
-    """Return the last commit of HEAD's history that was committed at a second (since 1970) or before.
-
-    The history is that of first parents. None where there is no such commit.
-    """
+    """Return HEAD's last commit, by first parents, up to a second (since 1970), or None."""
     if second < 0:  # git would take it for a large number
         return None
     found = run(folder, "rev-list", "--max-count=1", "--first-parent", f"--min-age={second}", "HEAD")
@@ -117,21 +105,15 @@ def committed(folder: str, commit: str) -> int:
 
 
 def last_change(folder: str, *paths: str) -> int | None:
-    """Return the second (since 1970) of the last commit of HEAD that changed one of some files, by paths from the top.
-
-    None where none did, and in a shallow clone, whose oldest commit seems to have written every file.
-    """
+    """Return the second (since 1970) of HEAD's last commit to some files; None in a shallow clone."""
     found = run(folder, "rev-list", "--max-count=1", "--timestamp", "HEAD", "--", *paths)
-    if found.code or not found.text or is_shallow(folder):
+    if found.code or not found.text or is_shallow(folder):  # whose oldest commit seems to have all
         return None
     return int(found.text.split()[0])
 
 
 def first(folder: str) -> str | None:
-    """Return the first commit of HEAD's history, by first parents; None where nothing was committed.
-
-    In a shallow clone, that is the oldest commit that was fetched.
-    """
+    """Return the first commit of HEAD's history, by first parents, that was fetched; None without any."""
     found = run(folder, "rev-list", "--first-parent", "--max-parents=0", "HEAD")
     return found.text.split()[-1] if found.code == 0 and found.text else None
 
@@ -152,7 +134,7 @@ def merge_base(folder: str, one: str, two: str) -> str | None:
 
 
 def merge_bases(folder: str, one: str, two: str) -> list[str]:
-    """Return all best common ancestors of two revisions, the best first; several where both ways were merged."""
+    """Return all best common ancestors of two revisions: several where both ways were merged."""
     found = run(folder, "merge-base", "--all", one, two)
     return found.text.split() if found.code == 0 else []
 
@@ -160,29 +142,22 @@ def merge_bases(folder: str, one: str, two: str) -> list[str]:
 def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
 
-    A file that moved has both names. Submodules are among them: `.gitmodules` of the branch could say that they never differ,
-    and git would obey that between two trees, too.
+    A file that moved has both names. Submodules are among them: `.gitmodules` of the branch could say that
+    they never differ, and git would obey that between two trees, too.
     """
     options = ("-r", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
     return sorted(must(folder, "diff-tree", *options, base, "HEAD", "--").text.split("\0")[:-1])
 
 
 def begin_merge(folder: str, revision: str) -> str | None:
-    """Merge a revision into the work tree and the index; commit nothing.
-
-    Return None, or git's message where the merge did not begin. After that, `unmerged` lists the files that
-    git could not merge.
-    """
+    """Merge a revision into work tree and index, uncommitted; return why that did not begin, or None."""
     options = (*git_run.neutral(folder), *_identity(folder))
     done = run(folder, "merge", "--no-ff", "--no-commit", "--quiet", revision, options=options)
     return None if done.code == 0 or unmerged(folder) else (done.complaint or done.text).strip()
 
 
 def unmerged(folder: str) -> dict[str, set[int]]:
-    """Return the files that git could not merge, below the repository's top, with the sides of each.
-
-    1 is the base, 2 ours, 3 theirs.
-    """
+    """Return the files that git could not merge, with the sides of each: 1 is the base, 2 ours, 3 theirs."""
     found = must(folder, "ls-files", "--unmerged", "--full-name", "-z")
     sides: dict[str, set[int]] = {}
     for row in found.text.split("\0")[:-1]:
@@ -220,26 +195,18 @@ def take_back(folder: str, path: str = ".") -> None:
 
 
 def finish_merge(folder: str, path: str) -> None:
-    """Commit a merge with everything that is at and below a path now.
-
-    The author is ipamc where git knows none.
-    """
+    """Commit a merge with everything at and below a path now; by ipamc if git knows no author."""
     options = git_run.neutral(folder)
     must(folder, "add", "--all", "--", path, options=options)
     must(folder, "commit", "--no-edit", "--quiet", options=(*options, *_identity(folder)))
 
 
 def commit_beside(folder: str, path: str, message: str) -> str:
-    """Return a new commit on HEAD with everything that is at and below a path now; no branch moves.
-
-    What is below the path is as HEAD has it afterwards.
-    """
+    """Return a new commit on HEAD, of no branch, with all at and below a path, and reset that."""
     options = git_run.neutral(folder)
     must(folder, "add", "--all", "--", path, options=options)
-    tree = must(folder, "write-tree").text.strip()
-    identity = _identity(folder)
-    arguments = ("-p", "HEAD", "-m", message, tree)
-    found = must(folder, "commit-tree", *arguments, options=(*options, *identity)).text.strip()
+    arguments = ("-p", "HEAD", "-m", message, must(folder, "write-tree").text.strip())
+    found = must(folder, "commit-tree", *arguments, options=(*options, *_identity(folder))).text.strip()
     take_back(folder, path)
     return found
 

@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 
 from ipamc.workspace import git_run
 from ipamc.workspace.disk import is_folder
+from ipamc.workspace.git import is_shallow
 from ipamc.workspace.git_run import Done
 from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import api_url, checked_token
 
 _MAY_NOT = re.compile(
-    r"\b(?:401|403)\b|remote rejected|denied|not allowed|not authorized|permission|authentication failed|could not read (?:username|password)",
+    r"\b(?:401|403)\b|remote rejected|denied|not allowed|not authorized|permission|authentication failed|"
+    r"could not read (?:username|password)",
     re.IGNORECASE,
 ).search
 _ROW = re.compile(r"([0-9a-f]{40,64})\t(refs/\S+)").fullmatch
@@ -46,44 +48,28 @@ class Move:
     ref: str
     old: str
     """What it names now; "" where it is not there. If it is something else meanwhile, it stays as it is."""
-    new: str
-    """"" deletes it."""
+    new: str  # "" deletes it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remote:
-    """A remote repository, as `remote` opens it."""
+    """A remote repository, as `remote` opens it. Methods raise Trouble where it cannot be reached."""
 
     url: str
     credentials: Credentials | None
-    folder: str
-    """The repository of its own."""
-    objects: str
-    """The folder of our objects."""
-
-    def make(self, object_format: str) -> None:
-        """Make the repository of its own."""
-        done = self._run("init", "--bare", "--quiet", "--template=", f"--object-format={object_format}")
-        if done.code:
-            raise Trouble(f"git init in {self.folder}: {done.reason}")
+    folder: str  # the repository of its own
+    objects: str  # the folder of our objects
 
     def refs(self, pattern: str) -> dict[str, str]:
-        """Return what the refs name that match a pattern, as `refs/ipamc/applied/*`.
-
-        Raises MayNotPush, because who may not read may not write, and Trouble.
-        """
+        """Return what the refs of a pattern name. Raises MayNotPush: who may not read may not write."""
         done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
         if done.code:
-            kind = MayNotPush if _MAY_NOT(done.complaint) else Trouble
-            raise kind(f"{self.url} cannot be read: {self._reason(done)}")
+            raise self._refusal(done, f"{self.url} cannot be read")
         rows = filter(None, map(_ROW, done.text.splitlines()))
         return {row[2]: row[1] for row in rows}
 
     def has(self, one: str, ref: str, other: str) -> bool:
-        """Tell whether a commit of ours is in the history of a ref that names `other`, which is fetched.
-
-        Raises Trouble where it cannot be fetched.
-        """
+        """Tell whether a commit of ours is in the history of a ref that names `other`, which is fetched."""
         self._fetch(ref, other)
         return self._run("merge-base", "--is-ancestor", one, other).code == 0
 
@@ -91,22 +77,19 @@ class Remote:
         """Tell whether a ref names a commit that does to its parent what `ours` does: it need not be pushed.
 
         Both change what is below a path from the same state to the same, and `other` nothing else. Its parent
-        is in the history of ours. Raises Trouble where it cannot be fetched.
+        is in the history of ours.
         """
         self._fetch(ref, other)
         parents = self._run("rev-list", "--parents", "--max-count=1", other).text.split()[1:]
         if len(parents) != 1 or self._run("merge-base", "--is-ancestor", parents[0], f"{ours}^").code:
             return False
         differ = self._run("diff-tree", "-r", "-z", "--name-only", parents[0], other).text.split("\0")[:-1]
-        trees = [
+        before, before_ours, after, after_ours = (
             self._run("rev-parse", "--verify", "--quiet", f"{commit}:{path}").text
             for commit in (parents[0], f"{ours}^", other, ours)
-        ]
-        return (
-            trees[0] == trees[1]
-            and trees[2] == trees[3]
-            and all(name.startswith(f"{path}/") for name in differ)
         )
+        same = before == before_ours and after == after_ours
+        return same and all(name.startswith(f"{path}/") for name in differ)
 
     def _fetch(self, ref: str, commit: str) -> None:
         if self._run("cat-file", "-e", f"{commit}^{{commit}}").code:
@@ -115,56 +98,52 @@ class Remote:
                 raise Trouble(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
 
     def push(self, moves: Sequence[Move]) -> dict[str, str]:
-        """Move refs; return those that stayed as they are, and why. Raises MayNotPush and Trouble."""
+        """Move refs; return those that stayed as they are, and why. Raises MayNotPush."""
         leases = [f"--force-with-lease={move.ref}:{move.old}" for move in moves]
         specs = [f"{move.new}:{move.ref}" for move in moves]
         done = self._run("push", "--porcelain", "--no-verify", *leases, "--", self.url, *specs)
         rows = [row.split("\t") for row in done.text.splitlines() if row.count("\t") == 2]
         if done.code and not rows:
-            reason = self._reason(done)
-            raise (MayNotPush if _MAY_NOT(done.complaint) else Trouble)(f"nothing is pushed: {reason}")
+            raise self._refusal(done, "nothing is pushed")
         stayed = {spec.partition(":")[2]: said for flag, spec, said in rows if flag == "!"}
         if any(_MAY_NOT(said) for said in stayed.values()):
             raise MayNotPush(f"nothing is pushed: {'; '.join(stayed.values())}")
         return stayed
 
     def _run(self, command: str, *arguments: str) -> Done:
-        return git_run.transport(self.folder, self.objects, self.url, self._header(), command, *arguments)
+        header = ""
+        if self.credentials:
+            plain = f"{self.credentials.user}:{self.credentials.token}"
+            header = f"Authorization: Basic {base64.b64encode(plain.encode()).decode()}"
+        return git_run.transport(self.folder, self.objects, self.url, header, command, *arguments)
 
-    def _header(self) -> str:
-        if self.credentials is None:
-            return ""
-        plain = f"{self.credentials.user}:{self.credentials.token}"
-        return f"Authorization: Basic {base64.b64encode(plain.encode()).decode()}"
+    def _refusal(self, done: Done, what: str) -> Trouble:
+        return (MayNotPush if _MAY_NOT(done.complaint) else Trouble)(f"{what}: {self._reason(done)}")
 
     def _reason(self, done: Done) -> str:
-        token = self.credentials.token if self.credentials else ""
         said = done.reason or f"git exits with {done.code}"
-        return said.replace(token, "***") if token else said
+        return said.replace(self.credentials.token, "***") if self.credentials else said
 
 
 @contextmanager
 def remote(folder: str, url: str, credentials: Credentials | None) -> Iterator[Remote]:
-    """Open a remote repository beside that of a folder. Raises Trouble for a URL that is none.
-
-    That is one of http or https without a user in it, or a folder, as an absolute path.
-    """
+    """Open a repository by a URL of http(s) without a user, or an absolute path. Raises Trouble."""
     if not is_local(url):
         api_url("--remote", url)
     elif not is_folder(url):
         raise Trouble(f"there is no repository {url}")
     if credentials:
         checked_token("the token for pushing", credentials.token)
-    if git_run.run(folder, "rev-parse", "--is-shallow-repository").text.strip() == "true":
+    if is_shallow(folder):
         raise Trouble("this clone is shallow: git fetch --unshallow origin, or fetch-depth: 0")
-    objects = git_run.must(
-        folder, "rev-parse", "--path-format=absolute", "--git-path", "objects"
-    ).text.strip()
-    form = git_run.must(folder, "rev-parse", "--show-object-format").text.strip()
+    ours = git_run.must(folder, "rev-parse", "--path-format=absolute", "--git-path", "objects").text.strip()
+    kind = git_run.must(folder, "rev-parse", "--show-object-format").text.strip()
     with tempfile.TemporaryDirectory(prefix="ipamc-") as own:
-        found = Remote(url=url, credentials=credentials, folder=own, objects=objects)
-        found.make(form)
-        yield found
+        init = ("init", "--bare", "--quiet", "--template=", f"--object-format={kind}")
+        done = git_run.transport(own, ours, url, "", *init)
+        if done.code:
+            raise Trouble(f"git init in {own}: {done.reason}")
+        yield Remote(url=url, credentials=credentials, folder=own, objects=ours)
 
 
 def is_local(url: str) -> bool:

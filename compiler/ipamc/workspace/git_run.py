@@ -24,16 +24,11 @@ from msgspec import Struct
 from ipamc.workspace.environment import program
 from ipamc.workspace.trouble import Trouble
 
-MOST = 256 << 20
-"""The most bytes that one command may print."""
-SECONDS = 600
-"""How long git may talk to a remote repository."""
+MOST = 256 << 20  # the most bytes that one command may print
+SECONDS = 600  # how long git may talk to a remote repository
 
 _OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
-"""The variables of git that are kept: who the user is, and the user's configuration.
-
-In a hook, git sets GIT_DIR and others for the repository and index of that moment.
-"""
+"""The variables of git that are kept: the user, and the user's configuration. A hook has more."""
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_EDITOR": "false",
@@ -72,7 +67,7 @@ _NEUTRAL: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = (
 
 
 class Done(Struct, frozen=True):
-    """What a command of git did."""
+    """The result of a command of git."""
 
     code: int
     output: bytes
@@ -80,16 +75,14 @@ class Done(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Return the output as text; bytes that are not UTF-8 become surrogates, as in paths."""
+        """The output as text; bytes that are not UTF-8 become surrogates, as in paths."""
         return text(self.output)
 
     @property
     def reason(self) -> str:
-        """Return the last line of the complaint that says something."""
-        lines = [line.strip() for line in self.complaint.splitlines() if line.strip()]
-        said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "") or "".join(
-            lines[-1:]
-        )
+        """The first line of the complaint with an error, else the last line."""
+        lines = list(filter(None, map(str.strip, self.complaint.splitlines())))
+        said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[-1:]))
         return said.partition(": ")[2] if said.startswith(("fatal: ", "error: ")) else said
 
 
@@ -97,17 +90,15 @@ class Running(Struct, frozen=True):
     """A command of git that runs."""
 
     process: subprocess.Popen[bytes]
-    asked: IO[bytes]
-    """Its stdin."""
-    answers: IO[bytes]
-    """Its stdout."""
-    complaint: IO[bytes]
-    """The file that its stderr goes to."""
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+    stderr: IO[bytes]  # a file
 
-    def said(self) -> str:
-        """Return what it wrote to stderr, up to 1 MiB."""
-        self.complaint.seek(0)
-        return text(self.complaint.read(1 << 20))
+    def done(self, output: bytes) -> Done:
+        """Return the result, with up to 1 MiB of stderr, once the command has ended."""
+        code = self.process.wait()
+        self.stderr.seek(0)
+        return Done(code, output, text(self.stderr.read(1 << 20)))
 
 
 def top_of(folder: str) -> str | None:
@@ -126,25 +117,20 @@ def text(output: bytes) -> str:
 
 
 def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
-    """Run a command of git in the repository of a folder, at the top of its work tree.
-
-    `options` come before the command. Raises Trouble outside of a repository, without git, where git does not
-    trust the repository, and where it prints more than MOST bytes.
-    """
+    """Run a command of git at the top of a work tree. Raises Trouble, also above MOST bytes of output."""
     with started(folder, *options, command, *arguments) as git:
-        # Beside the reading: git answers some questions before it has read the others, and a pipe holds 64 KiB.
-        asking = Thread(target=_ask, args=(git.asked, stdin), daemon=True)
+        # Beside the reading: git answers before it has read all questions, and a pipe holds 64 KiB.
+        def ask() -> None:
+            with suppress(BrokenPipeError), git.stdin:
+                git.stdin.write(stdin)
+
+        asking = Thread(target=ask, daemon=True)
         asking.start()
-        output = git.answers.read(MOST + 1)
+        output = git.stdout.read(MOST + 1)
         if len(output) > MOST:
             raise Trouble(f"git {command} prints more than {MOST:,} bytes: is this a repository of clusters?")
         asking.join()
-        return Done(git.process.wait(), output, git.said())
-
-
-def _ask(pipe: IO[bytes], stdin: bytes) -> None:
-    with suppress(BrokenPipeError), pipe:
-        pipe.write(stdin)
+        return git.done(output)
 
 
 @contextmanager
@@ -159,10 +145,10 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
 
 
 def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
-    """Run a command of git in a bare repository of our own, and let it talk to one URL: by HTTP, or on the disk.
+    """Run a command of git in a bare repository of our own, with one URL, by HTTP or on the disk.
 
-    `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users of
-    the machine see those. Raises Trouble where the command does not end within SECONDS.
+    `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users
+    of the machine see those. Raises Trouble where the command does not end within SECONDS.
     """
     given = os.environ.get("GIT_CONFIG_COUNT", "")
     number = int(given) if given.isdecimal() else 0
@@ -179,7 +165,7 @@ def transport(bare: str, objects: str, url: str, header: str, command: str, *arg
             output, _ = git.process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             raise Trouble(f"git {command} {url}: not done within {SECONDS} seconds") from None
-        return Done(git.process.returncode, output, git.said())
+        return git.done(output)
 
 
 def must(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
@@ -191,10 +177,7 @@ def must(folder: str, command: str, *arguments: str, options: Sequence[str] = ()
 
 
 def neutral(folder: str) -> list[str]:
-    """Return options for commands that write the work tree: no program of the repository's configuration runs.
-
-    Those of the user's own configuration do.
-    """
+    """Return options for commands that write the work tree: programs of its configuration do not run."""
     rows = must(folder, "config", "--list", "--show-scope", "--name-only", "-z").text.split("\0")
     options = []
     for scope, key in zip(rows[::2], rows[1::2], strict=False):
@@ -209,12 +192,10 @@ def _check(top: str) -> None:
     """Let git itself find the repository once: with --git-dir it does not ask who owns it."""
     above = {"GIT_CEILING_DIRECTORIES": str(Path(top).parent)}
     with _start(top, ("rev-parse", "--is-inside-work-tree"), above) as git:
-        output, _ = git.process.communicate()
-        done = Done(git.process.returncode, output, git.said())
+        done = git.done(git.process.communicate()[0])
     if "dubious ownership" in done.complaint:
-        raise Trouble(
-            f"git does not trust the repository {top}, because another user owns it: git config --global --add safe.directory {top}"
-        )
+        trust = f"git config --global --add safe.directory {top}"
+        raise Trouble(f"git does not trust the repository {top}, because another user owns it: {trust}")
     if done.code:
         raise Trouble(f"git cannot read the repository {top}: {done.reason}")
 

@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import IO
 
 from msgspec import Struct
 
@@ -20,25 +19,18 @@ from ipamc.workspace.trouble import Trouble
 
 FILE, LINK, FOLDER, SUBMODULE = "file", "link", "folder", "submodule"
 _MODES = {b"120000": LINK, b"040000": FOLDER, b"160000": SUBMODULE}
-_AT_ONCE = 500
-"""Paths in one command."""
+_AT_ONCE = 500  # paths in one command
 
 
-class Entry(Struct, frozen=True):
+class TreeEntry(Struct, frozen=True):
     """What a commit has at a path."""
 
-    sort: str
-    """FILE, LINK, FOLDER or SUBMODULE."""
-    blob: str
-    """The name of its object."""
+    sort: str  # FILE, LINK, FOLDER or SUBMODULE
+    blob: str  # the name of its object
 
 
 def folders(folder: str, commit: str, path: str) -> list[str]:
-    """Return the names of the folders right below a path in a commit, in order; also of links and submodules.
-
-    "" is the repository's top. There are none where there is no such path. Raises Trouble where the path is
-    no folder.
-    """
+    """Return the names of folders and links below a path ("" is the top). Raises Trouble for a file."""
     return [name for name, entry in _below(folder, commit, path).items() if entry.sort != FILE]
 
 
@@ -49,15 +41,13 @@ def files(
     wanted: Callable[[str], bool],
     known: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Return those files of a commit below a folder that are wanted, by path below the folder, in order.
+    """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
 
-    Of `known`, by path below the folder, a file with the bytes that the commit has is returned as it is given:
-    the name of an object is the hash of its bytes, and git need not unpack it.
-
-    "" is the repository's top. There are none where there is no such folder. A link is followed to another
-    file in the folder; files of submodules are of another repository. Raises Trouble for a link that leads
-    elsewhere, for a folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or
-    TOTAL bytes of all.
+    Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
+    hash. There are none where there is no such folder. A link is followed to another file in the folder;
+    files of submodules are of another repository. Raises Trouble for a link that leads elsewhere, for a
+    folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of
+    all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
@@ -67,9 +57,9 @@ def files(
             if entry.sort == SUBMODULE or not wanted(name):
                 continue
             shown = f"{commit[:12]}:{within}{name}"
-            there = (
-                below.get(_target(name, text(read(entry.blob, 4096, shown)))) if entry.sort == LINK else entry
-            )
+            there: TreeEntry | None = entry
+            if entry.sort == LINK:
+                there = below.get(_target(name, text(read(entry.blob, 4096, shown))))
             if there is None or there.sort != FILE:
                 raise Trouble(_no_file(shown, LINK))
             chosen[name] = there.blob
@@ -93,11 +83,7 @@ def name_of(data: bytes, like: str) -> str:
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return those of some files that a commit has, by path below the repository's top.
-
-    Raises Trouble for one that is a link, or that has more than LARGEST bytes. Two processes for any number of
-    files, up to 500.
-    """
+    """Return files that a commit has, by path, in two processes. Raises Trouble for links and large ones."""
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
@@ -110,10 +96,7 @@ def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
 
 
 def staged(folder: str, stage: int, path: str) -> bytes | None:
-    """Return a side of a file that git could not merge, by path below the top; None where there is none.
-
-    1 is the base, 2 ours, 3 theirs.
-    """
+    """Return the base (1), ours (2) or theirs (3) of a file that git could not merge, or None."""
     for row in must(folder, "ls-files", "--stage", "--full-name", "-z", "--", path).output.split(b"\0")[:-1]:
         mode, blob, number = row.partition(b"\t")[0].split()
         if int(number) == stage and mode not in _MODES:
@@ -140,11 +123,8 @@ def _target(name: str, link: str) -> str:
     return "" if link.startswith("/") else "/".join(parts)
 
 
-def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Entry]:
-    """List what a commit has below a path, by path below it; nothing where there is no such path.
-
-    "" is the repository's top. Raises Trouble where the path, or one above, is no folder.
-    """
+def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, TreeEntry]:
+    """List what is below a path ("" is the top), by path below it. Raises Trouble if it is a file."""
     if not path:
         return listed(folder, commit, [], *options)
     found = listed(folder, commit, [f"{path}/"], *options)
@@ -152,32 +132,27 @@ def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Entr
         every = [path, *(parent.as_posix() for parent in PurePosixPath(path).parents if parent.name)]
         for name, entry in listed(folder, commit, every, "-t").items():
             if entry.sort != FOLDER and name in every:
-                raise Trouble(
-                    f"{commit[:12]}:{name} is a {entry.sort}, and no folder of clusters can be there"
-                )
+                said = f"is a {entry.sort}, and no folder of clusters can be there"
+                raise Trouble(f"{commit[:12]}:{name} {said}")
     return {name.removeprefix(f"{path}/"): entry for name, entry in found.items()}
 
 
-def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, Entry]:
-    """List what a commit has at these paths, by path. Raises Trouble where git cannot tell.
-
-    A path that ends with a slash means what is in the folder.
-    """
-    rows = must(folder, "ls-tree", "-z", "--full-tree", *options, commit, "--", *paths).output.split(b"\0")[
-        :-1
-    ]
-    found: dict[str, Entry] = {}
+def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, TreeEntry]:
+    """List what a commit has at these paths; FOLDER/ means what is in it. Raises Trouble."""
+    output = must(folder, "ls-tree", "-z", "--full-tree", *options, commit, "--", *paths).output
+    rows = output.split(b"\0")[:-1]
+    found: dict[str, TreeEntry] = {}
     for row in rows:
         head, name = row.split(b"\t", 1)
         mode, _, blob = head.split()
-        found[text(name)] = Entry(_MODES.get(mode, FILE), blob.decode())
+        found[text(name)] = TreeEntry(_MODES.get(mode, FILE), blob.decode())
     if len(found) < len(rows):
         raise Trouble(f"{commit[:12]} is damaged: it has two entries of one name: git fsck")
     return found
 
 
 def sizes(folder: str, blobs: Iterable[str]) -> dict[str, int]:
-    """Return how many bytes some blobs have, by name, but for those that git lacks. One process, no blob is read."""
+    """Return how many bytes blobs have, by name, if git has them. One process, no blob is read."""
     asked = "".join(f"{blob}\n" for blob in blobs).encode()
     rows = must(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked).text.split("\n")
     return {row[0]: int(row[1]) for row in map(str.split, rows) if len(row) == 2 and row[1].isdecimal()}
@@ -185,32 +160,23 @@ def sizes(folder: str, blobs: Iterable[str]) -> dict[str, int]:
 
 @contextmanager
 def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
-    """Return a function that reads a blob by its name, of at most so many bytes. One process for all of them.
-
-    Its third argument is what messages call the file. Raises Trouble for a blob that git lacks or that is larger.
-    """
+    """Return a function that reads a blob: its object, the most bytes, its path. One process for all."""
     with started(folder, "cat-file", "--batch") as git:
 
         def read(blob: str, most: int, shown: str) -> bytes:
-            git.asked.write(f"{blob}\n".encode())
-            git.asked.flush()
-            return _answer(git.answers, most, shown)
+            git.stdin.write(f"{blob}\n".encode())
+            git.stdin.flush()
+            head = git.stdout.readline().split()
+            if len(head) != 3 or head[1] != b"blob":
+                lacks = "this clone lacks a file of the commit: it is a partial clone, or damaged"
+                raise Trouble(f"{lacks}: clone again without --filter")
+            size = int(head[2])
+            if size > most:
+                large = f"{shown} has {size:,} bytes, more than {most:,}"
+                raise Trouble(f"{large}: name a revision in which it is smaller")
+            data = git.stdout.read(size + 1)[:size]
+            if len(data) < size:
+                raise Trouble("git ended before it had printed a file: git fsck")
+            return data
 
         yield read
-
-
-def _answer(answers: IO[bytes], most: int, shown: str) -> bytes:
-    head = answers.readline().split()
-    if len(head) != 3 or head[1] != b"blob":
-        raise Trouble(
-            "this clone lacks a file of the commit: it is a partial clone, or damaged: clone again without --filter"
-        )
-    size = int(head[2])
-    if size > most:
-        raise Trouble(
-            f"{shown} has {size:,} bytes, more than {most:,}: name a revision in which it is smaller"
-        )
-    data = answers.read(size + 1)[:size]
-    if len(data) < size:
-        raise Trouble("git ended before it had printed a file: git fsck")
-    return data

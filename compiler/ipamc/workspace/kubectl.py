@@ -1,39 +1,51 @@
 """One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone.
 
-No secret is an argument of a command.
+No secret is an argument of a command. After an apply, one watch keeps the CiliumNodes up to date that were
+read before it. A large cluster has a job for each shard: if each of them read all CiliumNodes again and
+again, the apiserver would send them all each time. `kubectl get --watch` reads all of them first.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
 from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Pod
-from ipamc.review.live.config import CONFIG, OPERATOR
-from ipamc.review.live.objects import NODE, Object, name_of
+from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, name_of
 from ipamc.review.live.rights import CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable
-from ipamc.workspace.shapes import decoded
+from ipamc.workspace.shapes import checked, decoded
 from ipamc.workspace.trouble import Trouble
 
-FEW = 8
-"""The most nodes whose pods are asked for one by one; for more, all pods are listed once."""
-AT_ONCE = 100
-"""Names in one `kubectl delete`."""
-LONGEST = 600
-"""Seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so."""
+FEW = 8  # the most nodes whose pods are asked for one by one; for more, all pods are listed once
+AT_ONCE = 100  # names in one `kubectl delete`
+LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so
 
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
+
+
+PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 has them in this version alone
+SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of the apiserver
+PAUSE = 2.0
+"""Seconds after a watch that ended early, before all are read again: the apiserver may be restarting."""
+EARLY = 0.5  # seconds that a watch may lack: it is timed here and there
+GRACE = 30  # seconds after which a watch is ended from here, if the apiserver does not
+
+
+_NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
 
 
 class Forbidden(Trouble):
@@ -41,12 +53,10 @@ class Forbidden(Trouble):
 
 
 class Applied(Struct, frozen=True, kw_only=True):
-    """The answer to `kubectl apply`."""
+    """The objects that the apiserver refused, and kubectl's complaint; "" where it exits with 0."""
 
     refused: Sequence[Object]
-    """Those of the objects that the apiserver did not take."""
     problem: str
-    """What kubectl complains of; "" where it exits with 0."""
 
 
 class Kube(Struct, frozen=True, kw_only=True):
@@ -67,10 +77,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return text
 
     def wait_for_crds(self, crds: Sequence[str], seconds: int) -> None:
-        """Wait until the cluster has these CRDs. Raises Trouble after `seconds`.
-
-        In a new cluster, Cilium's operator registers them when it starts.
-        """
+        """Wait for CRDs, which a new Cilium operator registers. Raises Trouble after `seconds`."""
         end = time.monotonic() + seconds
         established = '.status.conditions[?(@.type=="Established")].status'
         columns = f"custom-columns=NAME:.metadata.name,ESTABLISHED:{established}"
@@ -80,24 +87,19 @@ class Kube(Struct, frozen=True, kw_only=True):
             missing = set(crds) - {row[0] for row in rows if row[1:] == ["True"]}
             if not missing:
                 return
-            # kubectl has one exit code for all failures. No such context, no permission, no route: waiting does not help.
+            # One exit code is for all failures. Without context, permission or route, waiting is no help.
             if code and "NotFound" not in complaint:
                 raise Trouble(f"the cluster does not answer: {complaint.strip()}")
             if time.monotonic() > end:
-                raise Trouble(
-                    f"{', '.join(sorted(missing))}: not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
-                )
+                late = f"not there after {seconds} seconds; is Cilium installed? {complaint.strip()}"
+                raise Trouble(f"{', '.join(sorted(missing))}: {late}")
             time.sleep(1)
 
     def apply(self, objects: Sequence[Object]) -> Applied:
-        """Apply objects, server-side, without --force-conflicts.
-
-        As one List: kubectl before 1.33 reads no JSON documents with `---` between them.
-        """
+        """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        code, said, complaint = self._ask(
-            "apply", "--server-side", "--field-manager=ipamc", "-f", "-", stdin=text
-        )
+        options = ("--server-side", "--field-manager=ipamc")
+        code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
         lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
         named = (line.split()[0].partition("/") for line in lines)
         taken = {(resource.partition(".")[0], name) for resource, _, name in named}
@@ -119,49 +121,34 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def listed(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the objects of a custom resource by identity, with managed fields.
-
-        Nothing where the cluster has no such kind.
-        """
+        """Return the objects of a custom resource by identity; nothing where the cluster has no such kind."""
         text = self.read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
-        items = decoded(f"{kind}s", text, _list_of(shapes.KINDS.get(kind, shapes.ANY))).get("items")
+        shape: Any = shapes.KINDS.get(kind, shapes.ANY)
+        answer = msgspec.defstruct("List", [("items", list[shape] | None, None)])
+        items = decoded(f"{kind}s", text, answer).get("items")
         if odd := next((item["kind"] for item in items or () if item["kind"] != kind), None):
             raise Trouble(f"{kind}s: the cluster answers with a {odd}")
         return {identity(item): item for item in items or ()}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Return the Nodes by identity, with what ipamc needs of them: whole Nodes are large."""
-        fields = (
-            "metadata.name",
-            "metadata.uid",
-            "spec.unschedulable",
-            "spec.podCIDRs",
-            "metadata.annotations",
-        )
+        metadata, spec = ("metadata.name", "metadata.uid"), ("spec.unschedulable", "spec.podCIDRs")
+        fields = (*metadata, *spec, "metadata.annotations")
         found = {}
-        for name, uid, cordoned, pod_cidrs, notes in self._rows("Nodes", fields, "get", "nodes"):
+        for name, uid, cordoned, pod_cidrs, text in self._rows("Nodes", fields, "get", "nodes"):
             cidrs = decoded("Nodes", pod_cidrs or "[]", list[str])
+            notes = decoded("Nodes", text or "{}", dict[str, str])
             node = {
                 "kind": NODE,
-                "metadata": {
-                    "name": name,
-                    "uid": uid,
-                    "annotations": decoded("Nodes", notes or "{}", dict[str, str]),
-                },
-                "spec": {
-                    "unschedulable": cordoned == "true",
-                    "podCIDRs": cidrs,
-                    "podCIDR": cidrs[0] if cidrs else "",  # the apiserver keeps it the first one
-                },
+                "metadata": {"name": name, "uid": uid, "annotations": notes},
+                # The apiserver keeps podCIDR the first one.
+                "spec": {"unschedulable": cordoned == "true", "podCIDRs": cidrs, "podCIDR": [*cidrs, ""][0]},
             }
             found[identity(node)] = node
         return found
 
     def pods(self, nodes: Collection[str]) -> dict[str, list[Pod]]:
-        """Return the pods of some nodes that run and have addresses of their own, by node.
-
-        A call for each of a few nodes, one call for all pods where there are many.
-        """
+        """Return the running pods of nodes with addresses of their own, by node: one call, or up to FEW."""
         fields = ("spec.nodeName", "spec.hostNetwork", "metadata.ownerReferences", "status.podIPs")
         running = "status.phase!=Succeeded,status.phase!=Failed"
         several = len(nodes) <= FEW
@@ -172,43 +159,31 @@ class Kube(Struct, frozen=True, kw_only=True):
             for node, on_host, owned_by, addresses in self._rows("pods", fields, *asked):
                 if node in nodes and on_host != "true":
                     owners = decoded("pods", owned_by or "[]", list[shapes.Owner])
-                    every = [
-                        each.get("ip") for each in decoded("pods", addresses or "[]", list[shapes.PodIp])
-                    ]
                     stays = any(owner.get("kind") in {"DaemonSet", NODE} for owner in owners)
-                    found[node].append(Pod(node=node, addresses=tuple(filter(None, every)), stays=stays))
+                    pod_ips = decoded("pods", addresses or "[]", list[shapes.PodIp])
+                    every = tuple(ip for each in pod_ips if (ip := each.get("ip")))
+                    found[node].append(Pod(node=node, addresses=every, stays=stays))
         return found
 
     def delete(self, kind: str, namespace: str, names: Sequence[str]) -> str:
         """Delete objects of a custom resource; return what went wrong, or ""."""
-        where = ("-n", namespace) if namespace else ()
+        asked = ["delete", CRDS[kind], "--ignore-not-found", "--wait=false"]
+        asked += ["-n", namespace] if namespace else []
         problems = []
         for start in range(0, len(names), AT_ONCE):
-            code, _, complaint = self._ask(
-                "delete",
-                CRDS[kind],
-                *where,
-                "--ignore-not-found",
-                "--wait=false",
-                *names[start : start + AT_ONCE],
-            )
+            code, _, complaint = self._ask(*asked, *names[start : start + AT_ONCE])
             problems += [complaint.strip()] if code else []
         return "; ".join(problems)
 
     def _rows(self, what: str, fields: Sequence[str], *arguments: str) -> Iterator[list[str]]:
-        """Yield these fields of each item that kubectl lists.
-
-        kubectl prints a text as it is, so only texts may be asked for that the apiserver allows no tab and no
-        line break in. Lists and mappings are JSON, which has none.
-        """
+        """Yield fields of each item of a list: JSON, or text in which the apiserver allows no line break."""
         line = '{"\\t"}'.join(f"{{.{field}}}" for field in fields)
         template = f'{{range .items[*]}}{line}{{"\\n"}}{{end}}'
         for row in self.read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):
             values = row.split("\t")
             if row and len(values) != len(fields):
-                raise Trouble(
-                    f"{what}: kubectl prints {len(values)} fields instead of {len(fields)}: {row:.80}"
-                )
+                number = f"{len(values)} fields instead of {len(fields)}"
+                raise Trouble(f"{what}: kubectl prints {number}: {row:.80}")
             if row:
                 yield values
 
@@ -217,20 +192,13 @@ class Kube(Struct, frozen=True, kw_only=True):
         code, text, complaint = self._ask(*arguments, limit=limit)
         if not code:
             return text
-        if (
-            "the server doesn't have a resource type" in complaint
-            or "could not find the requested" in complaint
-        ):
+        if any(said in complaint for said in _NO_SUCH_KIND):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else Trouble
         raise kind(f"{what} cannot be read: {complaint.strip()}")
 
     def _ask(self, *arguments: str, stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin, limit)
-
-
-def _list_of(shape: Any) -> Any:
-    return msgspec.defstruct("List", [("items", list[shape] | None, None)])
 
 
 def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
@@ -248,3 +216,78 @@ def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple
         return done.returncode, done.stdout.decode(), done.stderr.decode("utf-8", "replace")
     except UnicodeDecodeError:
         raise Trouble(f"{words[0]} prints what is not UTF-8") from None
+
+
+class CiliumNodes:
+    """The CiliumNodes of a cluster by identity, as of the last `follow`."""
+
+    def __init__(self, kube: Kube, live: Mapping[str, Mapping[str, Any]], version: str) -> None:
+        """Begin with what was read after `version_of` gave this version; "" if it gave none."""
+        self._kube = kube
+        self._version = version
+        self._may_watch = bool(version)
+        self.live = {key: document for key, document in live.items() if document["kind"] == CILIUM_NODE}
+        self.refused = ""
+        """What the apiserver says if the role of this job may not watch; "" if it may."""
+
+    def follow(self, seconds: float) -> None:
+        """Keep them up to date for some seconds. Raises Trouble if they cannot be read at the end.
+
+        A watch ends early where the apiserver restarts or has forgotten the version (410 Gone): then they are
+        read again, and watched from there. If they cannot be watched at all, they are read at the end.
+        """
+        end = time.monotonic() + seconds
+        current = False
+        while self._may_watch and not current and (left := end - time.monotonic()) > 0:
+            try:
+                if not self._version:
+                    self._read()
+                self._watch(left)
+                current = True
+            except Forbidden as problem:
+                self._may_watch, self.refused = False, str(problem)
+            except Trouble:
+                self._version = ""
+                time.sleep(max(0.0, min(PAUSE, end - time.monotonic())))
+        if not current:
+            time.sleep(max(0.0, end - time.monotonic()))
+            self._read()
+
+    def _read(self) -> None:
+        self._version = version_of(self._kube) if self._may_watch else ""
+        self.live = dict(self._kube.listed(CILIUM_NODE))
+
+    def _watch(self, seconds: float) -> None:
+        """Take over what changes in some seconds. Raises Trouble if the watch does not last so long."""
+        start, whole = time.monotonic(), math.ceil(seconds)
+        query = f"watch=1&resourceVersion={quote(self._version)}&timeoutSeconds={whole}"
+        what = "changes of CiliumNodes"
+        text = self._kube.read(what, "get", "--raw", f"{PATH}?{query}", limit=whole + GRACE)
+        for line in text.splitlines():
+            event = decoded(what, line, shapes.Event)
+            kind, document = event["type"], event["object"]
+            if kind == "ERROR":
+                raise Trouble(f"{what}: {document.get('message')}")
+            if checked(what, document)["kind"] != CILIUM_NODE:
+                raise Trouble(f"{what}: the cluster answers with a {document['kind']}")
+            self._version = document["metadata"].get("resourceVersion") or ""
+            if kind == "DELETED":
+                self.live.pop(identity(document), None)
+            else:
+                self.live[identity(document)] = document
+        if time.monotonic() - start < seconds - EARLY:
+            raise Trouble("the watch of CiliumNodes ended early")
+
+
+def version_of(kube: Kube) -> str:
+    """Return the version from which CiliumNodes can be watched; "" if they cannot: one small request.
+
+    They cannot if the URL of the apiserver has a path, as behind Rancher: kubectl before 1.35 leaves it out
+    of a raw request, which may then reach another cluster.
+    """
+    url = kube.read("the kubeconfig", "config", "view", "--minify", "-o", f"jsonpath={SERVER}")
+    if urlsplit(url.strip()).path.strip("/"):
+        return ""
+    text = kube.read("CiliumNodes", "get", "--raw", f"{PATH}?limit=1")
+    found = decoded("CiliumNodes", text or "{}", shapes.Versioned)
+    return str((found.get("metadata") or {}).get("resourceVersion") or "")

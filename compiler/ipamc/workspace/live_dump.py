@@ -7,7 +7,7 @@ secrets, reach no file of a job.
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -23,14 +23,10 @@ _PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliume
 
 
 class _Meta(msgspec.Struct):
-    """The metadata of a list."""
-
     token: str = msgspec.field(default="", name="continue")
 
 
 class _Items(msgspec.Struct):
-    """A list; its items are not looked into."""
-
     items: list[msgspec.Raw] | None = None
     metadata: _Meta | None = None
 
@@ -74,9 +70,8 @@ class _Pod(msgspec.Struct, omit_defaults=True):
 def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
     """Return a List of all that is wanted and there, and a line for each named object that is not there.
 
-    `system` are the namespaces whose pods keep their command lines: of the control plane and of Cilium. Raises
-    Forbidden where the credentials may not read something: a dump without it would look like a cluster that
-    has no such objects.
+    Pods of the namespaces `system` keep their command lines. Raises Forbidden where the credentials may not
+    read something: a dump without it would look like a cluster that has no such objects.
     """
     items: list[msgspec.Raw] = []
     missing = []
@@ -94,13 +89,18 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
 
 
 def _all(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
-    if item.resource == "pods":
+    if item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
-            yield _slim(found, system)
-    elif item.resource in _PATHS:
-        kind = {"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint"}
-        for found in _chunks(kube, item.resource):
-            yield _object(kind, _decoded(item.resource, found, dict[str, msgspec.Raw]))
+            if item.resource == "pods":
+                pod = _decoded("pods", found, _Pod)
+                if pod.spec and pod.metadata.namespace not in system:
+                    pod.spec.containers = None
+                fields = {"apiVersion": "v1", "kind": "Pod", **msgspec.structs.asdict(pod)}
+            else:
+                kind = {"apiVersion": "cilium.io/v2", "kind": "CiliumEndpoint"}
+                fields = {**kind, **_decoded(item.resource, found, dict[str, msgspec.Raw])}
+            # The items of an answer of the apiserver have no kind.
+            yield msgspec.Raw(msgspec.json.encode(fields))
     elif text := kube.read(item.resource, "get", item.full_name, "-A", "-o", "json"):
         yield from _decoded(item.resource, text, _Items).items or ()
 
@@ -117,18 +117,6 @@ def _chunks(kube: Kube, resource: str) -> Iterator[msgspec.Raw]:
             return
         if token == before:
             raise Trouble(f"{resource}: the cluster answers with the same part of the list again")
-
-
-def _slim(found: msgspec.Raw, system: Collection[str]) -> msgspec.Raw:
-    pod = _decoded("pods", found, _Pod)
-    if pod.spec and pod.metadata.namespace not in system:
-        pod.spec.containers = None
-    return _object({"apiVersion": "v1", "kind": "Pod"}, msgspec.structs.asdict(pod))
-
-
-def _object(kind: Mapping[str, str], fields: Mapping[str, Any]) -> msgspec.Raw:
-    """Return an object of a list with its kind: the items of an answer of the apiserver have none."""
-    return msgspec.Raw(msgspec.json.encode({**kind, **fields}))
 
 
 def _decoded(what: str, text: str | msgspec.Raw, shape: Any) -> Any:

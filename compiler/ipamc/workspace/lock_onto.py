@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
-from ipamc.lock.merge.merge import merge
+from ipamc.lock.merge import merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
 from ipamc.report.dropped_lines import dropped_lines
@@ -13,49 +13,36 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.revision import below, known
 from ipamc.workspace.trouble import Trouble
 
-DEEPEST = 20
-"""How many commits are walked back, one after the other, to find a sound lock."""
-MOST = 200
-"""How many commits are looked at in all: merges of merges have many ways back."""
+DEEPEST = 20  # how many commits are walked back, one after the other, to find a sound lock
+MOST = 200  # how many commits are looked at in all: merges of merges have many ways back
 
 
 class Onto(Struct, frozen=True, kw_only=True):
     """The result of the merge. Nothing is written."""
 
     lock: bytes | None
-    lines: tuple[str, ...]
-    """Lines for the user: where the lock was taken from, and which lines were dropped."""
+    lines: tuple[str, ...]  # lines for the user: where the lock was taken from, and which lines were dropped
     rev: str
-    newcomers: frozenset[str]
-    """Nodes that hold blocks only in the revision's lock."""
+    newcomers: frozenset[str]  # nodes that hold blocks only in the revision's lock
 
     def refuse_unmerged(self, leavers: set[str]) -> None:
-        """Raise Trouble if newcomers of the revision are leavers here.
-
-        Their inventory was then not merged, and their blocks would be quarantined.
-        """
+        """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged."""
         if unmerged := leavers & self.newcomers:
-            raise Trouble(
-                f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}; merge the inputs first: git merge {self.rev}"
-            )
+            lacking = f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}"
+            raise Trouble(f"{lacking}; merge the inputs first: git merge {self.rev}")
 
 
 class _Merger(Struct):
     folder: str
     rev: str
-    path: str
-    """Of the lock, below the repository's top."""
-    shown: str
-    """Of the lock, as the user would type it."""
-    other: bytes | None
-    """The lock of `rev`."""
+    path: str  # of the lock, below the repository's top
+    shown: str  # of the lock, as the user would type it
+    other: bytes | None  # the lock of `rev`
     lines: list[str] = field(default_factory=list)
-    done: bool = False
-    """Our side already contains the revision's lock."""
+    done: bool = False  # our side already contains the revision's lock
     found: dict[str, bytes | None] = field(default_factory=dict)
-    """The locks of the commits that were looked at, by commit: merges of merges lead to one commit in many ways."""
-    looked: int = 0
-    """How many of them are not sound."""
+    """The locks of commits: merges of merges lead to one commit in many ways."""
+    looked: int = 0  # how many of them are not sound
 
     def show(self, revision: str) -> bytes | None:
         return git.show(self.folder, revision, self.path)
@@ -67,18 +54,14 @@ class _Merger(Struct):
             return text
         two, three = self.show(":2"), self.show(":3")
         if two is not None and three is not None:  # a merge, rebase or cherry-pick that stopped here
-            self.lines.append(
-                f"{self.shown}: not sound; both sides are taken from the merge that git did not complete"
-            )
+            both = "both sides are taken from the merge that git did not complete"
+            self.lines.append(f"{self.shown}: not sound; {both}")
             self.done = three == self.other
             return self.merged(self.show(":1"), two, three)
         return self.of_commit("HEAD", DEEPEST)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
-        """Return a commit's lock; where it is not sound, the merge of its parents' locks.
-
-        Each commit is looked at once. Raises Trouble after `steps` commits, and after `MOST` of all.
-        """
+        """Return a commit's lock, or its parents' locks, merged. Raises Trouble after `steps` or MOST."""
         if commit not in self.found:
             self.found[commit] = self._of_commit(commit, steps)
         return self.found[commit]
@@ -91,9 +74,8 @@ class _Merger(Struct):
         parents = git.parents(self.folder, commit)
         self.looked += 1
         if not parents or len(parents) > 2 or not steps or self.looked > MOST:
-            raise Trouble(
-                f"{self.shown} is not sound, neither here nor in the commits before: git checkout a revision in which it is"
-            )
+            before = "neither here nor in the commits before: git checkout a revision in which it is"
+            raise Trouble(f"{self.shown} is not sound, {before}")
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
         # The history has only one side of a squashed merge; what the other side added is placed again.
         return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
@@ -102,16 +84,12 @@ class _Merger(Struct):
         """Return the merge base of two commits. Raises Trouble where there is none."""
         base = git.merge_base(self.folder, one, two)
         if base is None:
-            raise Trouble(
-                f"{one} and {two} have no common ancestor here: fetch more history (git fetch --unshallow)"
-            )
+            more = "fetch more history (git fetch --unshallow)"
+            raise Trouble(f"{one} and {two} have no common ancestor here: {more}")
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Merge two locks; the trunk's lines come first, then those of the revision.
-
-        Raises Trouble for a conflict.
-        """
+        """Merge two locks; lines of the trunk are first, then those of the revision. Raises Trouble."""
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
@@ -143,12 +121,8 @@ def onto(folder: str, rev: str) -> Onto:
         return Onto(lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
     before = merger.show(base)
     text = merger.merged(before, ours, merger.other)
-    return Onto(
-        lock=text,
-        lines=tuple(merger.lines),
-        rev=rev,
-        newcomers=frozenset(_holders(merger.other) - _holders(before) - _holders(ours)),
-    )
+    newcomers = frozenset(_holders(merger.other) - _holders(before) - _holders(ours))
+    return Onto(lock=text, lines=tuple(merger.lines), rev=rev, newcomers=newcomers)
 
 
 def _is_sound(text: bytes | None, path: str) -> bool:

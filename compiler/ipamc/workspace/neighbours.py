@@ -14,9 +14,9 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import folder_of
-from ipamc.workspace.links import link_on_the_way
+from ipamc.workspace.clusters import folder_of, name_of, parent_of
+from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.safe_read import link_on_the_way
 from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
@@ -32,10 +32,8 @@ class Folders(Struct, frozen=True, kw_only=True):
 
     now: str
     was: str
-    renamed: Mapping[str, str] = {}
-    """The folders that clusters had, by those that they have now."""
-    agreed: Collection[str] = ()
-    """Those that were deleted, and may go."""
+    renamed: Mapping[str, str] = {}  # the folders that clusters had, by those that they have now
+    agreed: Collection[str] = ()  # those that were deleted, and may go
 
 
 def neighbours(
@@ -47,57 +45,45 @@ def neighbours(
     folder `clusters/` all of them, elsewhere those that have a lock. One without a lock is compared once it
     is compiled. They are read as they are on the disk, not as this run is about to write them: what a run
     adds is inside ranges, or is compared when that cluster is compiled. `progress` shows that this takes a
-    while.
+    while. All are compared with each other once, so that each gets only those that it overlaps with.
     """
     if not any(map(_may_be_of_a_space, folders)):
         return {}
-    with progress("reading the clusters of the address space"), paused_collector():
-        return _compared(folders)
-
-
-def _compared(folders: Sequence[str]) -> dict[str, Neighbours]:
-    """Compare all clusters with each other once, so that each gets only those that it overlaps with."""
     from ipamc.address_space import MOST, Neighbours, meetings
 
-    read, unread = _surveyed((*beside(folders), *folders))
-    clusters = list(read.values())
-    met = dict(zip(read, meetings(clusters), strict=True))
-    given = {}
-    for folder in folders:
-        me = disk.identity(folder)
-        mine = read.get(me)
-        some = [clusters[number] for number in met[me]] if mine else clusters
-        given[folder] = Neighbours(
-            clusters=tuple(some),
-            unread=tuple(unread[path] for path in islice((path for path in unread if path != me), MOST)),
-            known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
-        )
-    return given
+    with progress("reading the clusters of the address space"), paused_collector():
+        read, unread = _surveyed((*beside(folders), *folders))
+        clusters = list(read.values())
+        met = dict(zip(read, meetings(clusters), strict=True))
+        given = {}
+        for folder in folders:
+            me = disk.identity(folder)
+            mine = read.get(me)
+            some = [clusters[number] for number in met[me]] if mine else clusters
+            given[folder] = Neighbours(
+                clusters=tuple(some),
+                unread=tuple(islice((found for path, found in unread.items() if path != me), MOST)),
+                known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
+            )
+        return given
 
 
 def _may_be_of_a_space(folder: str) -> bool:
     try:
-        return _mentions(disk.read_sources(folder)[0])
+        return _mentions(read_sources(folder)[0])
     except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
 
 
 def _mentions(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may name an address space.
-
-    Where the key is written with escapes, only the cluster's own compile finds it.
-    """
+    """Tell whether documents may name an address space: an escaped key is not found here."""
     return any(b"addressSpace" in data for data in sources.values())
 
 
 def beside(folders: Iterable[str]) -> Iterator[str]:
-    """Yield the clusters' folders beside some: below `clusters/` all of them, elsewhere those that have a lock."""
-    parents = {
-        (f"{folder}/.." if PurePath(folder).name in {"", ".."} else PurePath(folder).parent.as_posix())
-        for folder in folders
-        if not link_on_the_way(folder)  # its own compile refuses it
-    }
-    for parent in sorted(parents):
+    """Yield the clusters' folders beside some: below `clusters/` all, elsewhere those with a lock."""
+    # A folder behind a link is refused by its own compile.
+    for parent in sorted({parent_of(folder) for folder in folders if not link_on_the_way(folder)}):
         all_of_them = Path(parent).resolve().name == disk.CLUSTERS
         yield from (
             PurePath(folder).as_posix()
@@ -107,7 +93,7 @@ def beside(folders: Iterable[str]) -> Iterator[str]:
 
 
 def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict[Path, Unread]]:
-    """Return the clusters of address spaces among some folders, and those that cannot be read, in order of folder."""
+    """Return the clusters of address spaces among folders, and those that cannot be read, by folder."""
     from ipamc.address_space import ClusterPrefixes, Unread
 
     every = {disk.identity(folder): folder for folder in folders}
@@ -119,12 +105,12 @@ def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict
 
 
 def survey_of(folder: str) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster; None where it is of no address space. Whatever happens, it is an answer."""
+    """Read the addresses of a cluster; None where it is of no address space. Never raises."""
     from ipamc.address_space import Unread, survey
 
     name = name_of(folder)
     try:
-        sources, refused = disk.read_sources(folder)
+        sources, refused = read_sources(folder)
         if refused:
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
         return survey(Disk().inputs(folder)) if _mentions(sources) else None
@@ -177,10 +163,11 @@ def refuse_takeovers(
 
 
 def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
-    """Yield the folders of the other clusters, as they are here, and in a commit: those that it alone has, too."""
+    """Yield the folders of other clusters, here and in a commit, also of those that it alone has."""
     from ipamc.workspace.revision import clusters_below, folders_at
 
-    here = [folder for folder in beside([folders.now]) if disk.identity(folder) != disk.identity(folders.now)]
+    me = disk.identity(folders.now)
+    here = [folder for folder in beside([folders.now]) if disk.identity(folder) != me]
     known = {folders.was, *here, *folders.renamed.values(), *folders.agreed}
     where = clusters_below(base.top)
     names = folders_at(base.top, base.commit, where) if where is not None else ()
@@ -189,7 +176,7 @@ def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
 
 
 def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
-    """Read the addresses of a cluster; None where there is none, or it cannot be read: its own plan says why."""
+    """Read the addresses of a cluster; None if it cannot be read: its own plan says why."""
     from ipamc.address_space import ClusterPrefixes, survey
 
     try:
@@ -220,11 +207,7 @@ def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
 
 
 def members(folders: Iterable[str], space: str) -> list[str]:
-    """Return the folders of an address space among those beside some folders, in order of name.
-
-    A cluster that cannot be read is among them unless it is known to be of another space: whoever reads it
-    next finds what is wrong with it.
-    """
+    """Return the folders beside some that are, or may be, of an address space, in order of name."""
     from ipamc.address_space import Unread
 
     every = {disk.identity(folder): folder for folder in (*beside(folders), *folders)}

@@ -1,13 +1,15 @@
-"""What ipamc writes of a cluster: its lock and the files below `rendered/`.
+"""What ipamc writes of a cluster: its lock and the files below `rendered/`; and how much of that is there.
 
-Somebody may change the folder while a run is at work: git checks another branch out, an editor saves. What was
-read is compared with what is there right before the first file gets its name, and the lock again before each
-of the others, so that the lock of one branch is not written into another one.
+Somebody may change the folder while a run is at work: git checks another branch out, an editor saves. What
+was read is compared with what is there right before the first file gets its name, and the lock again before
+each of the others, so that the lock of one branch is not written into another one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,11 +17,10 @@ from msgspec import Struct
 
 from ipamc.model.progress import phase, track
 from ipamc.workspace import safe_read, tree
-from ipamc.workspace.cluster_lock import Held, is_leftover, temporary
+from ipamc.workspace.cluster_lock import LockedFolder, is_leftover, temporary
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.disk import LOCK, RENDERED, is_same, lock_path
 from ipamc.workspace.trouble import Trouble
-from ipamc.workspace.unfinished import intend
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -36,48 +37,114 @@ class Changes(Struct, frozen=True, kw_only=True):
         return self.lock or bool(self.written) or bool(self.removed)
 
 
-def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Return what `write` would change; change nothing.
+class Left(Struct, frozen=True):
+    """What a run that was ended has changed."""
 
-    A `lock` or `files` of None stays as it is on the disk. Raises Trouble for a link to a folder.
-    """
-    rendered = Path(folder, RENDERED)
-    there = () if files is None else tree.entries(folder)
-    wanted = files or {}
+    lock: bool | None = None  # the new lock is there; None: it was to stay as it was
+    files: int = 0
+    """Files below `rendered/` that are as they are to be, and were not before: written, or removed."""
+    of: int = 0  # files to write or to remove
+
+    @property
+    def nothing(self) -> bool:
+        """Tell whether everything is as it was."""
+        return not (self.lock or self.files)
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether nothing is left to do."""
+        return self.lock is not False and self.files == self.of
+
+    def __str__(self) -> str:
+        """Return what is there now, in words."""
+        if self.nothing:
+            return "nothing was written"
+        lock = {True: "ipam.lock is written", False: "ipam.lock is as it was", None: "ipam.lock is unchanged"}
+        if self.files == self.of:
+            return f"{lock[self.lock]}{', rendered/ is complete' if self.of else ''}"
+        return f"{lock[self.lock]}, rendered/ is incomplete: {self.files:,} of {self.of:,} files"
+
+
+class _Intent(Struct, frozen=True):
+    """What a run is about to write and to remove, by path below a cluster's folder."""
+
+    folder: str
+    texts: Mapping[str, str]
+    removed: Collection[str]
+
+
+_INTENT: ContextVar[_Intent | None] = ContextVar("intent", default=None)
+"""An interrupt asks the disk how much is there: a signal may come between a rename and a note of it."""
+
+
+def begin() -> None:
+    """Begin a run: it has not written anything."""
+    _INTENT.set(None)
+
+
+def left(folder: str) -> Left:
+    """Return how much is there of what this run was about to write. Reads the files again."""
+    intent = _INTENT.get()
+    if intent is None or intent.folder != folder:
+        return Left()
+    there = there_now(intent.folder, intent.texts)
+    gone = sum(not os.path.lexists(Path(intent.folder, path)) for path in intent.removed)
+    lock = LOCK in there if LOCK in intent.texts else None
+    files = intent.texts.keys() - {LOCK}
+    return Left(lock, len(files & there) + gone, len(files) + len(intent.removed))
+
+
+def there_now(folder: str, texts: Mapping[str, str]) -> set[str]:
+    """Return the paths below a folder at which there is a file with this text."""
+    return {path for path, text in texts.items() if is_same(Path(folder, path), text.encode())}
+
+
+def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
+    """Return what `write` would change; None stays as it is. Raises Trouble for a link to a folder."""
+    there, wanted = () if files is None else tree.entries(folder), files or {}
+    same = there_now(f"{folder}/{RENDERED}", wanted)
     return Changes(
         lock=lock is not None and not is_same(Path(folder, LOCK), lock.encode()),
-        written=tuple(path for path in sorted(wanted) if not is_same(rendered / path, wanted[path].encode())),
+        written=tuple(sorted(wanted.keys() - same)),
         removed=tuple(path for path in there if path not in wanted),
     )
 
 
-def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
+def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
     """Write the lock, then each file that changed; then remove what no longer belongs.
 
     Folders that are empty after that are removed, too. The lock comes first because addresses must not be
-    forgotten. `read` is what the run read of this folder. Where it is not there any more as it was, Trouble is
-    raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill
+    forgotten. `read` is what the run read of this folder. Where it is not there any more as it was, Trouble
+    is raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill
     every file is whole, and the next run completes the work. A file that has its text already is not touched.
     """
+    from ipamc.workspace.source import Disk
+
     phase("comparing with the disk")
     for path in files or {}:
         _check_path(path)
     _refuse_moved(held)
     changes = compare(held.folder, lock, files)
-    _sweep(held, every_folder=files is not None)
+    top = Path(held.folder)
+    for path in (*top.iterdir(), *(tree.leaves(held.folder) if files is not None else ())):
+        if is_leftover(path):
+            held.remove(path.relative_to(top).as_posix())
     if not changes:
         return changes
     texts = {f"{RENDERED}/{path}": (files or {})[path] for path in changes.written}
     if changes.lock and lock is not None:
         texts = {LOCK: lock, **texts}
-    intend(held.folder, texts, [f"{RENDERED}/{path}" for path in changes.removed])
+    _INTENT.set(_Intent(held.folder, texts, [f"{RENDERED}/{path}" for path in changes.removed]))
     staged: dict[str, str] = {}
     try:
         for path in track(texts, "preparing", "files"):
             staged[path] = temporary()  # known before it is there: a signal may come in between
             held.stage(staged[path], path, texts[path].encode(), durable=path == LOCK)
         before = _Lock(held, read.lock)
-        _refuse_changes(before, read)
+        if changed := Disk().changed(read):
+            raise _changed(held, changed)
+        _refuse_moved(held)
+        before.check()
         _place(before, staged, changes, lock)
     finally:
         for name in staged.values():
@@ -88,7 +155,7 @@ def write(held: Held, lock: str | None, files: Mapping[str, str] | None, read: I
 class _Lock(Struct):
     """The lock that must be there while files get their names."""
 
-    held: Held
+    held: LockedFolder
     text: bytes | None
     seen: safe_read.Signature | None = None
     """Of the lock when its bytes were compared last; they are not read again while it stays the same."""
@@ -107,73 +174,46 @@ class _Lock(Struct):
         self.seen = found and found[1]
 
 
-def _refuse_changes(lock: _Lock, read: Inputs) -> None:
-    """Compare the folder with what was read of it, the lock last. Raises Trouble where something was changed."""
-    from ipamc.workspace.source import Disk
-
-    if path := Disk().changed(read):
-        raise _changed(lock.held, path)
-    _refuse_moved(lock.held)
-    lock.check()
-
-
-def _refuse_moved(held: Held) -> None:
-    if not held.is_in_place():
-        raise _changed(held, held.folder)
-
-
 def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str | None) -> None:
-    """Give the files their names, the lock first, and remove the others, as long as the lock stays as it is."""
+    """Give the files their names, the lock first, and remove others, while the lock stays as it is."""
     held = lock.held
     phase("writing")
     if text is not None and LOCK in staged:
         held.move(staged[LOCK], LOCK)
         lock = _Lock(held, text.encode())
-    in_the_way = _in_the_way(changes)
-    for path in in_the_way:
-        lock.check()
-        held.prune(f"{RENDERED}/{path}")
+
+    def prune(paths: Iterable[str]) -> None:
+        for path in paths:
+            lock.check()
+            held.prune(f"{RENDERED}/{path}")
+
+    # Removed first: files where a folder must be made, or inside a folder where a file must be written.
+    written = set(changes.written)
+    folders = {above for path in written for above in _above(path)}
+    in_the_way = {path for path in changes.removed if path in folders or not written.isdisjoint(_above(path))}
+    prune(sorted(in_the_way))
     for path in track(staged, "writing", "files"):
         if path != LOCK:
             lock.check()
             held.move(staged[path], path)
-    for path in changes.removed:
-        if path not in in_the_way:
-            lock.check()
-            held.prune(f"{RENDERED}/{path}")
+    prune(path for path in changes.removed if path not in in_the_way)
 
 
-def _changed(held: Held, path: str) -> Trouble:
+def _above(path: str) -> Iterable[str]:
+    return map(PurePosixPath.as_posix, PurePosixPath(path).parents)
+
+
+def _refuse_moved(held: LockedFolder) -> None:
+    if not held.is_in_place():
+        raise _changed(held, held.folder)
+
+
+def _changed(held: LockedFolder, path: str) -> Trouble:
     return Trouble(f"{name_of(held.folder)} changed while it was compiled: {path}; run it again")
 
 
 def _check_path(path: str) -> None:
     parts = PurePosixPath(path).parts
-    if (
-        not parts
-        or path != "/".join(parts)
-        or any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
-    ):
+    odd = any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
+    if not parts or path != "/".join(parts) or odd:
         raise ValueError(f"{path!r} is not a path below {RENDERED}/")
-
-
-def _in_the_way(changes: Changes) -> frozenset[str]:
-    """Return the files to remove before others are written.
-
-    They are where a folder must be made, or inside a folder where a file must be written.
-    """
-    written = set(changes.written)
-    above = {parent.as_posix() for path in written for parent in PurePosixPath(path).parents}
-    return frozenset(
-        path
-        for path in changes.removed
-        if path in above or any(parent.as_posix() in written for parent in PurePosixPath(path).parents)
-    )
-
-
-def _sweep(held: Held, *, every_folder: bool) -> None:
-    """Remove the unfinished files of a run that was killed."""
-    top = Path(held.folder)
-    for path in (*top.iterdir(), *(tree.leaves(held.folder) if every_folder else ())):
-        if is_leftover(path):
-            held.remove(path.relative_to(top).as_posix())

@@ -11,8 +11,7 @@ from msgspec import Struct, field
 from ipamc.lock.file import parse
 from ipamc.model.lock import Lock, State
 from ipamc.workspace import committed, disk, git, git_tree
-from ipamc.workspace.clusters import name_of
-from ipamc.workspace.clusters_folder import folder_of
+from ipamc.workspace.clusters import folder_of, name_of
 from ipamc.workspace.revision import clusters_below, unknown
 from ipamc.workspace.source import Commit, Source
 from ipamc.workspace.trouble import Trouble
@@ -46,17 +45,15 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     commit = git.commit(top, revision)
     if commit is None:
         if git.is_shallow(top):
-            raise Trouble(
-                f"this clone is shallow and has no {revision!r}: git fetch --unshallow, or git fetch origin with the branch, and compare again"
-            )
+            fetch = "git fetch --unshallow, or git fetch origin with the branch, and compare again"
+            raise Trouble(f"this clone is shallow and has no {revision!r}: {fetch}")
         raise unknown(top, revision)
     where = clusters_below(top)
     if where is not None:
         committed.refuse_other_bytes(top, committed.clusters(top, where), map(name_of, folders))
     there = git_tree.folders(top, commit, where) if where is not None else []
-    gone = [
-        folder_of(name) for name in there if not name.startswith(".") and not disk.is_folder(folder_of(name))
-    ]
+    named = (folder_of(name) for name in there if not name.startswith("."))
+    gone = [folder for folder in named if not disk.is_folder(folder)]
     source = Commit(top=top, revision=revision, commit=commit, folders=tuple(gone))
     files = [(folder, source.lock(folder)) for folder in gone]
     locks = {folder: parse(file.text, file.path)[0] for folder, file in files if file.text is not None}
@@ -64,11 +61,10 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     renamed: dict[str, str] = {}
     for folder in new:
         holds = _held_now(folder)
-        shared = {
-            old: len(holds & _holds(lock)) for old, lock in locks.items() if old not in renamed.values()
-        }
-        best = max(shared, key=lambda old: (shared[old], old), default="")
-        if shared.get(best):
+        free = {old: lock for old, lock in locks.items() if old not in renamed.values()}
+        both = {old: len(holds & _holds(lock)) for old, lock in free.items()}
+        best = max(both, key=lambda old: (both[old], old), default="")
+        if both.get(best):
             renamed[folder] = best
     wanted = locks.keys() if deleted is None else locks.keys() & set(deleted)
     left = sorted(wanted - set(renamed.values()))
@@ -114,9 +110,8 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
             source.day() if isinstance(source, Commit) else "",
         )
     except UnreadableBase as problem:
-        raise Trouble(
-            f"{inputs.lock_path} is not sound there ({problem}): compare with a revision before that, or after it was repaired"
-        ) from None
+        better = "compare with a revision before that, or after it was repaired"
+        raise Trouble(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
 
 
 def _files(head: Inputs, compilation: Compilation) -> dict[str, bytes]:
@@ -130,10 +125,7 @@ def _texts(inputs: Inputs) -> dict[str, bytes]:
 
 
 def behind(revision: str) -> bool:
-    """Tell whether a revision has commits that HEAD does not have.
-
-    What they added then looks as if it had vanished.
-    """
+    """Tell whether a revision has commits that HEAD lacks: what they added seems to have vanished."""
     commit = git.commit(".", revision)
     return commit is not None and git.merge_base(".", "HEAD", commit) not in {commit, None}
 

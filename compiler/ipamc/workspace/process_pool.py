@@ -1,8 +1,10 @@
-"""The processes that do the tasks of `workers`, and the threads that lead them.
+"""The processes that do the tasks of `workers`, and the threads that give them tasks.
 
 The processes are our own, and not those of `concurrent.futures`, for three reasons: one that is killed is
 known by its task and breaks no other, none has the working directory on its search path of modules, and all
-of them end with this process, however it ends. `worker` is what runs there.
+of them end with this process, however it ends. Tasks and results go through pipes, pickled, each with its
+length before it. Only this process has the other end of the pipe that a worker reads: when it closes, or this
+process is gone in any way, the worker ends at once.
 """
 
 from __future__ import annotations
@@ -12,29 +14,38 @@ import os
 import pickle
 import queue
 import signal
+import struct
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable
-from typing import IO, Any, Generic, NoReturn, TypeVar, cast
+from typing import IO, Any, Generic, TypeVar, cast
 
 from msgspec import Struct, field
 
 from ipamc.model.progress import track_clusters
 from ipamc.workspace.search_path import search_path
-from ipamc.workspace.signals import keep_from_this_thread, let_into_this_thread
-from ipamc.workspace.worker import STOPPED, Ended, receive, send, serve
+from ipamc.workspace.signals import (
+    Stopped,
+    ignore_interrupts,
+    keep_from_this_thread,
+    let_into_this_thread,
+    stop_in_order,
+)
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
-PATIENCE = 2.0
-"""Seconds that a process has to clean up before it is killed."""
-_TICK = 0.005
-"""Seconds between two looks at a process that is about to end."""
-_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.worker import serve; serve()"
+PATIENCE = 2.0  # seconds that a process has to clean up before it is killed
+ORPHANED = 1.0  # seconds that a task has to clean up, once the parent process is gone
+STOPPED = 128 + signal.SIGTERM
+"""The exit code of a process that was asked to end. Without an answer, it had not begun a task."""
+_TICK = 0.005  # seconds between two looks at a process that is about to end
+_BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.process_pool import serve; serve()"
 """The program of a process. Its arguments are the search path of this one."""
+_LENGTH = struct.Struct(">Q")
 
 
 def can_fork() -> bool:
@@ -43,44 +54,48 @@ def can_fork() -> bool:
 
 
 class Forked:
-    """A copy that does the tasks that come on its stdin, as `worker` says; used like a Popen."""
+    """A copy of this process that does the tasks that come on its stdin; used like a Popen."""
 
     def __init__(self, prepare: Callable[[], None], others: Iterable[IO[bytes] | None]) -> None:
         """`prepare` is what the copy does first. `others` are our ends of the pipes of other processes.
 
         The copy closes them: a process ends when the last one who could give it a task has closed its pipe.
         """
-        ours: list[int] = []
-        theirs: list[int] = []
-        for first, second in ((theirs, ours), (ours, theirs)):
-            read, write = os.pipe()
-            first.append(read)
-            second.append(write)
+        (tasks, our_tasks), (our_answers, answers) = os.pipe(), os.pipe()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         keep_from_this_thread()  # until the copy knows what to do with a signal, it is not to have one
         try:
             self.pid = os.fork()
             if not self.pid:
-                _begin(prepare, theirs, ours, others)
+                try:
+                    os.close(our_tasks)
+                    os.close(our_answers)
+                    for other in filter(None, others):
+                        other.close()
+                    for number, pipe in enumerate((tasks, answers)):
+                        os.dup2(pipe, number)
+                        if pipe > 2:
+                            os.close(pipe)
+                    prepare()
+                    serve()
+                finally:
+                    os._exit(70)
         except OSError:  # no memory for another process, or too many of them
-            for number in ours:
-                os.close(number)
+            os.close(our_tasks)
+            os.close(our_answers)
             raise
         finally:
             let_into_this_thread()
-            for number in theirs:
-                os.close(number)
-        self.stdin: IO[bytes] = os.fdopen(ours[0], "wb")
-        self.stdout: IO[bytes] = os.fdopen(ours[1], "rb")
+            os.close(tasks)
+            os.close(answers)
+        self.stdin: IO[bytes] = os.fdopen(our_tasks, "wb")
+        self.stdout: IO[bytes] = os.fdopen(our_answers, "rb")
         self._code: int | None = None
         self._guard = threading.Lock()
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended; return its exit code, or the number of the signal, negated.
-
-        Raises TimeoutExpired.
-        """
+        """Wait; return its exit code, or the number of the signal, negated. Raises TimeoutExpired."""
         end = None if timeout is None else time.monotonic() + timeout
         while (code := self._ended()) is None:
             if end is not None and time.monotonic() >= end:
@@ -108,25 +123,6 @@ class Forked:
             os.kill(self.pid, number)
 
 
-def _begin(
-    prepare: Callable[[], None], pipes: list[int], ours: list[int], others: Iterable[IO[bytes] | None]
-) -> NoReturn:
-    """Be the copy: take tasks from one pipe, and answer to the other."""
-    try:
-        for number in ours:
-            os.close(number)
-        for stream in filter(None, others):
-            stream.close()
-        for number, pipe in enumerate(pipes):
-            os.dup2(pipe, number)
-            if pipe > 2:
-                os.close(pipe)
-        prepare()
-        serve()
-    finally:
-        os._exit(70)
-
-
 Process = subprocess.Popen[bytes] | Forked
 
 
@@ -138,17 +134,15 @@ class Dismissed(Exception):  # noqa: N818 - a fact
     """No further task may begin."""
 
 
-class Crew(Struct, Generic[Work, Result]):
+class ProcessPool(Struct, Generic[Work, Result]):
     """The processes, each with a thread that gives it a task after the other."""
 
     do: Callable[[Work], Result]
     results: dict[int, Result]
     """By the number of the task. A thread fills it, so that a signal takes none away."""
     processes: list[Process] = field(default_factory=list)
-    idle: list[Process] = field(default_factory=list)
-    """Those that were started, and that no thread leads yet."""
-    lost: dict[int, str] = field(default_factory=dict)
-    """How the processes of tasks ended that have no result."""
+    idle: list[Process] = field(default_factory=list)  # those that were started, and that no thread leads yet
+    lost: dict[int, str] = field(default_factory=dict)  # how the processes of tasks ended that have no result
     leaders: list[threading.Thread] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
     dismissed: bool = False
@@ -168,9 +162,8 @@ class Crew(Struct, Generic[Work, Result]):
         for task in tasks.items():
             waiting.put(task)
         done: queue.SimpleQueue[int] = queue.SimpleQueue()
-        leaders = [
-            threading.Thread(target=self._lead, args=(waiting, done), daemon=True) for _ in range(processes)
-        ]
+        queues = (waiting, done)
+        leaders = [threading.Thread(target=self._lead, args=queues, daemon=True) for _ in range(processes)]
         self.leaders += leaders
         for leader in leaders:
             leader.start()
@@ -198,9 +191,6 @@ class Crew(Struct, Generic[Work, Result]):
         _close(process)
 
     def _start(self) -> Process:
-        with self.guard:
-            if self.idle and not self.dismissed:
-                return self.idle.pop()
         # -E and -P: nothing of PYTHONPATH, and not the working directory.
         flags = ["-E", "-P", "-X", f"utf8={sys.flags.utf8_mode}"]
         flags += ["-s"] if sys.flags.no_user_site else []
@@ -209,9 +199,10 @@ class Crew(Struct, Generic[Work, Result]):
         with self.guard:
             if self.dismissed:
                 raise Dismissed
-            process: Process = subprocess.Popen(  # noqa: S603 - no shell
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
+            if self.idle:
+                return self.idle.pop()
+            pipe = subprocess.PIPE
+            process: Process = subprocess.Popen(command, stdin=pipe, stdout=pipe)  # noqa: S603 - no shell
             self.processes.append(process)
         return process
 
@@ -265,3 +256,81 @@ def _how_it_ended(code: int) -> str:
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
     memory = ", perhaps for lack of memory: give it more, or try --jobs 1" if name == "SIGKILL" else ""
     return f"its process was killed by {name}, twice{memory}"
+
+
+def send(stream: IO[bytes] | None, value: object) -> None:
+    """Write a value to a pipe. Raises BrokenPipeError where its reader is gone."""
+    assert stream is not None  # noqa: S101 - it was opened as a pipe
+    data = value if isinstance(value, bytes) else pickle.dumps(value)
+    stream.write(_LENGTH.pack(len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def receive(stream: IO[bytes] | None) -> bytes | None:
+    """Read a value from a pipe, still pickled; None where its writer is gone."""
+    assert stream is not None  # noqa: S101 - it was opened as a pipe
+    head = stream.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    data = stream.read(length)
+    return data if len(data) == length else None
+
+
+class Ended(Struct, frozen=True):
+    """The answer of a process that was ended within a task: what `failed` makes of that."""
+
+    result: Any
+
+
+def serve() -> None:
+    """Do the tasks that come on stdin, until it is closed; never returns."""
+    code = 0
+    try:
+        _serve()
+    except Stopped as stopped:
+        code = 128 + stopped.number
+    except BaseException:  # noqa: BLE001 - the parent process sees the exit code
+        traceback.print_exc()
+        code = 70
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _serve() -> None:
+    tasks, answers = (os.fdopen(os.dup(number), mode) for number, mode in ((0, "rb"), (1, "wb")))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a library prints is no answer
+    ignore_interrupts()
+    stop_in_order()
+    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(tasks, inbox), daemon=True).start()
+    let_into_this_thread()
+    while True:
+        do, task = pickle.loads(inbox.get())  # noqa: S301 - from our own process
+        try:
+            result = do(task)
+            try:
+                answer = pickle.dumps(result)
+            except Exception as problem:  # noqa: BLE001 - whatever it is, the task failed
+                answer = pickle.dumps(do.args[1](task, problem))
+            keep_from_this_thread()  # half an answer would be none
+        except Stopped as stopped:
+            with contextlib.suppress(OSError):  # the parent process is gone
+                send(answers, Ended(do.args[1](task, stopped)))
+            raise
+        send(answers, answer)
+        let_into_this_thread()
+
+
+def _listen(tasks: IO[bytes], inbox: queue.SimpleQueue[bytes]) -> None:
+    """Pass tasks on. Where the parent process is gone, end this one: in order, or after ORPHANED at once."""
+    keep_from_this_thread()
+    while (data := receive(tasks)) is not None:
+        inbox.put(data)
+    if hasattr(signal, "pthread_kill"):  # only POSIX systems have it
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+        time.sleep(ORPHANED)
+    os._exit(1)

@@ -1,19 +1,26 @@
-"""A cluster's `rendered/` for what applies it, or compares it with a cluster: nothing there may be damaged."""
+"""A cluster's `rendered/` for an apply or a comparison: as it is, and as a compile of its lock writes it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
-from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
-from ipamc.read.rendered import Rendered
+from ipamc.model.diagnostics import names
+from ipamc.read.rendered import FLAGS, KUSTOMIZATION, VALUES, Object, Rendered, identity
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
+from ipamc.workspace.environment import today
 from ipamc.workspace.shapes import ConfigMap, Kustomization, Values, checked
+from ipamc.workspace.source import Disk
 from ipamc.workspace.trouble import Trouble
 
 _SHAPES = {
@@ -25,7 +32,7 @@ _SHAPES = {
 
 
 class Manifests(Rendered, frozen=True, dict=True):
-    """What is rendered at one moment, each document of its shape. Everything of it raises Trouble where it is not."""
+    """What is rendered at one moment, each document of its shape; else everything here raises Trouble."""
 
     def documents(self, path: str) -> list[Any]:
         """Return the documents of a file, but for empty ones. Raises Trouble."""
@@ -51,8 +58,8 @@ class Manifests(Rendered, frozen=True, dict=True):
 
 
 def manifests(folder: str) -> Manifests:
-    """Read what is rendered for a cluster. Raises Trouble, as `tree.parts_of`."""
-    tree.refuse_irregular(folder)
+    """Read what is rendered for a cluster. Raises Trouble for links, and what is no file."""
+    tree.regular(folder)
     return Manifests(tree.read(folder, tree.paths(folder)), f"{folder}/{disk.RENDERED}")
 
 
@@ -67,3 +74,62 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
         if line.is_former:
             found.setdefault(line.node, []).append(line.block)
     return found
+
+
+class Recompiled(Struct, frozen=True, kw_only=True):
+    """What a cluster's lock gives, as it is."""
+
+    rendered: Rendered  # what a compile writes
+    waiting: Mapping[str, Sequence[Object]]
+    """The CiliumNodes that a compile does not write, by part: those of planned nodes that must not be there
+    before their agents make them."""
+
+
+def recompiled(folder: str) -> Recompiled:
+    """Compile a cluster with its lock as it is. Raises Refused where a compile does; Trouble, OSError."""
+    from ipamc.pipeline import compile_cluster
+    from ipamc.render.arrange import arrange_waiting
+    from ipamc.render.yaml import emit
+
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True)
+    compilation = compile_cluster(inputs)
+    files = compilation.files, emit(arrange_waiting(compilation.plan), inputs.templates)
+    rendered, waiting = (Rendered({path: text.encode() for path, text in each.items()}) for each in files)
+    return Recompiled(rendered=rendered, waiting={part: waiting.documents(part) for part in waiting.texts})
+
+
+def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
+    """Yield differences between a cluster's `rendered/` (`there`) and a compile of its lock (`wanted`).
+
+    Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
+    of a file that left the tree is missed here, whatever the header of the lock says, and so is an object
+    that nobody compiled. What is in an object is not compared: `ipamc compile --locked --check` does that.
+    """
+    if missing := set(wanted.parts) - set(there.parts):
+        yield f"there is no {names(missing)}"
+    if more := set(there.parts) - set(wanted.parts):
+        yield f"the lock gives no {names(more)}"
+    for part in sorted(wanted.parts):
+        if part in there.parts:
+            yield from _differences(part, there, wanted)
+
+
+def _differences(part: str, there: Rendered, wanted: Rendered) -> Iterator[str]:
+    """Yield the differences of one part. Equal texts are not parsed."""
+    path = f"{part}/{KUSTOMIZATION}"
+    compiled = wanted.documents(path)
+    if there.texts[path] != wanted.texts[path] and there.documents(path) != compiled:
+        yield f"{path} is not as it is compiled"
+        return
+    for name in compiled[0].get("resources") or ():
+        path = f"{part}/{name}"
+        if there.texts.get(path) == wanted.texts[path]:
+            continue
+        meant, found = (
+            Counter(map(identity, side.documents(path) if path in side.texts else ()))
+            for side in (wanted, there)
+        )
+        if lost := meant - found:
+            yield f"{path} lacks {names(lost)}"
+        if strange := found - meant:
+            yield f"{path} has {names(strange)}, which the lock does not give"

@@ -1,21 +1,31 @@
-"""Revisions of git and paths below a repository's top folder."""
+"""Revisions of git, paths below a repository's top folder, and `--at REV|DATE`.
+
+A DATE is looked up in the history of HEAD, by first parents: on a trunk, these are the merges in their order.
+Dates are UTC unless they say otherwise, as the days in the lock are. A day without a time includes everything
+that was committed on it.
+"""
 
 from __future__ import annotations
 
+import datetime
+import re
+from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+
+from msgspec.structs import replace
 
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
-from ipamc.workspace.clusters_folder import clusters_folder
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
+from ipamc.workspace.source import Commit
+from ipamc.workspace.trouble import Misnamed, Trouble
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 
 
 def known(folder: str, revision: str) -> str:
-    """Return the commit that a revision names in a folder's repository.
-
-    Raises Trouble where git knows none.
-    """
+    """Return the commit that a revision names in a folder's repository. Raises Trouble without one."""
     commit = git.commit(folder, revision)
     if commit is None:
         raise unknown(folder, revision)
@@ -26,9 +36,8 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
     """Return the Trouble with a revision that git does not know, and what to run."""
     remote, slash, branch = revision.partition("/")
     if revision == "HEAD":
-        return Trouble(
-            "nothing is committed here yet: git add --all && git commit --message start, and run this again"
-        )
+        start = "git add --all && git commit --message start, and run this again"
+        return Trouble(f"nothing is committed here yet: {start}")
     if slash and remote in git.remotes(folder):
         way_out = f"git fetch {remote}, and run this again"
     elif near := branch if branch in (there := git.names_of_revisions(folder)) else nearest(revision, there):
@@ -41,35 +50,35 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
 
 
 def is_below(top: str, folder: str) -> bool:
-    """Tell whether a folder, which need not exist, is in the repository of this top folder.
-
-    A link is where it is, and not where it leads to.
-    """
+    """Tell whether a folder is in a repository; a link is where it is, not where it leads to."""
     return disk.identity(folder).is_relative_to(Path(top).resolve())
 
 
 def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, as git writes it; "" for the top itself.
-
-    Raises Trouble where it is elsewhere.
-    """
+    """Return a folder's path below the repository's top, "" for the top. Raises Trouble elsewhere."""
     if not is_below(top, folder):
         raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
     path = disk.identity(folder).relative_to(Path(top).resolve())
     return path.as_posix() if path.name else ""
 
 
+def last_change(folder: str, *files: str) -> int | None:
+    """Return the second of the last commit to files of a cluster; None where git cannot tell."""
+    top = git.root(folder)
+    if top is None:
+        return None
+    within = PurePosixPath(below(top, folder))
+    return git.last_change(top, *((within / path).as_posix() for path in files))
+
+
 def clusters_below(top: str) -> str | None:
-    """Return the path of the folder of the clusters below the repository's top; None where it is elsewhere."""
+    """Return the path of clusters/ below the repository's top; None where it is elsewhere."""
     folder = clusters_folder()
     return below(top, folder) if is_below(top, folder) else None
 
 
 def require_top() -> None:
-    """Raise Trouble where the working directory is inside a repository but not its top folder.
-
-    The paths in pipelines begin at the top.
-    """
+    """Raise Trouble inside of a repository but not at its top, where the paths in pipelines begin."""
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():
         raise Trouble(f"run this at the top of the repository: cd {top}")
@@ -77,22 +86,15 @@ def require_top() -> None:
 
 @lru_cache(maxsize=64)
 def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
-    """Return the names of the folders right below a path in a commit, in order.
-
-    A commit never changes, so git is asked once.
-    """
+    """Return the names of the folders right below a path in a commit, in order. git is asked once."""
     return tuple(git_tree.folders(top, commit, path))
 
 
 class Rooted:
-    """Paths below the root of the repository that we are in.
-
-    A path outside of it is below the root of its own repository, or else below the working directory.
-    """
+    """Paths below the root of our repository, else of their own, else below the working directory."""
 
     def __init__(self) -> None:
-        here = _root(".")
-        self._roots = [here] if here else []
+        self._roots = [Path(top).resolve()] if (top := git.root(".")) else []
         self._folders: dict[Path, Path] = {}
 
     def path(self, text: str) -> str:
@@ -106,14 +108,96 @@ class Rooted:
         return (self._folders[folder] / name).as_posix()
 
     def _below(self, folder: Path) -> Path:
-        if not any(folder.is_relative_to(root) for root in self._roots) and (root := _root(str(folder))):
-            self._roots.append(root)
-        return next(
-            (folder.relative_to(root) for root in (*self._roots, Path.cwd()) if folder.is_relative_to(root)),
-            folder,
+        if not any(map(folder.is_relative_to, self._roots)) and (top := git.root(str(folder))):
+            self._roots.append(Path(top).resolve())
+        root = next(filter(folder.is_relative_to, (*self._roots, Path.cwd())), None)
+        return folder.relative_to(root) if root else folder
+
+
+def look_back(at: str, clusters: Sequence[str]) -> Commit:
+    """Return the commit that REV or DATE means, with the clusters that are named, or all below clusters/.
+
+    Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
+    where git cannot tell, Misnamed for a date or a cluster that does not exist.
+    """
+    start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
+    top = git.root(start)
+    if top is None:
+        raise Trouble(
+            f"{'this folder' if start == '.' else start} is not in a git repository: --at needs one, "
+            "and git; omit it for the disk, or begin one: "
+            "git init && git add --all && git commit --message start"
         )
+    notes = []
+    if _DATE.fullmatch(at):
+        commit = _of_date(top, at)
+        revision = commit[:12]
+        notes.append(f"{at}: commit {revision} of {_time(top, commit)}")
+    else:
+        commit, revision = git.commit(top, at) or "", at
+        if not commit:
+            shallow = "; this clone is shallow and may end before it: git fetch --unshallow"
+            more = shallow if git.is_shallow(top) else ""
+            raise unknown(top, at, f" (a date is written as 2026-11-21){more}")
+    found = Commit(top=top, revision=revision, commit=commit, folders=())
+    folders = _folders(found, clusters)
+    there = [folder for folder in folders if _had(found, folder)]
+    notes += [f"{name_of(folder)}: not in {revision}, left out" for folder in folders if folder not in there]
+    return replace(found, folders=tuple(there), notes=tuple(notes))
 
 
-def _root(folder: str) -> Path | None:
-    top = git.root(folder)
-    return Path(top).resolve() if top else None
+def _time(top: str, commit: str) -> str:
+    time = datetime.datetime.fromtimestamp(git.committed(top, commit), datetime.UTC)
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _of_date(top: str, text: str) -> str:
+    """Return the last commit up to a date, whose last second counts."""
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise Misnamed(
+            f"--at {text}: there is no such date; write it as 2026-11-21 or 2026-11-21T09:30"
+        ) from problem
+    if len(text) == len("2026-11-21"):
+        date = date.replace(hour=23, minute=59, second=59)
+    second = int((date if date.tzinfo else date.replace(tzinfo=datetime.UTC)).timestamp())
+    if found := git.before(top, second):
+        return found
+    first = git.first(top)
+    if first is None:
+        raise Trouble("nothing is committed here yet: --at needs a commit")
+    begins = _time(top, first)
+    if git.is_shallow(top):
+        history = f"the history of this shallow clone, which begins at {begins}: git fetch --unshallow"
+        raise Trouble(f"{text} is before {history}")
+    raise Trouble(f"{text} is before the first commit, which is of {begins}: name a later date")
+
+
+def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
+    """Return the folders that are meant, in order of name, also those that the commit does not have."""
+    if clusters:
+        wanted = [_folder(commit, text) for text in clusters]
+    else:
+        where = clusters_folder()
+        names = folders_at(commit.top, commit.commit, below(commit.top, where))
+        then = [folder_of(name) for name in names if not name.startswith(".")]
+        if not then:
+            later = "name a later revision, or a cluster's folder"
+            raise Trouble(f"{commit.revision} has no cluster below {disk.CLUSTERS}/: {later}")
+        wanted = [*(find() if disk.is_folder(where) else []), *then]
+    return sorted(dict.fromkeys(wanted), key=lambda folder: (name_of(folder), folder))
+
+
+def _folder(commit: Commit, text: str) -> str:
+    """Return the folder that TEXT names, by what the commit has, else by the disk. Raises Misnamed."""
+    folder = folder_of(text)
+    if PurePosixPath(text).name == text and _had(commit, folder):
+        return folder
+    return text if not disk.is_folder(text) and _had(commit, text) else find([text])[0]
+
+
+def _had(commit: Commit, folder: str) -> bool:
+    path = PurePosixPath(below(commit.top, folder))
+    parent = "" if path.parent == PurePosixPath() else path.parent.as_posix()
+    return path.name in folders_at(commit.top, commit.commit, parent)

@@ -1,23 +1,25 @@
-"""Files that somebody else's branch may have shaped: read whole, only if regular, through no link, within a limit.
+"""Files that a stranger's branch may have: read whole, only if regular, through no link, within a limit.
 
 A pipe would keep a reader waiting for ever, a device may have no end, and a link leads out of the repository.
-None of them is opened for reading.
+None of them is opened for reading. Links above the top of the work tree (a home folder, /tmp on macOS) are
+the machine's own, and stay allowed. The top is the nearest folder above that has `.git`, a file or a folder.
+Without one, what was typed counts of a relative path, and of an absolute one only the path itself. git is not
+asked: it would read a configuration.
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from ipamc.workspace.trouble import Trouble
 
-LARGEST = 256 << 20
-"""The most bytes of a file: an inventory of some 600,000 nodes."""
-TOTAL = 1 << 30
-"""The most bytes of the inputs of a cluster together, and of its rendered files."""
+LARGEST = 256 << 20  # the most bytes of a file: an inventory of some 600,000 nodes
+TOTAL = 1 << 30  # the most bytes of the inputs of a cluster together, and of its rendered files
 
 _PIECE = 1 << 18
 _FLAGS = os.O_RDONLY | sum(
@@ -26,7 +28,7 @@ _FLAGS = os.O_RDONLY | sum(
 
 
 class Irregular(Trouble):
-    """A file that is not read, and why. The environment's failure, unless the caller makes a finding of it."""
+    """A file that is not read, and why: a failure of the environment, or a finding."""
 
     def __init__(self, path: str, problem: str, fix: str = "put a regular file there") -> None:
         super().__init__(f"{path} {problem}: {fix}")
@@ -40,15 +42,11 @@ class Signature(NamedTuple):
     device: int
     inode: int
     size: int
-    modified: int
-    """Nanoseconds since 1970."""
+    modified: int  # nanoseconds since 1970
 
 
 def read(path: str, most: int | None = None) -> bytes | None:
-    """Return the bytes of a file; None where there is none. Raises Irregular.
-
-    The file is of at most `most` bytes, LARGEST by default.
-    """
+    """Return the bytes of a file, at most `most` (LARGEST); None where there is none. Raises Irregular."""
     found = read_signed(path, most)
     return found[0] if found else None
 
@@ -133,3 +131,53 @@ def _check(path: str, status: os.stat_result) -> None:
         raise Irregular(path, "is a link")
     if not stat.S_ISREG(status.st_mode):
         raise Irregular(path, "is not a regular file")
+
+
+def link_on_the_way(folder: str) -> str:
+    """Return the first link on the way to a cluster's folder, itself included, as typed; "" without one."""
+    top, inside = _inside(folder)
+    if top is None and Path(folder).is_absolute():
+        inside = [Path(folder)]
+    return next((path.as_posix() for path in reversed(inside) if path.is_symlink()), "")
+
+
+def refuse_links(folder: str) -> None:
+    """Raise Trouble where a cluster's folder is a link, or is behind one inside the work tree."""
+    if link := link_on_the_way(folder):
+        raise Trouble(
+            f"{link} is a link, and ipamc neither reads nor writes a cluster through links: "
+            "put the folder itself there, or remove the link"
+        )
+
+
+def refuse_way_out(path: str) -> None:
+    """Raise Trouble where a file to write is in a folder behind a link that leaves the work tree."""
+    top, inside = _inside(path)
+    if top is None and Path(path).is_absolute():
+        return
+    whole = Path(top or ".").resolve()
+    for folder in reversed(inside[1:]):
+        if folder.is_symlink() and not _leads_below(folder, whole):
+            link = f"{folder.as_posix()} is a link that leaves {whole.as_posix()}"
+            raise Trouble(f"{link}, so {path} is not written: put a folder there")
+
+
+def _leads_below(link: Path, top: Path) -> bool:
+    try:
+        return link.resolve().is_relative_to(top)
+    except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
+        return False
+
+
+def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
+    """Return the top of a path's work tree, and the path with the folders above it that are below the top.
+
+    They are as typed, the deepest first. A top that is a link itself counts only where no other is above it:
+    a link inside a work tree may lead to another one.
+    """
+    typed = Path(path)
+    ways = [typed, *typed.parents]
+    above = [*ways[1:], *(() if typed.is_absolute() else Path.cwd().parents)]
+    tops = [folder for folder in above if os.path.lexists(folder / ".git")]
+    top = next((folder for folder in tops if not folder.is_symlink()), tops[-1] if tops else None)
+    return top, ways[: ways.index(top)] if top in ways else ways

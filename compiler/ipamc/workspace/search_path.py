@@ -1,4 +1,4 @@
-"""Where this process imports modules from: never from the working directory, which may be a stranger's branch.
+"""Where this process imports modules from: never from the working directory, a stranger's branch perhaps.
 
 `__main__` calls this before it imports anything else. So this module, and the packages around it, import
 nothing that is not loaded already when Python starts: not even `__future__`.
@@ -19,10 +19,7 @@ def leave_working_directory() -> None:
 
 
 def search_path() -> list[str]:
-    """Return the search path of modules without the working directory and relative folders.
-
-    A folder from which ipamc itself was imported stays: it is trusted already.
-    """
+    """Return the search path of modules without these; a folder that ipamc itself was imported from stays."""
     ours = os.path.realpath(f"{__file__}/../../..")
     strange = {_real(".")} - {ours}
     absolute = filter(os.path.isabs, sys.path)

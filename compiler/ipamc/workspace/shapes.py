@@ -10,180 +10,153 @@ from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct, field
 
 from ipamc.read.dump import shapes as dump
-from ipamc.read.kinds import ciliumnode
+from ipamc.read.kinds import nodes
 from ipamc.workspace.trouble import Trouble
 
 Text = str | None
 Texts = list[str] | None
 Map = dict[str, str] | None
 
-
-class Pool(msgspec.Struct):
-    """`f:pool` of managed fields."""
-
-    entries: dict[str, Any] | None = msgspec.field(default=None, name="f:pool")
+Spec = TypeVar("Spec")
+Status = TypeVar("Status")
 
 
-class Ipam(msgspec.Struct):
-    """`f:ipam` of managed fields."""
-
-    ipam: Pool | None = msgspec.field(default=None, name="f:ipam")
+class _ManagedPool(Struct):
+    entries: dict[str, Any] | None = field(default=None, name="f:pool")
 
 
-class Fields(msgspec.Struct):
-    """The managed fields of an object."""
-
-    spec: Ipam | None = msgspec.field(default=None, name="f:spec")
+class _ManagedIpam(Struct):
+    ipam: _ManagedPool | None = field(default=None, name="f:ipam")
 
 
-class Manager(msgspec.Struct):
-    """What one field manager owns."""
+class _ManagedFields(Struct):
+    spec: _ManagedIpam | None = field(default=None, name="f:spec")
 
+
+class _Manager(Struct):
     manager: Text = None
     operation: Text = None
-    fields: Fields | None = msgspec.field(default=None, name="fieldsV1")
+    fields: _ManagedFields | None = field(default=None, name="fieldsV1")
 
 
-class Metadata(msgspec.Struct):
-    """The metadata of every object."""
-
+class _Metadata(Struct):
     name: str
     namespace: Text = None
     uid: Text = None
     labels: Map = None
     annotations: Map = None
-    version: Text = msgspec.field(default=None, name="resourceVersion")
-    managed: list[Manager] | None = msgspec.field(default=None, name="managedFields")
+    version: Text = field(default=None, name="resourceVersion")
+    managed: list[_Manager] | None = field(default=None, name="managedFields")
 
 
-Spec = TypeVar("Spec")
-Status = TypeVar("Status")
-
-
-class Named(msgspec.Struct, Generic[Spec, Status]):
+class _Named(Struct, Generic[Spec, Status]):
     """An object: its metadata, and as much of its spec and its status as is read."""
 
     kind: str
-    metadata: Metadata
+    metadata: _Metadata
     spec: Spec | None = None
     status: Status | None = None
 
 
-class Version(msgspec.Struct):
-    """The metadata of a list."""
-
-    version: Text = msgspec.field(default=None, name="resourceVersion")
-
-
-class Versioned(msgspec.Struct):
-    """A list, of which only its version is read."""
-
-    metadata: Version | None = None
-
-
-class Event(msgspec.Struct):
-    """What a watch tells of an object; of an error the object is a Status."""
-
-    type: str
-    object: dict[str, Any]
-
-
-class ConfigMap(Named[Any, Any]):
+class ConfigMap(_Named[Any, Any]):
     """A ConfigMap."""
 
     data: Map = None
 
 
-class Container(msgspec.Struct):
-    """A container."""
+class _ListMetadata(Struct):
+    version: Text = field(default=None, name="resourceVersion")
 
+
+class Versioned(Struct):
+    """A list, of which only its version is read."""
+
+    metadata: _ListMetadata | None = None
+
+
+class Event(Struct):
+    """An event of a watch; of an error the object is a Status."""
+
+    type: str
+    object: dict[str, Any]
+
+
+class _Container(Struct):
     name: Text = None
     command: Texts = None
     args: Texts = None
 
 
-class PodSpec(msgspec.Struct):
-    """The spec of a pod."""
-
-    containers: list[Container] | None = None
+class _PodSpec(Struct):
+    containers: list[_Container] | None = None
 
 
-class Template(msgspec.Struct):
-    """A template of pods."""
-
-    spec: PodSpec | None = None
+class _Template(Struct):
+    spec: _PodSpec | None = None
 
 
-class DeploymentSpec(msgspec.Struct):
-    """The spec of a Deployment."""
-
-    template: Template | None = None
+class _DeploymentSpec(Struct):
+    template: _Template | None = None
 
 
-class Deployment(msgspec.Struct):
+class Deployment(Struct):
     """A Deployment."""
 
-    spec: DeploymentSpec | None = None
+    spec: _DeploymentSpec | None = None
 
 
-class Owner(msgspec.Struct):
-    """What owns a pod."""
+class Owner(Struct):
+    """An owner reference of a pod."""
 
     kind: Text = None
 
 
-class PodIp(msgspec.Struct):
+class PodIp(Struct):
     """An address of a pod."""
 
     ip: Text = None
 
 
-class Operator(msgspec.Struct):
-    """`operator` of the Helm values."""
-
-    arguments: Texts = msgspec.field(default=None, name="extraArgs")
+class _Operator(Struct):
+    arguments: Texts = field(default=None, name="extraArgs")
 
 
-class IpamOperator(msgspec.Struct):
-    """`ipam.operator` of the Helm values."""
-
-    created: dict[str, Any] | None = msgspec.field(default=None, name="autoCreateCiliumPodIPPools")
+class _IpamOperator(Struct):
+    created: dict[str, Any] | None = field(default=None, name="autoCreateCiliumPodIPPools")
 
 
-class IpamValues(msgspec.Struct):
-    """`ipam` of the Helm values."""
-
-    operator: IpamOperator | None = None
+class _Ipam(Struct):
+    operator: _IpamOperator | None = None
 
 
-class Values(msgspec.Struct):
+class Values(Struct):
     """The Helm values, as they are rendered."""
 
-    operator: Operator | None = None
-    ipam: IpamValues | None = None
+    operator: _Operator | None = None
+    ipam: _Ipam | None = None
 
 
-class Kustomization(msgspec.Struct):
+class Kustomization(Struct):
     """A kustomization, as it is rendered."""
 
     resources: Texts = None
 
 
-ANY = Named[dict[str, Any], Any]
-"""An object of a kind of which only the metadata are read."""
+ANY = _Named[dict[str, Any], Any]  # an object of a kind of which only the metadata are read
 KINDS: Mapping[str, Any] = {
-    "Node": Named[dump.NodeSpec, Any],
-    "CiliumNode": Named[ciliumnode.RawSpec, ciliumnode.RawStatus],
-    "CiliumPodIPPool": Named[dump.PoolSpec, Any],
+    "Node": _Named[dump.NodeSpec, Any],
+    "CiliumNode": _Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
+    "CiliumPodIPPool": _Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,
 }
 """The kinds of which more is read than the metadata."""
 
 
 def checked(where: str, document: Any, shape: Any = None) -> Any:
-    """Return a document that has a shape: by default that of its kind. Raises Trouble, which names `where`."""
+    """Return a document of a shape: by default that of its kind. Raises Trouble, which names `where`."""
     try:
         if shape is None:
             kind = document.get("kind") if isinstance(document, dict) else None

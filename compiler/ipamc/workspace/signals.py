@@ -1,8 +1,10 @@
-"""Signals that end a process: it removes its unfinished files, and its workers end with it."""
+"""Signals that end this process, after it removed unfinished files, and its workers; its streams."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from types import FrameType
 
 # Windows has no SIGHUP.
@@ -26,11 +28,10 @@ ENDS = (Stopped, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def stop_in_order() -> None:
-    """From now on raise Stopped in the main thread where a signal asks the process to end.
+    """From now on raise Stopped in the main thread for a signal, and KeyboardInterrupt for an interrupt.
 
-    For an interrupt that is KeyboardInterrupt, as ever. Only the first signal counts: a second one must not
-    interrupt the cleaning up, nor what is said of it. A signal that the parent process ignores stays ignored,
-    as `nohup` wants it.
+    Only the first signal counts: a second one must not interrupt the cleaning up. A signal that the parent
+    process ignores stays ignored, as `nohup` wants it.
     """
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -63,3 +64,15 @@ def _mask(how: str) -> None:
 def ignore_interrupts() -> None:
     """Leave SIGINT, which a terminal sends to all processes of a command, to the parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def open_closed() -> None:
+    """Open stdout and stderr on the null device where the parent process has closed them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it stays open as long as the process lives
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - as above
+
+
+def discard_stdout() -> None:
+    """Send the rest of stdout to the null device: its reader is gone, and the interpreter flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

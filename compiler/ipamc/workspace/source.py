@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.read.parts import BINDING, is_looked_at
-from ipamc.workspace import disk, shared_tests, tree
+from ipamc.read.rendered import BINDING, is_looked_at
+from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.passed_over import passed_over
+from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -23,12 +23,10 @@ if TYPE_CHECKING:
 
 
 class LockFile(Struct, frozen=True, kw_only=True):
-    """A lock as it is written."""
+    """The text of a lock (None: there is none), and its path as findings show it."""
 
     path: str
-    """As findings show it."""
     text: bytes | None
-    """None: there is no lock."""
 
 
 class Disk(Struct, frozen=True):
@@ -36,8 +34,7 @@ class Disk(Struct, frozen=True):
 
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; of a commit those that it has."""
-    assume: Version | None = None
-    """What a newer Cilium than the known ones is taken for."""
+    assume: Version | None = None  # what a newer Cilium than the known ones is taken for
 
     def has(self, folder: str) -> bool:
         """Tell whether there is such a folder."""
@@ -48,21 +45,17 @@ class Disk(Struct, frozen=True):
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Read everything that a compile of a cluster depends on but consent and day.
-
-        Not `rendered`: no file below `rendered/`, for who asks about pools and lock alone. Raises Refused for
-        files that are no inputs, Trouble, OSError.
-        """
+        """Read what a compile depends on but consent and day; not `rendered`: pools, lock. Raises Refused."""
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
 
-        sources, refused = disk.read_sources(folder)
+        sources, refused = read_sources(folder)
         if refused:
             raise Refused(tuple(refused))
-        shared, not_shared = shared_tests.read(folder) if rendered else ({}, ())
+        shared, not_shared = read_shared_tests(folder) if rendered else ({}, ())
         lock = self.lock(folder)
         is_rendered = tree.is_there(folder)
-        published: Mapping[str, bytes | None] = _published(folder) if rendered else {}
+        published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
             published = _committed(folder, BINDING)
         return Inputs(
@@ -71,11 +64,11 @@ class Disk(Struct, frozen=True):
             sources=sources,
             shared=shared,
             not_shared=not_shared,
-            passed_over=passed_over(folder) if rendered else (),
+            passed_over=near_inputs(folder) if rendered else (),
             lock_path=lock.path,
             lock=lock.text,
             rendered=is_rendered,
-            published={path: data for path, data in published.items() if data is not None},
+            published=published,
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             assume=self.assume,
@@ -86,15 +79,14 @@ class Disk(Struct, frozen=True):
 
         The bytes are compared, and not the times: two branches may be checked out within one tick of a clock.
         """
-        folder = inputs.folder
-        path = folder
+        path = folder = inputs.folder
         try:
-            if new := set(disk.source_paths(folder)) ^ inputs.sources.keys():
+            if new := set(source_paths(folder)) ^ inputs.sources.keys():
                 return min(new)
             for path, data in inputs.sources.items():
-                if not disk.is_source(path, folder, data):
+                if not is_source(path, folder, data):
                     return path
-            now_shared, _ = shared_tests.read(folder)
+            now_shared, _ = read_shared_tests(folder)
             if other := set(now_shared.items()) ^ set(inputs.shared.items()):
                 return min(other)[0]
             path = f"{folder}/{disk.RENDERED}"
@@ -110,7 +102,7 @@ class Disk(Struct, frozen=True):
         """Read the files below a cluster's `rendered/`. Raises Trouble for links, and what is no file."""
         return tree.read(folder, tree.paths(folder))
 
-    def beside(self, files: Mapping[str, bytes]) -> Disk:  # noqa: ARG002 - they are read to be compared
+    def beside(self, _: Mapping[str, bytes]) -> Disk:
         """Return the same: the disk reads as fast as it compares."""
         return self
 
@@ -125,8 +117,8 @@ class Disk(Struct, frozen=True):
         return {}
 
 
-class Known(Struct, eq=False):
-    """Files that the caller has, by path below a cluster's folder. Equal only to itself, to be a key of a cache."""
+class _Known(Struct, eq=False):
+    """Files that the caller has, by path below a cluster's folder; a key of a cache."""
 
     files: Mapping[str, bytes]
 
@@ -134,26 +126,18 @@ class Known(Struct, eq=False):
 class Commit(Struct, frozen=True, kw_only=True):
     """The clusters as a commit has them, read by git; the work tree is not read."""
 
-    top: str
-    """The top folder of the repository."""
-    revision: str
-    """As it is shown: what the user typed, or the commit that a date led to."""
+    top: str  # the top folder of the repository
+    revision: str  # as it is shown: what the user typed, or the commit that a date led to
     commit: str
-    folders: tuple[str, ...]
-    """Those that the commit has, in order of name."""
+    folders: tuple[str, ...]  # those that the commit has, in order of name
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
     assume: Version | None = None
-    """What a newer Cilium than the known ones is taken for."""
-    known: Known | None = None
-    """What the caller has of the cluster that is read."""
+    known: _Known | None = None
 
     def has(self, folder: str) -> bool:
-        """Tell whether the commit has files of a cluster.
-
-        Raises Trouble where its folder is in no repository, or in another one.
-        """
-        return bool(_files(self.top, self.commit, _below(self.top, folder), self.known))
+        """Tell whether the commit has files of a cluster. Raises Trouble if it is in another repository."""
+        return bool(self._files(folder))
 
     def lock(self, folder: str) -> LockFile:
         """Read a cluster's lock; with the first one, all locks of `folders`, in one process of git."""
@@ -165,26 +149,21 @@ class Commit(Struct, frozen=True, kw_only=True):
         """Return a cluster's inputs and lock. Raises Trouble where the commit has no such cluster."""
         from ipamc.pipeline import Inputs
 
-        path = _below(self.top, folder)
-        files = _files(self.top, self.commit, path, self.known, rendered=rendered)
+        files = self._files(folder, rendered=rendered)
         if disk.LOCK not in files and not rendered:
             # Whether something is rendered tells a lock that was lost from one that never was.
-            files = _files(self.top, self.commit, path, self.known)
+            files = self._files(folder)
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
-        shown = f"{self.revision}:{path}"
+        shown = f"{self.revision}:{_below(self.top, folder)}"
         return Inputs(
             name=name_of(folder),
             folder=shown,
             sources={f"{shown}/{name}": data for name, data in files.items() if _is_source(name)},
             lock_path=f"{shown}/{disk.LOCK}",
             lock=files.get(disk.LOCK),
-            rendered=any(name.startswith(f"{disk.RENDERED}/") for name in files),
-            published={
-                name: data
-                for path, data in files.items()
-                if (name := path.removeprefix(f"{disk.RENDERED}/")) != path and is_looked_at(name)
-            },
+            rendered=bool(_rendered(files)),
+            published={path: data for path, data in _rendered(files).items() if is_looked_at(path)},
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             locked=True,
@@ -193,25 +172,21 @@ class Commit(Struct, frozen=True, kw_only=True):
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Return the files below a cluster's `rendered/`."""
-        within = f"{disk.RENDERED}/"
-        files = _files(self.top, self.commit, _below(self.top, folder), self.known)
-        return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
+        return _rendered(self._files(folder))
+
+    def _files(self, folder: str, *, rendered: bool = True) -> Mapping[str, bytes]:
+        return _files(self.top, self.commit, _below(self.top, folder), self.known, rendered=rendered)
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
-        """Return the same commit for a cluster of which the caller has files, by path below its folder.
-
-        A file with the bytes of its object is not read by git.
-        """
-        return replace(self, known=Known(files))
+        """Return a commit of which git need not read these files, where their bytes are the same."""
+        return replace(self, known=_Known(files))
 
     def day(self) -> str:
         """Return the day of the commit."""
-        import datetime
-
         from ipamc.workspace import git
+        from ipamc.workspace.environment import utc
 
-        second = git.committed(self.top, self.commit)
-        return datetime.datetime.fromtimestamp(second, datetime.UTC).date().isoformat()
+        return utc(git.committed(self.top, self.commit)).partition("T")[0]
 
     def record(self) -> Mapping[str, Mapping[str, str]]:
         """Return the commit that was read, under the key `at`."""
@@ -219,8 +194,13 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 Source = Disk | Commit
-"""Where clusters are read. Nothing is read before it is asked for. A commit keeps the files of the cluster that was read
-last, and the locks."""
+"""Where clusters are read, and nothing before it is asked for. A commit keeps the files of the last cluster,
+and the locks."""
+
+
+def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    within = f"{disk.RENDERED}/"
+    return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
 
 def _below(top: str, folder: str) -> str:
@@ -231,12 +211,9 @@ def _below(top: str, folder: str) -> str:
 
 @lru_cache(maxsize=1)
 def _files(
-    top: str, commit: str, path: str, known: Known | None, *, rendered: bool = True
+    top: str, commit: str, path: str, known: _Known | None, *, rendered: bool = True
 ) -> Mapping[str, bytes]:
-    """Return the inputs, the lock and, if wanted, the rendered files of a cluster, by path below its folder.
-
-    A commit never changes. The last cluster is kept, because a verb asks for its parts one after the other.
-    """
+    """Return files of a cluster by path below its folder; the last are kept, as verbs ask again."""
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
@@ -258,11 +235,8 @@ def _published(folder: str) -> Mapping[str, bytes]:
     return tree.read(folder, (*BINDING, *tree.shards(folder)))
 
 
-def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
-    """Return files of a cluster's `rendered/` as the last commit has them; nothing outside of git.
-
-    Somebody deleted the tree, and the cluster may still run with it.
-    """
+def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
+    """Return files of a deleted `rendered/` from the last commit: the cluster may still run with it."""
     from ipamc.workspace import git, git_tree
 
     top = git.root(folder)
@@ -272,7 +246,7 @@ def _committed(folder: str, paths: Sequence[str]) -> dict[str, bytes | None]:
     within = PurePosixPath(_below(top, folder)) / disk.RENDERED
     names = {path: (within / path).as_posix() for path in paths}
     found = git_tree.blobs(top, head, list(names.values()))
-    return {path: found.get(name) for path, name in names.items()}
+    return {path: found[name] for path, name in names.items() if name in found}
 
 
 def is_read(path: str) -> bool:
@@ -286,7 +260,7 @@ def _is_not_rendered(path: str) -> bool:
 
 
 def _is_source(path: str) -> bool:
-    """Tell whether `disk.read_sources` would read a file, by its path below the cluster's folder."""
+    """Tell whether `read_sources` would read a file, by its path below the cluster's folder."""
     parts = PurePosixPath(path).parts
     return (
         PurePosixPath(path).suffix in disk.SUFFIXES

@@ -1,20 +1,19 @@
-"""The files below a cluster's `rendered/`: which there are, and their bytes. No link to a folder is followed."""
+"""The files below a cluster's `rendered/`, and their bytes. No link to a folder is followed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from ipamc.read.parts import parts
+from ipamc.read.rendered import parts
 from ipamc.workspace import safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.disk import RENDERED
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 _SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))
 """Folders of shards, and the file of a shard, that tell what may run now."""
-"""The folder with a folder for each shard of Nodes."""
 
 
 def is_there(folder: str) -> bool:
@@ -28,18 +27,12 @@ def is_there(folder: str) -> bool:
 
 
 def paths(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of all that is no folder, sorted; not what a killed run left.
-
-    Names that start with a dot count: Argo CD reads them. Raises Trouble for a link to a folder.
-    """
+    """Return the files below `rendered/`, sorted, also .NAME, which Argo CD reads, but no leftovers."""
     return [path for path in entries(folder) if not path.endswith("/")]
 
 
 def entries(folder: str) -> list[str]:
-    """Return `paths`, and then the folders without anything, sorted, each with a slash at its end.
-
-    git has no empty folders: one is a submodule that was not fetched here, and may be where others read it.
-    """
+    """Return `paths`, and then folders without anything (FOLDER/), which git does not have, sorted."""
     top = Path(folder, RENDERED)
     files: list[str] = []
     empty: list[str] = []
@@ -47,34 +40,27 @@ def entries(folder: str) -> list[str]:
         files += (
             path.relative_to(top).as_posix() for path in within if _is_leaf(path) and not is_leftover(path)
         )
-        if not within and above != top:
+        if not within and above != top:  # perhaps a submodule that was not fetched
             empty.append(f"{above.relative_to(top).as_posix()}/")
     return [*sorted(files), *sorted(empty)]
 
 
-def refuse_irregular(folder: str) -> None:
-    """Raise Trouble unless all below `rendered/` are folders and regular files: other programs may read it."""
-    for _ in _regular(folder):
-        pass
-
-
-def _regular(folder: str) -> Iterator[str]:
-    for path in map(Path.as_posix, leaves(folder)):
+def regular(folder: str) -> list[str]:
+    """Return the paths of all but folders below `rendered/`. Raises Trouble unless they are regular files."""
+    found = [path.as_posix() for path in leaves(folder)]
+    for path in found:
         safe_read.refuse(path)
-        yield path
+    return found
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts of a cluster's `rendered/`, in the order in which they are applied.
-
-    Raises Trouble where anything there is a link or no file: kustomize must not find it.
-    """
+    """Return the parts in the order of an apply. Raises Trouble for links, which kustomize would follow."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
-    return parts(path.removeprefix(within) for path in _regular(folder))
+    return parts(path.removeprefix(within) for path in regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:
-    """Yield all below `rendered/` that is no folder, links among them. Raises Trouble for a link to a folder."""
+    """Yield all but folders below `rendered/`, also links. Raises Trouble for a link to a folder."""
     for _, within in _walk(folder):
         yield from filter(_is_leaf, within)
 
@@ -97,10 +83,7 @@ def _is_leaf(path: Path) -> bool:
 
 
 def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the bytes of those of some files that there are, by path below `rendered/`.
-
-    Raises Trouble for files that are not regular, or behind a link, and where they are too large together.
-    """
+    """Return the bytes of those of some files that there are. Raises Trouble for irregular or large ones."""
     top, total = Path(folder, RENDERED), 0
     found: dict[str, bytes] = {}
     checked: set[PurePosixPath] = set()
@@ -118,20 +101,18 @@ def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
 
 def shards(folder: str) -> list[str]:
     """Return the paths below `rendered/` of the Nodes and the nodes' own pools of all shards, sorted."""
-    return sorted(path for kind in _SHARDS for path in _of_shards(folder, *kind))
-
-
-def _of_shards(folder: str, kind: str, name: str) -> Iterator[str]:
-    top = Path(folder, RENDERED)
-    if is_there(folder):
-        _refuse_link(top / kind)
-        for shard in (top / kind).iterdir() if (top / kind).is_dir() else ():
-            if shard.is_dir():
-                yield f"{kind}/{shard.name}/{name}"
+    found = []
+    for kind, name in _SHARDS if is_there(folder) else ():
+        above = Path(folder, RENDERED, kind)
+        _refuse_link(above)
+        shards = filter(Path.is_dir, above.iterdir() if above.is_dir() else ())
+        found += [f"{kind}/{shard.name}/{name}" for shard in shards]
+    return sorted(found)
 
 
 def _refuse_link(folder: Path) -> None:
     if folder.is_symlink():
         raise Trouble(
-            f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: remove it, and run ipamc compile"
+            f"{folder.as_posix()} is a link, and ipamc neither reads nor writes through links: "
+            "remove it, and run ipamc compile"
         )

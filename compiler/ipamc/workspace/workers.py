@@ -26,12 +26,12 @@ def run_all(
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
 
-    A task that raises has the result that `failed` makes of it; only a request to end the process passes
+    A task that raises has the result that `failed` makes of it. Only a request to end the process passes
     through: then `results` has those that there are, by the number of the task, and what `failed` makes of
-    the tasks in the middle of which it came. One whose process was killed is run once more when all others
-    are done, alone; if that process is killed, too, `failed` gets a Trouble. Several tasks are run by
-    processes, one for each processor by default; one task, and `processes` = 1, by this process. `run`,
-    `failed`, tasks and results are pickled. `prepare` imports what a task needs, in each process at once.
+    interrupted tasks. One whose process was killed is run once more when all others are done, alone; if that
+    process is killed, too, `failed` gets a Trouble. Several tasks are run by processes, one for each
+    processor by default; one task, and `processes` = 1, by this process. `run`, `failed`, tasks and results
+    are pickled. `prepare` imports what a task needs, in each process at once.
     """
     do = partial(perform, run, failed)
     results = {} if results is None else results
@@ -43,19 +43,20 @@ def run_all(
                 results[index] = failed(tasks[index], end)
                 raise
         return [results[index] for index in range(len(tasks))]
-    from ipamc.workspace.process_pool import Crew, can_fork
+    from ipamc.workspace.process_pool import ProcessPool, can_fork
 
-    crew, processes = Crew(do=do, results=results), min(processes or _processors(), len(tasks))
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    pool, processes = ProcessPool(do=do, results=results), min(processes or processors, len(tasks))
     try:
         if can_fork():
-            crew.copy(processes, prepare)
-        crew.work(dict(enumerate(tasks)), processes)
-        for index in sorted(crew.lost):  # others may have taken the memory
-            crew.work({index: tasks[index]}, 1)
+            pool.copy(processes, prepare)
+        pool.work(dict(enumerate(tasks)), processes)
+        for index in sorted(pool.lost):  # others may have taken the memory
+            pool.work({index: tasks[index]}, 1)
     finally:
-        crew.dismiss()
-        for index in crew.lost.keys() - results.keys():
-            results[index] = failed(tasks[index], Trouble(crew.lost[index]))
+        pool.dismiss()
+        for index in pool.lost.keys() - results.keys():
+            results[index] = failed(tasks[index], Trouble(pool.lost[index]))
     return [results[index] for index in range(len(tasks))]
 
 
@@ -70,7 +71,3 @@ def perform(
         raise
     except BaseException as problem:  # noqa: BLE001 - a panic of a library in Rust is no Exception
         return failed(task, problem)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -52,6 +52,7 @@ def places(value: Any) -> Any:
         yield from places(inner)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("shift", range(3))
 @pytest.mark.parametrize(
     "world", ["kubernetes annotations", "multi-pool pool", "multi-pool node", "crd", "cluster-pool adopt"]

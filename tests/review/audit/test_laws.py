@@ -37,6 +37,7 @@ def test_every_example_runs_without_a_finding(name: str) -> None:
     assert short(Living.of(examples.clusters()[name]).audit()) == []
 
 
+@pytest.mark.deep
 def test_every_case_runs_without_a_problem() -> None:
     found = {
         name: [each for each in short(Living.of(compilation).audit()) if not each.startswith("note")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.review.live.blocks import Pod, lost, moves, shared_pools_in_use, taken, used_by_pods
+from ipamc.review.live.blocks import Pod, held_by_others, lost, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.objects import parsed
 from tests.review.live.objects import Made, by_identity, cilium_node, node, ours, pool
 
@@ -128,7 +128,7 @@ def test_pods_hold_a_block(pods: list[Pod] | None, cordoned: tuple[str, ...], *,
     ],
 )
 def test_blocks_of_other_nodes(tree: Made, live: Made, expected: str) -> None:
-    found = taken([tree], by_identity(live))
+    found = held_by_others([tree], by_identity(live))
     assert [item.reason.rpartition(": ")[2] for item in found] == [expected] * bool(expected)
 
 

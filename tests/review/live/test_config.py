@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cilium.operator_list import Assumed
-from ipamc.review.live.config import Running, differences, ipam_argument, running
+from ipamc.model.cilium.operator_list import Assumed, ipam_argument
+from ipamc.review.live.cilium import Running, differences, running
 from ipamc.review.live.objects import parsed
 
 POOL = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ipamc.review.live.cilium import Run, judge
 from ipamc.review.live.objects import parsed
-from ipamc.review.live.operator_status import Written, judge
 
 EMPTY = 'failed to allocate ipv4 address for node "n" from pool "{}": pool empty'
 UNKNOWN = "allocator not configured for the requested CIDR {}"
@@ -49,7 +49,7 @@ ADOPT: dict[str, Any] = {
     ],
 )
 def test_errors(error: str, written: dict[str, Any], expected: str) -> None:
-    found = judge({"n": error}, Written(**written))
+    found = judge({"n": error}, Run(**written))
     assert {
         name: dict(getattr(found, name)) for name in ("failures", "before", "restart") if getattr(found, name)
     } == ({expected: {"n": error}} if expected else {})

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from ipamc.lock.merge.merge import Merged, merge
+from ipamc.lock.merge import Merged, merge
 from ipamc.model.lock import Consent
 from tests.support.history.checks import judge_merge, vanished
 from tests.support.history.live import LiveHistory

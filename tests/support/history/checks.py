@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ipamc.lock.file import dumps, parse
-from ipamc.lock.merge.merge import Merged
+from ipamc.lock.merge import Merged
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Severity, Span
 from ipamc.model.lock import Consent

@@ -1,4 +1,4 @@
-"""`ipamc ci apply`: what a pipeline does after the merge, and what its scheduled job does (`--repair`).
+"""`ipamc ci apply`: the apply after a merge, and the scheduled `--repair`; `ipamc ci applied`: its refs.
 
 Here are the options and the choice of clusters; `apply_cluster` has the steps of one cluster.
 """
@@ -11,18 +11,19 @@ from typing import Any
 
 import click
 
-from ipamc.cli.bugs import problem_of, tell_bugs
 from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
-from ipamc.cli.findings import print_findings
-from ipamc.cli.interrupted import accounted, of_apply
+from ipamc.cli.findings import print_findings, problem_of, tell_bugs
+from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
-from ipamc.model.diagnostics import Refused
-from ipamc.read.parts import is_part
-from ipamc.workspace import disk, git, receipts
+from ipamc.model.diagnostics import Refused, count, names
+from ipamc.read.rendered import FIRST, is_part
+from ipamc.workspace import disk, git
+from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import known, require_top
+from ipamc.workspace.tree import parts_of
 
 DAY = 86_400
 """The longest time to wait, in seconds."""
@@ -39,20 +40,7 @@ class Seconds(click.FloatRange):
         return found
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        (
-            "ipamc ci apply lab",
-            "cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to",
-        ),
-        ("ipamc ci apply lab/nodes/000 lab/nodes/001", "cilium/, then these two shards"),
-        ("ipamc ci apply lab --repair", "only the objects that are missing there or differ"),
-        ("ipamc ci apply lab --prune", "then delete what ipamc applied once and does not render any more"),
-    ),
-    done="applied, and the operator reports no error that this apply caused",
-    refused="an object was lost, refused or withheld, flags are not as rendered, the operator reports an error, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
 @click.option(
     "--wait",
@@ -62,32 +50,15 @@ class Seconds(click.FloatRange):
     show_envvar=True,
     show_default=True,
     metavar="SECONDS",
-    help="How long to watch for errors of the operator.",
 )
 @click.option(
-    "--timeout",
-    type=click.IntRange(min=1, max=DAY),
-    default=120,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for Cilium's CRDs.",
+    "--timeout", type=click.IntRange(min=1, max=DAY), default=120, show_default=True, metavar="SECONDS"
 )
 @trunk_option
-@click.option("--repair", is_flag=True, help="Apply only objects that are missing in the cluster or differ.")
-@click.option(
-    "--prune", is_flag=True, help="Delete objects of ipamc that left the tree and that nothing uses."
-)
-@click.option(
-    "--before-flags",
-    is_flag=True,
-    help="Apply although cilium-config or the operator's arguments are not as rendered.",
-)
-@click.option(
-    "--receipt",
-    default="",
-    metavar="FOLDER",
-    help="Write what was applied completely into this folder, for 'ipamc ci applied'.",
-)
+@click.option("--repair", is_flag=True)
+@click.option("--prune", is_flag=True)
+@click.option("--before-flags", is_flag=True)
+@click.option("--receipt", default="", metavar="FOLDER")
 def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
@@ -107,63 +78,146 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
     the tree are named; --prune deletes those that nothing uses.
 
-    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does not undo a newer state. Builds with $KUSTOMIZE or
-    kustomize, else with kubectl; runs $KUBECTL or kubectl. Each of their runs may take 10 minutes. Programs
-    are not looked for in relative folders of the PATH.
+    With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does
+    not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with kubectl; runs $KUBECTL or kubectl.
+    Each of their runs may take 10 minutes. Programs are not looked for in relative folders of the PATH.
+
+    Options:
+        --wait: How long to watch for errors of the operator.
+        --timeout: How long to wait for Cilium's CRDs.
+        --repair: Apply only objects that are missing in the cluster or differ.
+        --prune: Delete objects of ipamc that left the tree and that nothing uses.
+        --before-flags: Apply although cilium-config or the operator's arguments are not as rendered.
+        --receipt: Write what was applied completely into this folder, for 'ipamc ci applied'.
+    Examples:
+        ipamc ci apply lab
+            # cilium/, then every shard, in the cluster that the context 'lab' of the kubeconfig leads to
+        ipamc ci apply lab/nodes/000 lab/nodes/001  # cilium/, then these two shards
+        ipamc ci apply lab --repair  # only the objects that are missing there or differ
+        ipamc ci apply lab --prune  # then delete what ipamc applied once and does not render any more
+    Exit codes:
+        0: applied, and the operator reports no error that this apply caused
+        1: an object was lost, refused or withheld, flags are not as rendered, the operator reports an error,
+            or an I/O or environment error
     """
     wanted: dict[str, list[str]] = {}
     for target in targets:
         name, _, part = target.partition("/")
-        known = is_name(name) and disk.is_folder(f"{disk.CLUSTERS}/{name}")
-        if not known:
+        there = is_name(name) and disk.is_folder(f"{disk.CLUSTERS}/{name}")
+        if not there:
             require_top()
-        if not known or (part and not is_part(part)):
-            raise click.UsageError(
-                f"there is no target {target!r}: CLUSTER, or CLUSTER/PART such as lab/nodes/000"
-            )
+        if not there or (part and not is_part(part)):
+            what = "CLUSTER, or CLUSTER/PART such as lab/nodes/000"
+            raise click.UsageError(f"there is no target {target!r}: {what}")
         wanted.setdefault(name, []).append(part)
+    options, done, bugs = Options(**flags), True, []
     sent: dict[str, bool] = {}
-    with accounted(lambda: of_apply(sent)):
-        return _apply(wanted, trunk, receipt, Options(**flags), sent)
-
-
-def _apply(
-    wanted: Mapping[str, list[str]], trunk: str, receipt: str, options: Options, sent: dict[str, bool]
-) -> int:
-    done, bugs = True, []
-    for name, given in wanted.items():
-        try:
-            if trunk and is_old(name, trunk):
-                say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
-                continue
-            parts = [] if "" in given else given
-            well = apply_cluster(name, parts, options, sent)
-            done &= well
-            if receipt and well and not options.repair and not options.before_flags:
-                _write_receipt(receipt, name, parts)
-        except Refused as refused:  # clusters stand alone
-            print_findings(refused.diagnostics, "full")
-            say(
-                f"error: {name}: a compile refuses it, so it is not known what must be there; nothing was applied"
-            )
-            done = False
-        except Exception as exception:  # noqa: BLE001 - clusters stand alone, a bug in one stops no other
-            problem = problem_of(exception)
-            say(f"error: {name}: {problem.line}")
-            bugs.append((name, problem.trace))
-            done = False
-    if tell_bugs(bugs):
-        return BUG
+    with accounted(lambda: _account(sent)):
+        for name, given in wanted.items():
+            try:
+                if trunk and is_old(name, trunk):
+                    say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+                    continue
+                parts = [] if "" in given else given
+                well = apply_cluster(name, parts, options, sent)
+                done &= well
+                whole = well and not options.repair and not options.before_flags
+                if receipt and whole and (reason := write_receipt(receipt, name, parts)):
+                    say(f"{name}: no receipt is written: {reason}")
+            except Refused as refused:  # the next cluster is applied
+                print_findings(refused.diagnostics, "full")
+                unknown = "so it is not known what must be there; nothing was applied"
+                say(f"error: {name}: a compile refuses it, {unknown}")
+                done = False
+            except Exception as exception:  # noqa: BLE001 - a bug in one cluster stops no other
+                problem = problem_of(exception)
+                say(f"error: {name}: {problem.line}")
+                bugs.append((name, problem.trace))
+                done = False
+        if tell_bugs(bugs):
+            return BUG
     return DONE if done else REFUSED
 
 
-def _write_receipt(folder: str, name: str, parts: list[str]) -> None:
-    if reason := receipts.write(folder, name, parts):
-        say(f"{name}: no receipt is written: {reason}")
+def _account(sent: Mapping[str, bool]) -> Account:
+    """Return the account of an ended apply. `sent` has parts, and whether kubectl was done with them."""
+    if not sent:
+        return Account("nothing was applied")
+    done = [part for part, whole in sent.items() if whole]
+    parts = [f"{part}: some of its objects may be applied" for part, whole in sent.items() if not whole]
+    return Account("; ".join(([f"sent: {names(done)}"] if done else []) + parts))
 
 
 def is_old(name: str, trunk: str) -> bool:
-    """Tell whether a revision is a descendant of HEAD in which a cluster has changed."""
+    """Return whether a revision is a descendant of HEAD in which a cluster has changed."""
     newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")
+
+
+@click.command(cls=Verb)
+@click.argument("folder")
+@click.option("--remote", "url", required=True, metavar="URL")
+@trunk_option
+def applied(*, folder: str, url: str, trunk: str) -> int:
+    """Let refs/ipamc/applied/CLUSTER name HEAD, for each cluster that was applied completely.
+
+    FOLDER has what the jobs of this pipeline wrote by 'ipamc ci apply --receipt FOLDER'. A cluster counts
+    when these have all its parts. A ref only moves on: a job that is run again later moves none back. 'ipamc
+    audit' compares the cluster with this commit, too; without the ref it compares with git alone.
+
+    A token must be allowed to push: GITHUB_TOKEN with the permission contents: write, or IPAMC_TOKEN with the
+    scope write_repository and the role Developer; without one, CI_JOB_TOKEN, where the project lets job
+    tokens push. Where none may, nothing is moved, and a line says so.
+
+    Options:
+        --remote: The repository that has the refs: a URL of https without a user, or the absolute path of a
+            folder.
+    Examples:
+        ipamc ci applied receipts --remote "$CI_PROJECT_URL.git" --trunk origin/main
+            # what the last job of a pipeline does
+        ipamc ci apply lab --receipt receipts && ipamc ci applied receipts --remote /srv/fleet.git
+            # the same by hand
+    Exit codes:
+        0: the refs are moved; or they need not be, or the token may not push, and a line says so
+        1: a ref stayed as it is, or an I/O or environment error
+    """
+    from ipamc.workspace.forge import Nowhere, push_credentials
+    from ipamc.workspace.git_remote import MayNotPush, Move, remote
+
+    require_top()
+    head, found = known(".", "HEAD"), read_receipts(folder)
+    complete = []
+    for name in sorted({receipt.cluster for receipt in found}):
+        if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
+            say(f"{name}: skipped, because there is no such cluster in HEAD")
+            continue
+        parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part != FIRST]
+        if missing := lacking(found, name, head, parts or [FIRST]):
+            say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
+        elif trunk and is_old(name, trunk):
+            say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+        else:
+            complete.append(name)
+    if not complete:
+        say("no cluster was applied completely: no ref is moved")
+        return DONE
+    moves = []
+    try:
+        with remote(".", url, push_credentials(url)) as there:
+            refs = there.refs(f"{git.APPLIED}*")
+            for name in complete:
+                ref = f"{git.APPLIED}{name}"
+                old = refs.get(ref, "")
+                if old == head or (old and there.has(head, ref, old)):
+                    say(f"{name}: {ref} stays at {old[:12]}{'' if old == head else ', which is newer'}")
+                else:
+                    moves.append(Move(ref=ref, old=old, new=head))
+            stayed = there.push(moves) if moves else {}
+    except (MayNotPush, Nowhere) as problem:
+        say(f"skipped: {problem}; an audit works without these refs")
+        return DONE
+    for move in moves:
+        said = stayed.get(move.ref)
+        say(f"error: {move.ref}: {said}" if said else f"{move.ref}: {head[:12]}")
+    return REFUSED if stayed else DONE

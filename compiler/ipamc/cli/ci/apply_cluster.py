@@ -6,30 +6,25 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.cli.ci.outcome import SHOWN, operator_is_content, refusal, stays, written
-from ipamc.cli.ci.prune import name_left_over
+from ipamc.cli.ci.outcome import SHOWN, Nodes, name_left_over, operator_is_content, refusal, stays, written
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.read.parts import FIRST, KUSTOMIZATION
-from ipamc.read.parts import parts as ordered
-from ipamc.read.rendered import Rendered, identity
-from ipamc.review.live.blocks import Live, Withheld, moves, shared_pools_in_use, taken, used_by_pods
-from ipamc.review.live.config import Difference, Running, differences, running
+from ipamc.read.rendered import FIRST, KUSTOMIZATION, Rendered, identity
+from ipamc.read.rendered import parts as ordered
+from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
+from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
-from ipamc.workspace.cilium_nodes import CiliumNodes, version_of
-from ipamc.workspace.complete import given as given_by_lock
-from ipamc.workspace.complete import incomplete
-from ipamc.workspace.kubectl import CRDS, Forbidden, Kube
-from ipamc.workspace.rendered import Manifests, former_blocks, manifests
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_of
+from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
 
 
@@ -50,17 +45,14 @@ class Part(Struct, frozen=True, kw_only=True):
     objects: Sequence[Object]
 
 
-Nodes = Callable[[], Mapping[str, Object] | None]
-"""The cluster's Nodes by identity, read when they are first asked for; None where they cannot be read."""
-
-
 class Seen(Struct, frozen=True, kw_only=True):
-    """What the cluster has before the apply."""
+    """The state of the cluster before the apply."""
 
     live: Live
     """Its CiliumNodes, and its objects of the kinds that are rendered."""
     flags: Running
     nodes: Nodes
+    """Reads the Nodes when it is first called."""
     version: str
     """The version of its CiliumNodes, from which they can be watched; "" where they are not."""
 
@@ -72,12 +64,14 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     """
     folder = f"{disk.CLUSTERS}/{name}"
     phase(f"comparing {name} with the cluster")
-    kube = Kube(context=name)
-    there = manifests(folder)
-    chosen = _chosen(name, there, given)
-    compiled = given_by_lock(folder)
+    kube, there = Kube(context=name), manifests(folder)
+    if FIRST not in there.parts:
+        raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
+    if missing := sorted(set(given) - set(there.parts)):
+        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
+    compiled = recompiled(folder)
     _refuse_incomplete(name, there, compiled.rendered)
-    built = [_built(kube, there, part) for part in chosen]
+    built = [_built(kube, there, part) for part in there.parts if part in {FIRST, *given} or not given]
     flags = there.flags
     kinds = {document["kind"] for part in built for document in part.objects}
     seen = _seen(kube, flags.namespace, kinds, options)
@@ -88,17 +82,18 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
         return False
     withheld = _withheld(kube, name, every, seen, former_blocks(folder))
-    drifts = _drifts(every, seen, options)
+    # Only a repair asks whether Nodes exist.
+    nodes = seen.nodes() if options.repair else None
+    drifts = list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused: set[str] = set()
     for part in parts:
         phase(f"applying {name}/{part.name}")
         sent[f"{name}/{part.name}"] = False
-        refused |= (
-            _repair(kube, name, part, drifts, withheld)
-            if options.repair
-            else _apply(kube, name, part, withheld)
-        )
+        if options.repair:
+            refused |= _repair(kube, name, part, drifts, withheld)
+        else:
+            refused |= _apply(kube, name, part, withheld)
         sent[f"{name}/{part.name}"] = True
         if part.name == FIRST and (restart or (refused and not options.repair)):
             return False  # flags and pools, which the shards need
@@ -110,36 +105,25 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         say(f"{name}: nothing to repair, {count(len(every), 'object')} as rendered")
     phase(f"watching {name}")
     changed = [item.document for item in drifts if identity(item.document) not in {*withheld, *refused}]
-    nodes = {name_of(document) for document in every if document["kind"] == CILIUM_NODE}
-    watched = nodes | there.nodes_of(given) if given else None
+    ciliumnodes = {name_of(document) for document in every if document["kind"] == CILIUM_NODE}
+    watched = ciliumnodes | there.nodes_of(given) if given else None
     after = CiliumNodes(kube, seen.live, seen.version)
-    well = operator_is_content(
-        after, name, watched, written(every, changed, seen.live, flags), options.wait
-    ) and stays(after, name, changed)
+    judged = written(every, changed, seen.live, flags)
+    well = operator_is_content(after, name, watched, judged, options.wait) and stays(after, name, changed)
     if not given:
         phase(f"looking for what left the tree of {name}")
         wanted = {*map(identity, every), *there.others}
-        well &= name_left_over(
-            kube, after, wanted, seen.live, functools.partial(_nodes, kube), prune=options.prune
-        )
+        read = functools.partial(_nodes, kube)
+        well &= name_left_over(kube, after, wanted, seen.live, read, prune=options.prune)
     return well and not withheld and not refused
 
 
-def _chosen(name: str, there: Manifests, given: Sequence[str]) -> list[str]:
-    """Return the parts to apply, in order; `cilium/` is always one."""
-    if FIRST not in there.parts:
-        raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
-    if missing := sorted(set(given) - set(there.parts)):
-        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
-    return [part for part in there.parts if part in {FIRST, *given} or not given]
-
-
 def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
-    """Raise Trouble unless all parts of the cluster have what its lock gives.
+    """Raise Trouble unless all parts have what the lock gives.
 
-    Before kustomize builds them: of a kustomization that was not compiled, it may run and fetch anything.
+    Before kustomize builds: of a kustomization that was not compiled, it may run and fetch anything.
     """
-    if found := list(incomplete(there, wanted)):
+    if found := list(rendered_differences(there, wanted)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise Trouble(
@@ -155,10 +139,11 @@ def _built(kube: Kube, there: Manifests, part: str) -> Part:
     into = there.objects_of(part)
     came, meant = set(map(identity, out)), set(map(identity, into))
     if len(out) != len(into) or came != meant:
+        lost = meant - came
         raise Trouble(
             f"{there.shown}/{part}: {count(len(into), 'object')} in its files, {len(out)} built"
-            + (f"; lost: {names(meant - came)}" if meant - came else "")
-            + ". Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
+            f"{f'; lost: {names(lost)}' if lost else ''}. "
+            "Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
         )
     return Part(name=part, objects=out)
 
@@ -168,8 +153,8 @@ def _parts(
 ) -> list[Part]:
     """Return the parts as they are applied in this cluster, in order.
 
-    Of the CiliumNodes that are not rendered, those that agents have made and wait with belong to their parts,
-    which may have nothing else. `whole`: these parts are all of the cluster.
+    CiliumNodes that are not rendered, but that waiting agents have made, are added to their parts, which may
+    have no other object. `whole`: these parts are all of the cluster.
     """
     objects = {part.name: [*part.objects] for part in built}
     absent: list[str] = []
@@ -179,9 +164,8 @@ def _parts(
                 objects[part] = objects.get(part, []) + there
             absent += (name_of(each) for each in later if identity(each) not in live)
     if absent:
-        say(
-            f"{name}: {count(len(absent), 'planned node')} without an agent: {names(absent)}; run this again when they have joined, and they get their blocks"
-        )
+        nodes = f"{count(len(absent), 'planned node')} without an agent: {names(absent)}"
+        say(f"{name}: {nodes}; run this again when they have joined, and they get their blocks")
     return [
         Part(name=part, objects=[over(each, live.get(identity(each))) for each in objects[part]])
         for part in ordered(f"{part}/{KUSTOMIZATION}" for part in objects)
@@ -189,7 +173,7 @@ def _parts(
 
 
 def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) -> Seen:
-    """Read what the cluster has, one list for each kind, after its CRDs are there."""
+    """Read the cluster, one list for each kind, after its CRDs are there."""
     config_map, deployment = kube.flags(namespace)
     kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), options.timeout)
     version = version_of(kube) if options.wait else ""
@@ -211,21 +195,18 @@ def _nodes(kube: Kube) -> Mapping[str, Object] | None:
         return None
 
 
-def _differ(name: str, flags: Assumed, seen: Seen) -> list[Difference]:
-    """Compare the flags of the cluster with those that the compile assumed, and print what differs."""
+def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
+    """Print and return the differences between the cluster's flags and those that the compile assumed."""
     if seen.flags.data is None and seen.flags.arguments is None:
         say(f"{name}: no cilium-config in {flags.namespace}: Cilium is not installed yet")
     elif seen.flags.arguments is None and flags.data.get("ipam") in {"cluster-pool", "multi-pool"}:
-        say(
-            f"{name}: no Deployment cilium-operator in {flags.namespace}: the operator's arguments are not known"
-        )
-    given = (
-        block
-        for document in seen.live.values()
-        if document["kind"] == CILIUM_NODE
-        for block in (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
-    )
-    found = differences(flags, seen.flags, given)
+        where = f"no Deployment cilium-operator in {flags.namespace}"
+        say(f"{name}: {where}: the operator's arguments are not known")
+    blocks: list[Block] = []
+    for document in seen.live.values():
+        if document["kind"] == CILIUM_NODE:
+            blocks += (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
+    found = differences(flags, seen.flags, blocks)
     for item in found:
         say(f"{'warning' if item.level == 'later' else 'error'}: {name}: {item.text}; {item.help}")
     return found
@@ -235,7 +216,7 @@ def _withheld(
     kube: Kube, name: str, every: Sequence[Object], seen: Seen, former: Mapping[str, Sequence[Block]]
 ) -> dict[str, Withheld]:
     """Return the objects that must not be applied now, by identity, and print why."""
-    found = [*shared_pools_in_use(every, seen.live), *taken(every, seen.live)]
+    found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
         try:
             pods = kube.pods({move.node for move in moved})
@@ -252,14 +233,8 @@ def _withheld(
     return withheld
 
 
-def _drifts(every: Sequence[Object], seen: Seen, options: Options) -> list[Drift]:
-    """Return what the cluster does not have as it is rendered. Whether Nodes are there only a repair asks."""
-    nodes = seen.nodes() if options.repair else None
-    return list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
-
-
 def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> set[str]:
-    """Apply a part without what is withheld; print how it went, and return what is refused."""
+    """Apply a part without withheld objects; print the result, and return refused objects."""
     objects = [document for document in part.objects if identity(document) not in withheld]
     if not objects:
         say(f"{name}/{part.name}: {'all of it is withheld' if part.objects else 'nothing to apply'}")
@@ -272,18 +247,21 @@ def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> set[
 def _repair(
     kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld: Collection[str]
 ) -> set[str]:
-    """Apply what the cluster lacks of a part; print how it went, and return what is refused."""
+    """Apply the objects of a part that the cluster lacks; print the result, and return refused objects."""
     here = set(map(identity, part.objects)) - set(withheld)
     found = {key: item for item in drifts if (key := identity(item.document)) in here}
-    refused = {key for key, item in found.items() if item.state == "re-created"}
+    refused = set()
+    states = {}
     for key, item in found.items():
-        if item.state == "gone":
-            say(f"{name}: {key}: its Node is not in the cluster; if it left, refresh the inventory")
-        elif key in refused:
-            say(
-                f"error: {name}: {key}: the node was re-created, its uid is another one: refresh the inventory"
-            )
-    states = {key: item.state for key, item in found.items() if item.state in {"missing", "differs"}}
+        match item.state:
+            case "gone":
+                say(f"{name}: {key}: its Node is not in the cluster; if it left, refresh the inventory")
+            case "re-created":
+                refused.add(key)
+                uid = "the node was re-created, its uid is another one: refresh the inventory"
+                say(f"error: {name}: {key}: {uid}")
+            case "missing" | "differs":
+                states[key] = item.state
     if states:
         refused |= _send(kube, name, [found[key].document for key in states])
     for key, state in states.items():
@@ -293,9 +271,9 @@ def _repair(
 
 
 def _send(kube: Kube, name: str, objects: Sequence[Object]) -> set[str]:
-    """Apply objects of a part, as one list; print why some are refused, and return these.
+    """Apply objects of a part as one list; print why some are refused, and return these.
 
-    What is refused is sent again alone: kubectl names no object when it tells of a conflict.
+    A refused object is sent again alone: kubectl names no object in the error of a conflict.
     """
     done = kube.apply(objects)
     refused = set(map(identity, done.refused))

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import write_option
+from ipamc.cli.options import checked, write_option
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
 from ipamc.workspace.trouble import Trouble
@@ -27,7 +27,8 @@ from ipamc.workspace.web import plain_url
 MARK = "# Written by 'ipamc ci "
 """The start of a file that ipamc may write again."""
 NO_HASH = """\
-# MISSING: the hash of ipamc itself, so the jobs fail. Give it with --sha256, as the release tells it, or choose another way: --wheel, --git or --image.
+# MISSING: the hash of ipamc itself, so the jobs fail. Give it with --sha256, as the release tells it, \
+or choose another way: --wheel, --git or --image.
 """
 SOURCE = """\
 # After these, ipamc itself, from its commit, which pip checks by no hash:
@@ -56,108 +57,105 @@ class Install(Struct, frozen=True, kw_only=True):
     source: str = ""
     """A commit, as pip names it."""
     image: str = ""
-    """What has ipamc already: jobs install nothing."""
+    """An image that has ipamc: jobs install nothing."""
 
     def requirements(self, before: str, command: str) -> str:
         """Return the requirements file that `command` writes, whose text was `before`."""
         files = disk.assets("templates/ci")
         index = f"--index-url {self.index}\n" if self.index else ""
+        head = f"{MARK}{command}'. pip takes no file with another hash.\n"
         if self.source:
             own, more = SOURCE.format(self.source), files["requirements-build.txt"]
         else:
-            own, more = self._own(before), ""
-        head = f"{MARK}{command}'. pip takes no file with another hash.\n"
+            # A wheel cannot contain its own hash: who writes the pipeline gives it.
+            name, more = self.wheel or f"ipamc=={__version__}", ""
+            listed = "".join(f" \\\n    --hash=sha256:{text}" for text in self.hashes)
+            if not listed:
+                hashes = r"((?: \\\n    --hash=sha256:[0-9a-f]{64})+)"
+                known = re.search(rf"^{re.escape(name)}{hashes}$", before, re.MULTILINE)
+                listed = known[1] if known else ""
+            own = f"{'' if listed else NO_HASH}{name}{listed}\n"
         return f"{head}{own}{index}{files['requirements.txt']}{more}"
 
-    def _own(self, before: str) -> str:
-        """Return ipamc's own lines. A wheel cannot contain its own hash: who writes the pipeline gives it."""
-        name = self.wheel or f"ipamc=={__version__}"
-        known = re.search(
-            rf"^{re.escape(name)}((?: \\\n    --hash=sha256:[0-9a-f]{{64}})+)$", before, re.MULTILINE
-        )
-        listed = "".join(f" \\\n    --hash=sha256:{text}" for text in self.hashes)
-        listed = listed or (known[1] if known else "")
-        return f"{'' if listed else NO_HASH}{name}{listed}\n"
 
-
-def _hashes(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001 - click's signature
+def _hashes(value: tuple[str, ...]) -> tuple[str, ...]:
     if odd := next((text for text in value if not re.fullmatch("[0-9a-f]{64}", text)), None):
         raise click.BadParameter(f"{odd!r} is not a SHA-256: 64 hexadecimal digits in lower case")
     return value
 
 
-def _index(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _index(value: str | None) -> str:
     found = plain_url(value, ("https", "http")) if value else None
     if value and (found is None or found.query):
         raise click.BadParameter(f"{value!r} is not the URL of an index, such as https://example.org/simple")
     user, at, _ = found.netloc.rpartition("@") if found else ("", "", "")
     if at and not _VARIABLES(user):
-        raise click.BadParameter(
-            "a password would be in git: let a variable of the job stand for it, as https://user:${NAME}@example.org/simple"
-        )
+        instead = "let a variable of the job stand for it, as https://user:${NAME}@example.org/simple"
+        raise click.BadParameter(f"a password would be in git: {instead}")
     return value or ""
 
 
-def _commit(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _commit(value: str | None) -> str:
     if not value:
         return ""
     parts = _COMMIT(value)
     if not parts:
-        raise click.BadParameter(
-            f"{value!r} names no commit: a branch or a tag can be moved, so give URL@ and the 40 digits that 'git rev-parse HEAD' prints"
-        )
+        instead = "give URL@ and the 40 digits that 'git rev-parse HEAD' prints"
+        raise click.BadParameter(f"{value!r} names no commit: a branch or a tag can be moved, so {instead}")
     found = plain_url(parts[1], ("https", "ssh", "file"))
     if found is None or "@" in found.netloc.removeprefix("git@"):
-        raise click.BadParameter(
-            f"{parts[1]!r} is not the URL of a repository without a password, such as https://example.org/ipamc.git"
-        )
+        one = "a repository without a password, such as https://example.org/ipamc.git"
+        raise click.BadParameter(f"{parts[1]!r} is not the URL of {one}")
     return f"git+{parts[1]}@{parts[2]}"
 
 
-def _digest(ctx: click.Context, param: click.Parameter, value: str | None) -> str:  # noqa: ARG001 - click's signature
+def _digest(value: str | None) -> str:
     if value and not _IMAGE(value):
-        raise click.BadParameter(
-            f"{value!r} has no digest, and a tag can be moved: give NAME@sha256:DIGEST, as 'docker push' and 'docker buildx imagetools inspect' print it"
-        )
+        instead = "give NAME@sha256:DIGEST, as 'docker push' and 'docker buildx imagetools inspect' print it"
+        raise click.BadParameter(f"{value!r} has no digest, and a tag can be moved: {instead}")
     return value or ""
 
 
-wheel_option = click.option(
+_wheel_option = click.option(
     "--wheel",
     metavar="PATH|URL",
-    help="Install this wheel of ipamc: a file below the top of the repository, which you commit and whose hash is taken from it, or a URL of your artifact store, with --sha256.",
+    help="Install this wheel of ipamc: a file below the top of the repository, which you commit and whose "
+    "hash is taken from it, or a URL of your artifact store, with --sha256.",
 )
-git_option = click.option(
+_git_option = click.option(
     "--git",
     "source",
-    callback=_commit,
+    callback=checked(_commit),
     metavar="URL@COMMIT",
     help="Build ipamc from this commit of its repository. Jobs need git and must reach it.",
 )
-index_option = click.option(
+_index_option = click.option(
     "--index",
-    callback=_index,
+    callback=checked(_index),
     metavar="URL",
-    help="Take packages from this index, which also has or mirrors what ipamc needs.  [default: that of pip, pypi.org]",
+    help="Take packages from this index, which also has or mirrors what ipamc needs.  "
+    "[default: that of pip, pypi.org]",
 )
-sha256_option = click.option(
+_sha256_option = click.option(
     "--sha256",
     "hashes",
     multiple=True,
-    callback=_hashes,
+    callback=checked(_hashes),
     metavar="HASH",
-    help="The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no other file, and fail without it. Repeatable.",
+    help="The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no other "
+    "file, and fail without it. Repeatable.",
 )
-image_option = click.option(
+_image_option = click.option(
     "--image",
-    callback=_digest,
+    callback=checked(_digest),
     metavar="NAME@DIGEST",
-    help="Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): they install nothing.",
+    help="Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
+    "they install nothing.",
 )
 
 
 def install_options(*, image: bool) -> Callable[[Command], Command]:
-    """Return what adds the options of all ways, and gives the command the one that was chosen, as `install`."""
+    """Return what adds the options of all ways, and calls the command with the chosen one, as `install`."""
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
@@ -170,88 +168,67 @@ def install_options(*, image: bool) -> Callable[[Command], Command]:
             image: str = "",
             **more: Any,
         ) -> int:
-            return command(install=chosen(wheel or "", source, index, hashes, image), **more)
+            return command(install=_chosen(wheel or "", source, index, hashes, image), **more)
 
-        options = [wheel_option, git_option, index_option, sha256_option]
-        for option in reversed([*options, image_option] if image else options):
-            run = option(run)
-        return run
+        if image:
+            run = _image_option(run)
+        return _wheel_option(_git_option(_index_option(_sha256_option(run))))
 
     return add
 
 
-def chosen(wheel: str, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
+def _chosen(wheel: str, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
     """Return the way that the options name. Raises UsageError where they contradict each other."""
     ways = [name for name, value in (("--wheel", wheel), ("--git", source), ("--image", image)) if value]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are different ways to get ipamc: choose one of them")
     if hashes and (source or image):
-        raise click.UsageError(
-            f"--sha256 is the hash of a wheel, and {ways[0]} names what it takes by itself: omit --sha256"
-        )
+        itself = f"{ways[0]} names what it takes by itself: omit --sha256"
+        raise click.UsageError(f"--sha256 is the hash of a wheel, and {itself}")
     if index and image:
         raise click.UsageError("jobs in an image install nothing: omit --index, or --image")
-    name, found = _wheel(wheel, hashes) if wheel else ("", hashes)
-    return Install(hashes=found, wheel=name, index=index, source=source, image=image)
+    if wheel:
+        wheel, hashes = _wheel(wheel, hashes)
+    return Install(hashes=hashes, wheel=wheel, index=index, source=source, image=image)
 
 
 def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """Return what pip installs, and its hashes."""
-    if "://" in wheel:
+    """Return the wheel as pip installs it, and its hashes."""
+    path, remote = PurePath(wheel), "://" in wheel
+    if remote:
         url = plain_url(wheel, ("https", "http"))
         if url is None or "@" in url.netloc:
             raise click.UsageError(f"--wheel {wheel}: not a URL of https without a user and a password")
         if not hashes:
-            raise click.UsageError(
-                "--wheel URL needs --sha256 HASH, which 'sha256sum' prints for the file on a machine that you trust"
-            )
-        name = PurePath(url.path).name
-    else:
-        name = PurePath(wheel).name
-    if name != _WHEEL:
+            sha = "--sha256 HASH, which 'sha256sum' prints for the file on a machine that you trust"
+            raise click.UsageError(f"--wheel URL needs {sha}")
+        path = PurePath(url.path)
+    if path.name != _WHEEL:
         raise click.UsageError(
-            f"--wheel: {name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' in its repository"
+            f"--wheel: {path.name!r} is not {_WHEEL}, the wheel of the ipamc that writes this pipeline: "
+            "write it with the ipamc of that wheel, or build this one by 'pip wheel --no-deps .' in its repository"
         )
-    if "://" in wheel:
+    if remote:
         return f"ipamc @ {wheel}", hashes
-    path = PurePath(wheel)
     if path.is_absolute() or ".." in path.parts or not _PATH(wheel):
-        raise click.UsageError(
-            f"--wheel {wheel}: jobs have the files of the repository alone: copy the wheel below its top, for example into ci/"
-        )
+        copy = "copy the wheel below its top, for example into ci/"
+        raise click.UsageError(f"--wheel {wheel}: jobs have the files of the repository alone: {copy}")
     data = disk.read_bytes(wheel)
     if data is None:
-        raise click.UsageError(
-            f"--wheel {wheel}: there is no such file; the path begins at the top of the repository"
-        )
+        begins = "the path begins at the top of the repository"
+        raise click.UsageError(f"--wheel {wheel}: there is no such file; {begins}")
     digest = hashlib.sha256(data).hexdigest()
     if hashes and digest not in hashes:
         raise click.UsageError(f"--wheel {wheel}: its SHA-256 is {digest}, and --sha256 gives another one")
     if git.is_ignored(".", wheel):
+        instead = f"put it elsewhere, or 'git add --force {wheel}'"
         raise click.UsageError(
-            f"--wheel {wheel}: git ignores this file, so jobs would not have it: put it elsewhere, or 'git add --force {wheel}'"
+            f"--wheel {wheel}: git ignores this file, so jobs would not have it: {instead}"
         )
     return f"./{path.as_posix()}", (digest,)
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        (
-            f"ipamc ci requirements --wheel ci/{_WHEEL.replace(__version__, '0.1.0')} --write ci/requirements.txt",
-            "for jobs that install a wheel that is committed",
-        ),
-        (
-            "ipamc ci requirements --git https://git.example.org/ipamc.git@COMMIT",
-            "for jobs that build ipamc from a commit; the first lines say how",
-        ),
-        (
-            "pip install --only-binary :all: --require-hashes -r ci/requirements.txt",
-            "what a job runs, at the top of the repository",
-        ),
-    ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @install_options(image=False)
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def requirements(*, install: Install, path: str) -> int:
@@ -259,6 +236,16 @@ def requirements(*, install: Install, path: str) -> int:
 
     It is for pipelines that 'ipamc ci github' and 'ipamc ci gitlab' do not write; these write the same file
     beside theirs. Without an option it is for a release on pypi.org, whose hash --sha256 gives.
+
+    Examples:
+        ipamc ci requirements --wheel ci/ipamc-0.1.0-py3-none-any.whl --write ci/requirements.txt
+            # for jobs that install a wheel that is committed
+        ipamc ci requirements --git https://git.example.org/ipamc.git@COMMIT
+            # for jobs that build ipamc from a commit; the first lines say how
+        pip install --only-binary :all: --require-hashes -r ci/requirements.txt
+            # what a job runs, at the top of the repository
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     before = "" if path == "-" else disk.read_text(path)
     text = install.requirements(before, "requirements")
@@ -271,23 +258,21 @@ def requirements(*, install: Install, path: str) -> int:
 
 
 def lacking(text: str, path: str) -> None:
-    """Say it where pip will refuse a requirements file."""
+    """Print a warning where pip will refuse a requirements file."""
     if NO_HASH in text:
-        say(
-            f"{path}: the hash of ipamc is missing, so the jobs fail: give it with --sha256 HASH, or choose --wheel, --git or --image"
-        )
+        instead = "give it with --sha256 HASH, or choose --wheel, --git or --image"
+        say(f"{path}: the hash of ipamc is missing, so the jobs fail: {instead}")
 
 
 def put(path: str, text: str, command: str) -> None:
-    """Write a file, unless ipamc did not write it before; say what was done."""
+    """Write a file, unless another program wrote it; print the result."""
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
-        raise Trouble(
-            f"{path} was not written by ipamc: move it away, or write another file with '{command} --write FILE' and include it in yours"
-        )
+        instead = f"write another file with '{command} --write FILE' and include it in yours"
+        raise Trouble(f"{path} was not written by ipamc: move it away, or {instead}")
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")
 
 
 def in_variables(install: Install) -> bool:
-    """Tell whether pip needs a variable of the job."""
+    """Return whether pip needs a variable of the job."""
     return bool(_FROM_VARIABLES(install.index))

@@ -8,12 +8,13 @@ shells.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import FIRST
+from ipamc.read.rendered import FIRST
 
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
@@ -31,20 +32,18 @@ LARGE = 8
 
 
 def is_name(text: str) -> bool:
-    """Tell whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
+    """Return whether a folder's name can be a cluster's: a DNS-1123 subdomain."""
     return not subdomain_problem(text)
 
 
 def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
     """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
 
-    Files outside of these folders belong to no cluster. A path right below `below` is one if it is among
-    `there`: git lists a link that stands for a folder, or a submodule, by its own path.
+    A path right below `below` is one if it is among `there`: git lists a link that stands for a folder, or a
+    submodule, by its own path.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
-    return sorted(
-        {name for name, slash, _ in inside if (slash or name in there) and not name.startswith(".")}
-    )
+    return sorted({name for name, slash, _ in inside if (slash or name in there) and name[0:1] != "."})
 
 
 class Job(Struct, frozen=True, kw_only=True):
@@ -54,16 +53,13 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What people see: the target; for several, the first, the last and their number."""
+        """The target; for several, the first, the last and their number."""
         first, last = (target[:LONGEST] for target in (self.targets[0], self.targets[-1]))
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
     @property
     def environment(self) -> str:
-        """The forge's environment, which may have the cluster's kubeconfig.
-
-        That is the cluster's name, or `ipamc` for a job of several clusters.
-        """
+        """The forge's environment: the cluster's name, or `ipamc` for several. It may have a kubeconfig."""
         clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
 
@@ -75,43 +71,33 @@ def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most
     need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, targets share
     jobs as evenly as possible: none is dropped.
     """
-    targets = [
-        target
-        for name, folders in sorted(clusters.items())
-        for target in _targets(name, folders, large if apply else None)
-    ]
+    targets: list[str] = []
+    for name, parts in sorted(clusters.items()):
+        shards = [part for part in parts if part != FIRST]
+        sharded = apply and len(shards) > large
+        targets += [f"{name}/{shard}" for shard in shards] if sharded else [name]
     count = min(len(targets), most)
-    return tuple(
-        Job(targets=tuple(targets[index * len(targets) // count : (index + 1) * len(targets) // count]))
-        for index in range(count)
-    )
-
-
-def _targets(name: str, folders: Sequence[str], large: int | None) -> Iterator[str]:
-    shards = [folder for folder in folders if folder != FIRST]
-    yield from [name] if large is None or len(shards) <= large else [f"{name}/{shard}" for shard in shards]
+    ends = [index * len(targets) // count for index in range(count + 1)] if count else []
+    return tuple(Job(targets=tuple(targets[start:end])) for start, end in pairwise(ends))
 
 
 def github(planned: Sequence[Job], *, plan: bool) -> str:
     """Return the lines for `$GITHUB_OUTPUT`: `has_work`, `has_plan`, and a matrix in one line of JSON.
 
     GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
-    deleted: there is no job for them, but a plan.
+    deleted: they have a plan and no job.
     """
     include = [
         {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
         for job in planned
     ]
-    lines = {
-        "has_work": "true" if planned else "false",
-        "has_plan": "true" if plan else "false",
-        "matrix": json.dumps({"include": include}, separators=(",", ":")),
-    }
-    return "".join(f"{name}={value}\n" for name, value in lines.items())
+    matrix = json.dumps({"include": include}, separators=(",", ":"))
+    work, plans = json.dumps(bool(planned)), json.dumps(plan)
+    return f"has_work={work}\nhas_plan={plans}\nmatrix={matrix}\n"
 
 
 class Child(Struct, frozen=True, kw_only=True):
-    """What the jobs of GitLab's child pipeline have in common, as its parent says."""
+    """Values of GitLab's child pipeline that its parent decides."""
 
     image: str = IMAGE
     source: str = ""
@@ -130,11 +116,13 @@ def gitlab(
     more: Mapping[str, Sequence[Job]] | None = None,
     child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline, with jobs of one stage, and `more` that refresh or audit.
+    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by another
+    stage.
 
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
     beside = {name: found for name, found in (more or {}).items() if found}
+    sorts = [(stage, "job", planned), *((name, name, found) for name, found in beside.items())]
     return {
         **structs.asdict(child or Child()),
         "version": version,
@@ -142,20 +130,15 @@ def gitlab(
         "apply": stage != "compile",
         "repair": stage == "repair",
         "work": bool(planned or beside) or plan,
-        "sorts": [
-            {"name": name, "base": f".{base_job}", **_listed(found)}
-            for name, base_job, found in (
-                (stage, "job", planned),
-                *((name, name, found) for name, found in beside.items()),
-            )
-        ],
+        "sorts": [{"name": name, "base": f".{kind}", **_listed(found)} for name, kind, found in sorts],
         "refresh": "refresh" in beside,
         "audit": "audit" in beside,
     }
 
 
 def _listed(planned: Sequence[Job]) -> dict[str, object]:
-    alone = all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned)
+    if all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned):
+        return {"targets": [(job.targets[0], job.environment) for job in planned], "jobs": []}
     several = [
         {
             "name": f"{number:03} {job.name}",
@@ -164,7 +147,4 @@ def _listed(planned: Sequence[Job]) -> dict[str, object]:
         }
         for number, job in enumerate(planned, 1)
     ]
-    return {
-        "targets": [(job.targets[0], job.environment) for job in planned] if alone else [],
-        "jobs": [] if alone else several,
-    }
+    return {"targets": [], "jobs": several}

@@ -8,19 +8,9 @@ from typing import Any
 import click
 
 from ipamc import __version__
+from ipamc.cli.ci import jobs
 from ipamc.cli.ci.install import put
-from ipamc.cli.ci.jobs import (
-    GITHUB_JOBS,
-    GITLAB_JOBS,
-    IMAGE,
-    LARGE,
-    Child,
-    github,
-    gitlab,
-    is_name,
-    jobs,
-    touched,
-)
+from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.ci.pipelines import rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
@@ -28,27 +18,21 @@ from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import committed, disk, git
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
-from ipamc.workspace.links import refuse_links
+from ipamc.workspace.inputs import SHARED_TESTS
 from ipamc.workspace.revision import require_top
-from ipamc.workspace.shared_tests import NAMES
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
-FOR_ALL = (
-    *(
-        f"{folder}{name}"
-        for folder in ("", f"{disk.CLUSTERS}/")
-        for name in (".gitattributes", ".gitmodules")
-    ),
-    *(f"{disk.CLUSTERS}/{name}" for name in NAMES),
-)
+_ATTRIBUTES = (".gitattributes", ".gitmodules")
+FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *SHARED_TESTS)))
 """Files outside of the clusters' folders that decide what a compile of any cluster reads."""
 FORKS = 256
-"""The most common ancestors that are compared with HEAD: a branch can have any number, and each takes some 4 ms."""
+"""The most common ancestors that are compared with HEAD, each in some 4 ms: a branch can have any number."""
 
 
 class Matrix(Verb):
@@ -61,60 +45,20 @@ class Matrix(Verb):
         return super().parse_args(ctx, args)
 
 
-@click.command(
-    cls=Matrix,
-    examples=(
-        (
-            'ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"',
-            "write has_work, has_plan, and the matrix for fromJSON",
-        ),
-        (
-            "ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml",
-            "write the child pipeline after a merge",
-        ),
-        (
-            "ipamc ci matrix --output names --base origin/main",
-            "one name on a line, for people and --clusters-from",
-        ),
-    ),
-    refused="a folder's name cannot be a cluster's, or an I/O or environment error",
-)
+@click.command(cls=Matrix)
 @output_option("github", "gitlab", "names", required=True)
-@click.option(
-    "--base",
-    default="",
-    metavar="REV",
-    help=f"List clusters that changed since HEAD branched off this revision, or, with '{LAST_SUCCESS}', that differ from the commit of the last successful pipeline. Without it, or with an empty one, all clusters are listed.",
-)
+@click.option("--base", default="", metavar="REV")
 @click.option(
     "--stage",
     type=click.Choice(["compile", "apply", "repair", "refresh"]),
     default="compile",
     show_default=True,
-    help="What the jobs do; apply and repair have a job for each shard of a large cluster.",
 )
-@click.option(
-    "--refresh", is_flag=True, help="With --output gitlab --stage repair: jobs that refresh inventories, too."
-)
-@click.option(
-    "--audit", is_flag=True, help="With --output gitlab --stage repair: jobs that audit clusters, too."
-)
-@click.option(
-    "--oidc", is_flag=True, help="With --output gitlab: jobs have an id token, for 'ipamc ci token'."
-)
-@click.option(
-    "--unattended",
-    metavar="URL",
-    help="With --stage repair: for jobs that nobody approves. Only clusters are listed that are in HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of their own.",
-)
-@click.option(
-    "--large",
-    type=click.IntRange(min=0),
-    default=LARGE,
-    show_default=True,
-    metavar="N",
-    help="The most shards that one job applies.",
-)
+@click.option("--refresh", is_flag=True)
+@click.option("--audit", is_flag=True)
+@click.option("--oidc", is_flag=True)
+@click.option("--unattended", metavar="URL")
+@click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
 def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
@@ -131,6 +75,28 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
     that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
     200 for GitLab; where there are more clusters, several share a job.
+
+    Options:
+        --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success', that
+            differ from the commit of the last successful pipeline. Without it, or with an empty one, all
+            clusters are listed.
+        --stage: What the jobs do; apply and repair have a job for each shard of a large cluster.
+        --refresh: With --output gitlab --stage repair: jobs that refresh inventories, too.
+        --audit: With --output gitlab --stage repair: jobs that audit clusters, too.
+        --oidc: With --output gitlab: jobs have an id token, for 'ipamc ci token'.
+        --unattended: With --stage repair: for jobs that nobody approves. Only clusters are listed that are in
+            HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of
+            their own.
+        --large: The most shards that one job applies.
+    Examples:
+        ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
+            # write has_work, has_plan, and the matrix for fromJSON
+        ipamc ci matrix --output gitlab --stage apply --base last-success --write child.yml
+            # write the child pipeline after a merge
+        ipamc ci matrix --output names --base origin/main
+            # one name on a line, for people and --clusters-from
+    Exit codes:
+        1: a folder's name cannot be a cluster's, or an I/O or environment error
     """
     if output == "gitlab" and stage == "refresh":
         raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
@@ -138,33 +104,25 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     commit, names, gone = changed(base, strict=not apply)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
-    most = GITLAB_JOBS if output == "gitlab" else GITHUB_JOBS
-    planned = jobs(
-        {name: clusters[name] for name in repaired},
-        apply=apply and stage != "refresh",
-        large=large,
-        most=most,
-    )
+    most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
+    chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
+    planned = jobs.jobs(chosen, apply=sharded, large=large, most=most)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
-        text = github(planned, plan=plan)
+        text = jobs.github(planned, plan=plan)
     else:
-        whole = jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
-        values = gitlab(
-            planned,
-            stage=stage,
-            base=commit,
-            version=__version__,
-            plan=plan,
-            more={name: whole for name in ("refresh", "audit") if asked[name]},
-            child=Child(
-                image=variable("IPAMC_IMAGE") or IMAGE,  # the child's jobs are as this job of the parent
-                source=variable("IPAMC_SOURCE"),
-                oidc=asked["oidc"],
-                unattended=bool(asked["unattended"]),
-            ),
+        whole = jobs.jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        more = {name: whole for name in ("refresh", "audit") if asked[name]}
+        child = jobs.Child(
+            image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs are as this job of the parent
+            source=variable("IPAMC_SOURCE"),
+            oidc=asked["oidc"],
+            unattended=bool(asked["unattended"]),
+        )
+        values = jobs.gitlab(
+            planned, stage=stage, base=commit, version=__version__, plan=plan, more=more, child=child
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
@@ -178,9 +136,9 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:
-    """Return the clusters that HEAD has as they were applied last, and completely: nothing of them waits.
+    """Return the clusters that are in HEAD as they were applied last, and completely; print the others.
 
-    The others are named on stderr. Raises Trouble where the refs of the repository cannot be read.
+    Raises Trouble where the refs of the repository cannot be read.
     """
     from ipamc.workspace.forge import Nowhere, last_applied
 
@@ -193,11 +151,9 @@ def settled(names: Sequence[str], url: str) -> list[str]:
     for commit in {commits.get(name, "") for name in names}:
         last = git.commit(".", commit)
         behind[commit] = touched(git.changed(".", last), f"{disk.CLUSTERS}/", names) if last else names
-    found = []
+    found = [name for name in names if name not in behind[commits.get(name, "")]]
     for name in names:
-        if name not in behind[commits.get(name, "")]:
-            found.append(name)
-        else:
+        if name not in found:
             say(f"{name}: not repaired unattended, because it is not in git as it was applied last")
     return found
 
@@ -207,7 +163,7 @@ def there() -> dict[str, str]:
 
     Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
     """
-    folders = disk.clusters() if disk.is_folder(disk.CLUSTERS) else ()
+    folders = find() if disk.is_folder(disk.CLUSTERS) else ()
     found = {name_of(folder): folder for folder in folders}
     for name, folder in found.items():
         refuse_links(folder)
@@ -217,19 +173,19 @@ def there() -> dict[str, str]:
 
 
 def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
-    """Return the commit that `base` names, or "", and the clusters that changed since HEAD branched off it.
+    """Return the commit of `base`, or "", and the clusters that changed since HEAD branched off it.
 
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and files beside the clusters that
-    hold for all concern all of them. Who applies need not mind these: they change nothing that is rendered.
+    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all
+    clusters. An apply need not mind FOR_ALL: they change nothing that is rendered.
 
-    With a base, Trouble is raised, too, where what is here is not what HEAD has: jobs read the one, and the other
-    is merged.
+    With a base, Trouble is raised, too, where the work tree differs from HEAD: jobs read the one, and the
+    other is merged.
     """
     commit, paths = _since(base, strict=strict)
     in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
     if paths is None:
-        disk.clusters()  # raises where there is none
+        find()  # raises where there is none
     found = there()
     names = sorted(found) if paths is None else touched(paths, f"{disk.CLUSTERS}/", found)
     if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):
@@ -245,13 +201,19 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
 
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
-    """Return the commit that `base` names, or "", and the files that changed since; None for all."""
+    """Return the commit of `base`, or "", and the files that changed since; None for all."""
+    from ipamc.workspace.forge import Nowhere, last_success
+
     require_top()
     if not base:
         return "", None
     why = "git knows no such revision here"
     if base == LAST_SUCCESS:
-        revision, why = _last_success()
+        try:
+            revision = last_success()
+            why = f"git does not have its commit {revision[:12]} here"
+        except (Nowhere, Trouble) as problem:
+            revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
         # Not where HEAD branched off: after a push by force, what was applied may be on no branch.
         paths = git.changed(".", commit) if commit else None
@@ -260,28 +222,18 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         # All of them: who merges both ways, and dates the commits, chooses which one git takes.
         forks = git.merge_bases(".", commit, "HEAD") if commit else []
         if len(forks) > FORKS:
-            raise Trouble(
-                f"HEAD and {base} have {len(forks):,} best common ancestors, more than {FORKS}, after merges both ways: git merge {base}, which leaves one"
-            )
+            most = f"{len(forks):,} best common ancestors, more than {FORKS}"
+            one = f"git merge {base}, which leaves one"
+            raise Trouble(f"HEAD and {base} have {most}, after merges both ways: {one}")
         paths = sorted({path for fork in forks for path in git.changed(".", fork)}) if forks else None
         if commit:
             why = "it and HEAD have no common ancestor here: a shallow clone?"
     if paths is None and strict:
         raise Trouble(
             f"{base} cannot be compared with HEAD: {why}; "
-            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), or give another --base"
+            "fetch the whole history (git fetch --unshallow origin, or fetch-depth: 0), "
+            "or give another --base"
         )
     if paths is None:
         say(f"all clusters are listed, because {base} cannot be compared: {why}")
     return commit or "", paths
-
-
-def _last_success() -> tuple[str, str]:
-    """Return the commit of the last successful pipeline, and why git may not know it; or "", and why not."""
-    from ipamc.workspace.forge import Nowhere, last_success
-
-    try:
-        found = last_success()
-    except (Nowhere, Trouble) as problem:
-        return "", str(problem)
-    return found, f"git does not have its commit {found[:12]} here"

@@ -1,15 +1,17 @@
-"""What came of an apply: what the apiserver refused, the operator's errors, and whether it left what was written."""
+"""The outcome of an apply: refused objects, the operator's errors, and objects that left the tree."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ipamc.cli.terminal import say
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
+from ipamc.model.progress import phase
 from ipamc.review.live.blocks import Live
-from ipamc.review.live.drift import drift
+from ipamc.review.live.cilium import Run, judge
+from ipamc.review.live.drift import ORDER, LeftOver, drift, is_strange, left_over, pool_users
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
@@ -21,58 +23,53 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.review.live.operator_status import Written, judge
-from ipamc.workspace.cilium_nodes import CiliumNodes
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
 
+Nodes = Callable[[], Mapping[str, Object] | None]
+"""The cluster's Nodes by identity; None where they cannot be read."""
 PATIENCE = 3
-"""How many times the waiting time an error may last.
-
-Operators since 1.19 report some errors that they correct themselves.
-"""
+"""How many times the waiting time an error may last: operators since 1.19 correct some errors themselves."""
 SHOWN = 20
-"""Lines of one sort; then a number."""
+"""The most lines of one sort."""
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets another block where the operator has the old one in its books."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
-"""What kubectl says after a conflict."""
+"""The advice of kubectl after a conflict."""
 
 
-def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Written:
-    """Return what the operator's errors are judged by. `live` is what the cluster had before."""
-    return Written(
+def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Run:
+    """Return the state by which the operator's errors are judged. `live` is the cluster before the apply."""
+    pools = [document for document in every if document["kind"] == POOL and node_of(document)]
+    nodes = [document for document in every if document["kind"] == CILIUM_NODE] if flags.adopts else []
+    return Run(
         before=reported_errors(live.values()),
         nodes={node_of(document) for document in changed if document["kind"] != NODE},
         pools={name_of(document) for document in changed if document["kind"] == POOL},
-        own_pools={name_of(document) for document in every if document["kind"] == POOL and node_of(document)},
-        given={
-            name_of(document): parsed(cidrs(document, document))
-            for document in every
-            if flags.adopts and document["kind"] == CILIUM_NODE
-        },
+        own_pools=set(map(name_of, pools)),
+        given={name_of(node): parsed(cidrs(node, node)) for node in nodes},
         operator_list=flags.operator_list if flags.adopts else (),
     )
 
 
 def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
-    """Tell whether CiliumNodes are as this run wrote them; print those that are not.
+    """Return whether CiliumNodes are as this run wrote them; print those that are not.
 
     Operators from 1.19 on write the block of their books back, and clear their error.
     """
     nodes = [document for document in changed if document["kind"] == CILIUM_NODE]
     back = [name_of(item.document) for item in drift(nodes, after.live, None) if item.state == "differs"]
     if back:
-        say(
-            f"error: {name}: {count(len(back), 'CiliumNode')} changed back after the apply: {names(back)}; {ANEW}"
-        )
+        what = f"{count(len(back), 'CiliumNode')} changed back after the apply: {names(back)}"
+        say(f"error: {name}: {what}; {ANEW}")
     return not back
 
 
 def operator_is_content(
-    after: CiliumNodes, name: str, only: Collection[str] | None, written: Written, wait: float
+    after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
 
-    Some errors go away by themselves: while there are failures they are watched on, PATIENCE times as long.
+    Some errors go away by themselves: while there are failures the watch goes on, PATIENCE times as long.
     """
     for _ in range(PATIENCE if wait else 1):
         after.follow(wait)
@@ -81,49 +78,120 @@ def operator_is_content(
         if not found.failures:
             break
     if after.refused:
-        say(
-            f"{name}: CiliumNodes are read again, because this job may not watch them: apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
-        )
+        roles = f"apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
+        say(f"{name}: CiliumNodes are read again, because this job may not watch them: {roles}")
     for node, error in sorted(found.failures.items())[:SHOWN]:
         advice = f"; {ANEW}" if "conflict with requested" in error else ""
         say(f"error: {name}: CiliumNode {node}: {error}{advice}")
     for node, error in sorted(found.before.items())[:SHOWN]:
         say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
     if found.restart:
+        lacks = f"lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}"
         say(
-            f"{name}: the operator reads its list of CIDRs when it starts, and lacks the blocks of {count(len(found.restart), 'node')} until then: {names(found.restart)}. Their agents use them; restart the operator with the rendered list"
+            f"{name}: the operator reads its list of CIDRs when it starts, and {lacks}. "
+            "Their agents use them; restart the operator with the rendered list"
         )
     if found.failures:
-        say(
-            f"error: {name}: the operator reports errors for {count(len(found.failures), 'node')}: {names(found.failures)}"
-        )
+        nodes = f"{count(len(found.failures), 'node')}: {names(found.failures)}"
+        say(f"error: {name}: the operator reports errors for {nodes}")
     return not found.failures
 
 
 def refusal(problem: str, cluster: str, document: Object) -> str:
-    """Return a complaint of kubectl about one object, and what to do about it."""
+    """Return the error of kubectl about one object, and what to do about it."""
     if not problem:
         return "kubectl reports no error, and does not say that it applied it"
     if "onflict with " not in problem:
-        return problem + _advice(problem)
+        # A re-created Node comes first: its block may be right. No job may create a Node.
+        if "uid" in problem or 'cannot create resource "nodes"' in problem:
+            help_ = "; a Node was re-created or left since the inventory was made: refresh the inventory"
+        elif "may not change podCIDR" in problem:
+            help_ = "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
+        else:
+            help_ = ""
+        return problem + help_
     said = ADVISES_FORCE.sub("", problem)
     if ".spec.ipam." in said:
         node, repair = name_of(document), f"ipamc ci apply {cluster} --repair"
         help_ = f"drain {node}, kubectl delete ciliumnode {node} && {repair}, restart its agent"
     elif ".spec.ipv4." in said or ".spec.ipv6." in said:
+        apply = "kubectl apply --server-side --field-manager=ipamc --force-conflicts"
         help_ = (
-            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are appended, "
-            f"kubectl apply --server-side --field-manager=ipamc --force-conflicts -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
+            "compare the cidrs: kubectl get ciliumpodippools -o yaml; if all of them stay and others are "
+            f"appended, {apply} -f clusters/{cluster}/rendered/cilium/ippools.yaml once"
         )
     else:
         help_ = "find out which one, and remove the fields there"
     return f"{said}; another field manager owns these fields, and ipamc does not use force: {help_}"
 
 
-def _advice(problem: str) -> str:
-    """Return what to do about a complaint of the apiserver. A re-created Node comes first: its block may be right."""
-    if "uid" in problem or 'cannot create resource "nodes"' in problem:  # no job may create a Node
-        return "; a Node was re-created or left since the inventory was made: refresh the inventory"
-    if "may not change podCIDR" in problem:
-        return "; podCIDRs of a Node cannot change: drain it, delete the Node, and let it join again"
-    return ""
+def name_left_over(
+    kube: Kube,
+    after: CiliumNodes,
+    wanted: Collection[str],
+    before: Mapping[str, Object],
+    nodes: Nodes,
+    *,
+    prune: bool,
+) -> bool:
+    """Print what left the tree, and delete what nothing uses if `prune`; return whether that worked.
+
+    `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one
+    of them is wanted, they may be another cluster's, and nothing is deleted.
+    """
+    name = kube.context
+    live: dict[str, Object] = dict(after.live)
+    for kind in sorted(CRDS.keys() - {CILIUM_NODE}):
+        try:
+            live.update(kube.listed(kind))
+        except Forbidden as problem:
+            say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
+    found = left_over(wanted, live, None, None)
+    if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:
+        there = nodes()
+        try:
+            busy: set[str] | None = set(kube.pods(leavers))
+        except Forbidden:
+            busy = None
+        found = left_over(wanted, live, None if there is None else set(map(name_of, there.values())), busy)
+    for kind in ORDER:
+        groups: dict[tuple[str, str], list[str]] = {}
+        for item in found:
+            if item.kind == kind:
+                groups.setdefault((item.effect, item.kept), []).append(item.name)
+        for (effect, kept), some in groups.items():
+            left = f"{count(len(some), kind)} left the tree: {names(some)}; {effect}"
+            say(f"{name}: {left}{f'; kept: {kept}' if kept else ''}")
+    free = [item for item in found if not item.kept]
+    if not free:
+        return True
+    if not prune:
+        say(f"{name}: --prune deletes {count(len(free), 'object')} that nothing uses")
+        return True
+    if is_strange(wanted, before):
+        strange = "none of the objects that ipamc applied in this cluster is in the tree"
+        say(f"error: {name}: {strange}; they may be another cluster's: nothing is deleted")
+        return False
+    phase(f"deleting what left the tree of {name}")
+    # Pools are decided again after CiliumNodes: a deleted one may have been the last user of a pool.
+    chosen = {
+        kind: [item for item in found if item.kind == kind and (kind == POOL or item in free)]
+        for kind in ORDER
+    }
+    return all(_deleted(kube, kind, chosen[kind]) for kind in ORDER)
+
+
+def _deleted(kube: Kube, kind: str, items: list[LeftOver]) -> bool:
+    """Delete objects of one kind. Pools are compared with the CiliumNodes of this moment."""
+    if kind == POOL and items:
+        users = pool_users(kube.listed(CILIUM_NODE).values())
+        items = [item for item in items if item.name not in users]
+    done = True
+    for namespace in dict.fromkeys(item.namespace for item in items):
+        some = [item.name for item in items if item.namespace == namespace]
+        if problem := kube.delete(kind, namespace, some):
+            say(f"error: {kube.context}: {kind} not deleted: {problem}")
+            done = False
+        else:
+            say(f"{kube.context}: {count(len(some), kind)} deleted: {names(some)}")
+    return done

@@ -1,4 +1,5 @@
-"""`ipamc ci gitlab|github|argocd|flux`: files for CI or a GitOps controller, which are committed.
+"""`ipamc ci gitlab|github|argocd|flux|rbac`: files from templates/ci for CI, a GitOps controller or a
+cluster.
 
 Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all
 clusters, while a matrix is made for one change and exists only in its pipeline.
@@ -6,68 +7,52 @@ clusters, while a matrix is made for one change and exists only in its pipeline.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import click
 
 from ipamc import __version__
 from ipamc.cli.ci.install import Install, in_variables, install_options, lacking, put
+from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import FORMER, clusters_argument, write_option
+from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
+from ipamc.model.selector.label_syntax import subdomain_problem
+from ipamc.read.rendered import FIRST
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
+from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
+JOBS = ("plan", "apply", "refresh", "audit")
+_TEXT = re.compile(r"[!-~]{1,253}").fullmatch
 REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/ipamc-requirements.txt"}
 """Where the jobs of each forge find what to install."""
 file_option = write_option("Write this file instead. - is stdout.")
 
 
-refresh_option = click.option(
-    "--refresh",
-    is_flag=True,
-    help="The schedule also opens a request for each cluster whose nodes are not those of git ('ipamc ci refresh').",
-)
-audit_option = click.option(
-    "--audit",
-    is_flag=True,
-    help="The schedule also audits each cluster, after its repair, and keeps an issue open while something is wrong ('ipamc ci audit').",
-)
-oidc_option = click.option(
-    "--oidc",
-    is_flag=True,
-    help="Jobs log in to clusters by an id token of the forge, which 'ipamc ci token' gives to kubectl: the kubeconfig has no secret.",
-)
-unattended_option = click.option(
-    "--unattended",
-    is_flag=True,
-    help="The schedule's jobs use environments of their own, NAME-unattended, in which nobody has to approve; they repair only clusters in which nothing waits to be applied.",
-)
+_OF_THE_SCHEDULE = {
+    "--refresh": "The schedule also opens a request for each cluster whose nodes are not those of git "
+    "('ipamc ci refresh').",
+    "--audit": "The schedule also audits each cluster, after its repair, and keeps an issue open while "
+    "something is wrong ('ipamc ci audit').",
+    "--oidc": "Jobs log in to clusters by an id token of the forge, which 'ipamc ci token' gives to kubectl: "
+    "the kubeconfig has no secret.",
+    "--unattended": "The schedule's jobs use environments of their own, NAME-unattended, in which nobody has "
+    "to approve; they repair only clusters in which nothing waits to be applied.",
+}
 
 
-@click.command(
-    cls=Verb,
-    former=FORMER,
-    examples=(
-        ("ipamc ci gitlab", "write or update .gitlab-ci.yml"),
-        ("ipamc ci gitlab --refresh", "the same, and keep the inventories up to date"),
-        ("ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
-        (
-            "ipamc ci gitlab --oidc --audit",
-            "without a kubeconfig's secret, and with an audit by the schedule",
-        ),
-        (
-            "ipamc ci gitlab --write ci/ipamc.yml",
-            "for a pipeline of your own with: include: [{local: ci/ipamc.yml}]",
-        ),
-    ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
-)
-@refresh_option
-@audit_option
-@oidc_option
-@unattended_option
+def _schedule_options(command: Function) -> Function:
+    """Add the flags of both forges for scheduled jobs."""
+    for option, help in reversed(_OF_THE_SCHEDULE.items()):
+        command = click.option(option, is_flag=True, help=help)(command)
+    return command
+
+
+@click.command(cls=Verb, former=FORMER)
+@_schedule_options
 @install_options(image=True)
 @file_option
 def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
@@ -75,48 +60,25 @@ def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .gitlab/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
+
+    Examples:
+        ipamc ci gitlab  # write or update .gitlab-ci.yml
+        ipamc ci gitlab --refresh  # the same, and keep the inventories up to date
+        ipamc ci gitlab --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci gitlab --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
+        ipamc ci gitlab --write ci/ipamc.yml
+            # for a pipeline of your own with: include: [{local: ci/ipamc.yml}]
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     return _pipeline("gitlab", path or ".gitlab-ci.yml", install, dict(chosen))
 
 
-@click.command(
-    cls=Verb,
-    former=FORMER,
-    examples=(
-        ("ipamc ci github", "write or update .github/workflows/ipamc.yml"),
-        ("ipamc ci github --refresh", "the same, and keep the inventories up to date"),
-        ("ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl", "install a wheel that is committed"),
-        (
-            "ipamc ci github --oidc --audit",
-            "without a kubeconfig's secret, and with an audit by the schedule",
-        ),
-        ("ipamc ci github --branch trunk", "apply a branch that is not called main"),
-        (
-            'ipamc ci github --schedule "*/15 * * * *"',
-            "look for what is missing in the clusters every 15 minutes",
-        ),
-    ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
-)
-@click.option(
-    "--branch", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
-)
-@click.option(
-    "--schedule",
-    default="17 * * * *",
-    show_default=True,
-    metavar="CRON",
-    help="When the workflow repairs what is missing in the clusters or differs, in UTC.",
-)
-@refresh_option
-@audit_option
-@oidc_option
-@unattended_option
-@click.option(
-    "--server",
-    is_flag=True,
-    help="For GitHub Enterprise Server, which refuses workflows with 'queue' and has the artifacts of v3.",
-)
+@click.command(cls=Verb, former=FORMER)
+@click.option("--branch", default="main", show_default=True, metavar="NAME")
+@click.option("--schedule", default="17 * * * *", show_default=True, metavar="CRON")
+@_schedule_options
+@click.option("--server", is_flag=True)
 @install_options(image=True)
 @file_option
 def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: bool) -> int:
@@ -124,116 +86,198 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
     Beside it, .github/ipamc-requirements.txt has the versions and hashes of all that the jobs install.
+
+    Options:
+        --branch: The branch that is applied.
+        --schedule: When the workflow repairs what is missing in the clusters or differs, in UTC.
+        --server: For GitHub Enterprise Server, which refuses workflows with 'queue' and has the artifacts of
+            v3.
+    Examples:
+        ipamc ci github  # write or update .github/workflows/ipamc.yml
+        ipamc ci github --refresh  # the same, and keep the inventories up to date
+        ipamc ci github --wheel ci/ipamc-0.1.0-py3-none-any.whl  # install a wheel that is committed
+        ipamc ci github --oidc --audit  # without a kubeconfig's secret, and with an audit by the schedule
+        ipamc ci github --branch trunk  # apply a branch that is not called main
+        ipamc ci github --schedule "*/15 * * * *"  # look for what is missing in the clusters every 15 minutes
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     if in_variables(install):
         raise click.UsageError(
-            "jobs of a pull request have no secret, so pip could not log in to this --index: name one that runners read without it, or choose --wheel, --git or --image"
+            "jobs of a pull request have no secret, so pip could not log in to this --index: "
+            "name one that runners read without it, or choose --wheel, --git or --image"
         )
     if chosen["server"] and chosen["unattended"]:
         raise click.UsageError(
-            "with --server, one run waits at most: a scheduled one would take the place of a merge, and with --unattended not apply it; omit --unattended"
+            "with --server, one run waits at most: a scheduled one would take the place of a merge, "
+            "and with --unattended not apply it; omit --unattended"
         )
     # A schedule runs on the default branch, whichever branch is applied.
     quoted = branch.replace("'", "''")
     condition = (
-        "github.event_name == 'pull_request' || github.event_name == 'merge_group' || github.event_name == 'push'"
-        f" || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
-        " || github.event_name == 'workflow_dispatch' && github.ref_name == github.event.repository.default_branch"
+        "github.event_name == 'pull_request' || github.event_name == 'merge_group'"
+        f" || github.event_name == 'push' || github.event_name == 'schedule' && github.ref_name == '{quoted}'"
+        " || github.event_name == 'workflow_dispatch'"
+        " && github.ref_name == github.event.repository.default_branch"
     )
     values = {"branch": branch, "schedule": schedule, "condition": condition, **chosen}
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
 
 
-@click.command(
-    cls=Verb,
-    former=FORMER,
-    examples=(
-        (
-            "ipamc ci argocd --repo ssh://git@example.org/fleet.git --write argocd.yaml",
-            "an ApplicationSet for all clusters",
-        ),
-    ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
-)
-@click.option(
-    "--repo", required=True, metavar="URL", help="The URL with which Argo CD reads this repository."
-)
-@click.option(
-    "--revision", default="main", show_default=True, metavar="NAME", help="The branch that is applied."
-)
-@click.option("--project", default="default", show_default=True, metavar="NAME", help="The AppProject.")
+@click.command(cls=Verb, former=FORMER)
+@click.option("--repo", required=True, metavar="URL")
+@click.option("--revision", default="main", show_default=True, metavar="NAME")
+@click.option("--project", default="default", show_default=True, metavar="NAME")
 @file_option
 def argocd(*, repo: str, revision: str, project: str, path: str | None) -> int:
     """Print an ApplicationSet that makes an Application for each shard.
 
     It looks for folders itself, and so finds future shards too.
+
+    Options:
+        --repo: The URL with which Argo CD reads this repository.
+        --revision: The branch that is applied.
+        --project: The AppProject.
+    Examples:
+        ipamc ci argocd --repo ssh://git@example.org/fleet.git --write argocd.yaml
+            # an ApplicationSet for all clusters
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
     """
     return write("argocd", path or "-", {"repo": repo, "revision": revision, "project": project})
 
 
-@click.command(
-    cls=Verb,
-    former=FORMER,
-    examples=(
-        ("ipamc ci flux lab", "for the Flux that runs in the cluster lab"),
-        (
-            "ipamc ci flux --remote --write flux.yaml",
-            "for one Flux that reaches all clusters by the Secrets CLUSTER-kubeconfig",
-        ),
-    ),
-    refused="the file is not one that ipamc wrote, or an I/O or environment error",
-)
+@click.command(cls=Verb, former=FORMER)
 @clusters_argument
-@click.option("--source", default="flux-system", show_default=True, metavar="NAME", help="The GitRepository.")
-@click.option(
-    "--namespace",
-    default="flux-system",
-    show_default=True,
-    metavar="NAME",
-    help="The namespace of the Kustomizations.",
-)
-@click.option(
-    "--remote",
-    is_flag=True,
-    help="Flux runs elsewhere, and reaches each cluster by the Secret CLUSTER-kubeconfig.",
-)
+@click.option("--source", default="flux-system", show_default=True, metavar="NAME")
+@click.option("--namespace", default="flux-system", show_default=True, metavar="NAME")
+@click.option("--remote", is_flag=True)
 @file_option
 def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, path: str | None) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 
     CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a
     cluster has new shards.
-    """
-    from ipamc.cli.ci.jobs import is_name
-    from ipamc.read.parts import FIRST
-    from ipamc.workspace.tree import parts_of
 
+    Options:
+        --source: The GitRepository.
+        --namespace: The namespace of the Kustomizations.
+        --remote: Flux runs elsewhere, and reaches each cluster by the Secret CLUSTER-kubeconfig.
+    Examples:
+        ipamc ci flux lab  # for the Flux that runs in the cluster lab
+        ipamc ci flux --remote --write flux.yaml
+            # for one Flux that reaches all clusters by the Secrets CLUSTER-kubeconfig
+    Exit codes:
+        1: the file is not one that ipamc wrote, or an I/O or environment error
+    """
     require_top()
     folders = find(clusters)
     if len(folders) > 1 and not remote:
-        raise click.UsageError(
-            "a Flux that runs in a cluster applies that cluster only: name the cluster, or give --remote"
-        )
+        only = "name the cluster, or give --remote"
+        raise click.UsageError(f"a Flux that runs in a cluster applies that cluster only: {only}")
     items: list[dict[str, str]] = []
     for folder in folders:
         name = name_of(folder)
         if not is_name(name) or folder != f"{disk.CLUSTERS}/{name}":
             raise Trouble(f"{folder} is not a cluster below {disk.CLUSTERS}/")
-        first = f"{name}-{FIRST}"
+        secret = f"{name}-kubeconfig" if remote else ""
         for part in parts_of(folder):
-            title = f"{name}-{part.replace('/', '-')}"
-            built = f"./{folder}/{disk.RENDERED}/{part}"
-            items.append(
-                {
-                    "name": title,
-                    "path": built,
-                    "after": first if part != FIRST else "",
-                    "secret": f"{name}-kubeconfig" if remote else "",
-                }
-            )
+            title, after = f"{name}-{part.replace('/', '-')}", f"{name}-{FIRST}" if part != FIRST else ""
+            path_of = f"./{folder}/{disk.RENDERED}/{part}"
+            items.append({"name": title, "path": path_of, "after": after, "secret": secret})
     if not items:
         raise Trouble("nothing is rendered yet: run ipamc compile first")
     return write("flux", path or "-", {"source": source, "namespace": namespace, "items": items})
+
+
+class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
+    """A subject of a binding: `User:NAME`, `Group:NAME` or `ServiceAccount:NAMESPACE/NAME`."""
+
+    name = "KIND:NAME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
+        """Return the subject, as a binding has it."""
+        if isinstance(value, dict):
+            return value
+        kind, _, name = str(value).partition(":")
+        namespace = ""
+        if kind == "ServiceAccount":
+            namespace, _, name = name.partition("/")
+            known = not subdomain_problem(namespace) and not subdomain_problem(name)
+        else:
+            known = kind in {"User", "Group"} and bool(_TEXT(name))
+        if not known:
+            self.fail(
+                f"{value!r} is none of User:NAME, Group:NAME, ServiceAccount:NAMESPACE/NAME", param, ctx
+            )
+        return {"kind": kind, "namespace": namespace, "name": name}
+
+
+@click.command(cls=Verb, former=FORMER)
+@clusters_argument
+@click.option("--job", "chosen", type=click.Choice(JOBS), multiple=True)
+@click.option("--prune", is_flag=True)
+@click.option("--subject", type=Subject())
+@file_option
+def rbac(
+    *,
+    clusters: tuple[str, ...],
+    chosen: tuple[str, ...],
+    prune: bool,
+    subject: dict[str, str] | None,
+    path: str | None,
+) -> int:
+    """Print the smallest ClusterRoles and Roles for the jobs of a pipeline in one cluster, and their
+    bindings.
+
+    They follow from what is rendered for this cluster. The job plan needs no access to a cluster. The job
+    apply may read what 'ipamc ci apply' compares, and write the kinds that are rendered; only with --prune
+    may it delete. It may not create a Node. The jobs refresh and audit may read what 'ipamc ci dump' reads:
+    of the ConfigMaps and Deployments those alone that ipamc needs, by name.
+
+    Options:
+        --job: Only the roles of this job. Repeatable.  [default: all]
+        --prune: Let the job apply delete what left the tree.
+        --subject: Who gets the roles, instead of a ServiceAccount that is made for each job.
+    Examples:
+        ipamc ci rbac lab | kubectl --context lab apply -f -  # a ServiceAccount with its roles for each job
+        ipamc ci rbac lab --job apply --prune  # for 'ipamc ci apply --prune', which deletes objects
+        ipamc ci rbac lab --job audit --subject User:https://example.org#audit
+            # for somebody whom the cluster knows already
+    Exit codes:
+        1: nothing is rendered yet, the file is not one that ipamc wrote, or an I/O or environment error
+    """
+    from ipamc.review.live.rights import apply_rights, dump_rights, dumped
+    from ipamc.workspace.rendered import manifests
+
+    folders = find(clusters)
+    if len(folders) != 1:
+        raise click.UsageError("each cluster has roles of its own: name one cluster")
+    (folder,) = folders
+    there = manifests(folder)
+    flags, namespace = there.flags, there.flags.namespace
+    jobs = []
+    for job in JOBS[1:]:
+        if chosen and job not in chosen:
+            continue
+        if job == "apply":
+            objects = [document for part in there.parts for document in there.objects_of(part)]
+            rights = apply_rights(objects, namespace, flags.data.get("ipam", ""), prune=prune)
+        else:
+            rights = dump_rights(dumped(job, namespace))
+        # A ClusterRole for the rules of the whole cluster, and a Role for each namespace.
+        roles = [
+            {
+                "kind": "Role" if name else "ClusterRole",
+                "namespace": name,
+                "rules": [rule for rule in rights if rule.namespace == name],
+            }
+            for name in sorted({rule.namespace for rule in rights})
+        ]
+        account = {"kind": "ServiceAccount", "namespace": namespace, "name": f"ipamc-{job}"}
+        jobs.append({"title": f"ipamc-{job}", "roles": roles, "subject": subject or account})
+    values = {"cluster": name_of(folder), "namespace": namespace, "accounts": subject is None, "jobs": jobs}
+    return write("rbac", path or "-", values)
 
 
 def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any]) -> int:
@@ -248,16 +292,13 @@ def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any])
 
 
 def write(template: str, output: str, values: dict[str, Any]) -> int:
-    """Render one of templates/ci; print it or write it.
-
-    A file that does not start with MARK is not overwritten.
-    """
+    """Render one of templates/ci; print it, or write it unless the file is another program's."""
     require_top()
     text = rendered(template, values)
     if output == "-":
         click.echo(text, nl=False)
-        return DONE
-    put(output, text, f"ipamc ci {template}")
+    else:
+        put(output, text, f"ipamc ci {template}")
     return DONE
 
 

@@ -1,18 +1,19 @@
-"""A cluster that runs Calico: its pools become ours, and its nodes keep every block that is affine to them."""
+"""A cluster that runs Calico: its pools become ours, and its nodes keep every block affine to them."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 from msgspec.structs import replace
 
-from ipamc.importing.calico import pool_rules, rules
-from ipamc.importing.calico.about import about_blocks, about_nodes, about_pools, unselected
-from ipamc.importing.calico.holdings import Claim, holdings
+from ipamc.importing.calico import calico_rules as rules
+from ipamc.importing.calico.holdings import Claim, Holdings, holdings
 from ipamc.importing.calico.pools import (
     CalicoPool,
     Group,
+    Grouped,
     config_of,
     grouped,
     read_pools,
@@ -26,10 +27,13 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Severity, names
 from ipamc.model.dump import Dump, SeenObject
-from ipamc.model.selector.selector import EVERY
+from ipamc.model.selector.selector import EVERY, SelectorIndex
+from ipamc.read.dump.programs import texts_of
 
 MOST_POOLS = 500
-"""IPPools of a dump: each is compared with each other one. Calico itself goes through all of them for a pod."""
+"""IPPools of a dump: each is compared with each other one, as Calico itself does for a pod."""
+LABELS = "projectcalico.org/labels"
+"""An annotation of Nodes: labels that only Calico knows, as JSON (lib/backend/k8s/resources/resources.go)."""
 
 
 def tells_blocks(dump: Dump) -> bool:
@@ -47,13 +51,8 @@ def is_calico(dump: Dump) -> bool:
 
 def uses_pod_cidrs(dump: Dump) -> bool:
     """Tell whether Calico gives pods addresses of the podCIDRs of their Nodes."""
-    return any(map(_is_host_local, dump.of_kind("ConfigMap")))
-
-
-def _is_host_local(config: SeenObject) -> bool:
-    data = config.value.get("data")
-    text = data.get("cni_network_config") if isinstance(data, dict) else None
-    return isinstance(text, str) and '"host-local"' in text
+    data = (texts_of(config.value.get("data")) for config in dump.of_kind("ConfigMap"))
+    return any('"host-local"' in texts.get("cni_network_config", "") for texts in data)
 
 
 def two_sources(dump: Dump) -> Iterator[Diagnostic]:
@@ -69,14 +68,14 @@ def two_sources(dump: Dump) -> Iterator[Diagnostic]:
 def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     """Return the cluster to be written for a dump of one that runs Calico.
 
-    In multi-pool mode each node gets pools of its own (`pinning: node`): it keeps all its blocks, and Cilium's
-    operator can give none of them to another node. In crd mode there is no operator at all. In kubernetes and
-    cluster-pool mode a node has one block of each family, so a node with more is an error. Deterministic,
-    whatever the order of the dump.
+    In multi-pool mode each node gets pools of its own (`pinning: node`): it keeps all its blocks, and
+    Cilium's operator can give none of them to another node. In crd mode there is no operator at all. In
+    kubernetes and cluster-pool mode a node has one block of each family, so a node with more is an error.
+    Deterministic, whatever the order of the dump.
     """
     pools, found = read_pools(dump)
     if len(pools) > MOST_POOLS:
-        found, pools = [pool_rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
+        found, pools = [rules.too_many_pools(pools[MOST_POOLS].at, len(pools), MOST_POOLS)], []
     outside = [pool for pool in pools if not pool.workload]
     held = holdings(dump, outermost(pool.block for pool in outside))
     blocks = [claim.block for claim in held.claims]
@@ -85,50 +84,107 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     # A block of no pool, or larger than its pool, is taken out of all pools: it gets one of its own.
     lost = strays(blocks, [pool.block for pool in ours])
     groups = grouped(ours, [*lost, *(pool.block for pool in outside)])
-    drafts = _pools((*groups.active, *groups.halted))
+    every = (*groups.active, *groups.halted)
+    drafts = _pools(every)
     lost = strays(blocks, _ranges(drafts))
     drafts += _without_pool(lost, {pool.name for pool in drafts})
     reservations, unread = read_reservations(dump)
     drafts = _reserving(drafts, [*(block for block, _ in reservations), *held.reserved])
     found += [*unread, *held.findings]
-    if overlaid := _overlaid(pools, blocks):
-        found.append(rules.overlay(overlaid))
-    found += about_pools(pools, groups, families)
-    found += about_blocks(held, lost, reservations)
-    found += about_nodes(dump, groups.active, held, mode)
+    tops = outermost(blocks)
+    overlaid = [pool for pool in pools if pool.workload and pool.overlay]
+    if served := [pool for pool in overlaid if not pool.halted or blocks_over(tops, pool.block)]:
+        found.append(rules.overlay(served))
+    found += _about_pools(pools, groups, families)
+    found += _about_blocks(held, lost, reservations)
+    found += _about_nodes(dump, groups.active, held, mode)
     found += rules.not_frozen(dump, config_of(dump.of_kind("IPAMConfig", "IPAMConfiguration")))
+    # Calico has no addresses for the pods of a node that no pool selects either.
+    index = SelectorIndex([group.selector for group in groups.active])
+    unselected = any(index.first(node.labels, node.name) is None for node in dump.nodes)
+    ranges = ((block, pool.name) for pool in drafts for block in _ranges([pool]))
     return Draft(
         mode=mode,
         families=families,
         pools=tuple(sorted(drafts, key=lambda pool: pool.name)),
-        blocks=_blocks(
-            held.claims, ((block, pool.name) for pool in drafts for block in _ranges([pool])), mode
-        ),
+        blocks=_blocks(held.claims, ranges, mode),
         excluded=tuple(DraftRange(block=pool.block, why=f"Calico IPPool {pool.name}") for pool in outside),
         ipam={"pinning": "node"} if mode is Mode.MULTI_POOL else {},
-        spec={"unmatchedNodes": "skip"} if unselected(dump, groups.active) else {},
-        label_keys=frozenset().union(*(group.selector.keys for group in (*groups.active, *groups.halted))),
+        spec={"unmatchedNodes": "skip"} if unselected else {},
+        label_keys=frozenset().union(*(group.selector.keys for group in every)),
         decisions=tuple(found),
     )
 
 
-def _overlaid(pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> list[CalicoPool]:
-    """Return the pools with an overlay of which nodes have blocks, or would get some."""
-    held = outermost(blocks)
-    return [
-        pool
-        for pool in pools
-        if pool.workload and pool.overlay and (not pool.halted or blocks_over(held, pool.block))
-    ]
+def _about_pools(
+    pools: Iterable[CalicoPool], groups: Grouped, families: Sequence[int]
+) -> Iterator[Diagnostic]:
+    """Yield pools that do not become what they were."""
+    for pool in pools:
+        if not pool.workload:
+            yield rules.not_for_pods(pool.at, pool.name, pool.block)
+        elif pool.block.family not in families:
+            yield rules.unused_family(pool.at, pool.name, pool.block)
+        elif pieces := groups.cut.get(pool.name):
+            yield rules.too_small(pool.at, pool.name, pool.size, pieces)
+    for loser, winner in groups.overlapping:
+        yield rules.pools_overlap(loser, winner)
+    for group in groups.halted:
+        first = group.pools[0]
+        if not first.halted:  # Calico makes new blocks of it, and we do not
+            yield rules.pool_is_second(first.at, first.name, group.halted)
+    for group in groups.active:
+        for family in set(families) - group.ranges.keys():
+            yield rules.lacks_family(group.pools[0].at, group.name, family)
+
+
+def _about_blocks(
+    held: Holdings, lost: Iterable[Block], reserved: Iterable[tuple[Block, SeenObject]]
+) -> Iterator[Diagnostic]:
+    """Yield blocks of no pool, and reservations in blocks that nodes have."""
+    claims = {claim.block: claim for claim in held.claims}
+    starts = sorted(claims)
+    if outside := [claims[block] for block in lost]:
+        yield rules.outside_pools(outside)
+    for cidr, item in reserved:
+        if inside := [claims[block] for block in blocks_over(starts, cidr)]:
+            yield rules.reserved_in_block(item.at, item.name, cidr, inside)
+
+
+def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode) -> Iterator[Diagnostic]:
+    """Yield nodes that the mode or the pools do not serve as Calico did."""
+    keys = frozenset().union(*(group.selector.keys for group in active))
+    known = []
+    for node in dump.nodes if keys else ():
+        try:
+            known.append((node, msgspec.json.decode(node.annotations[LABELS], type=dict[str, str])))
+        except (KeyError, msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            continue
+    for key in sorted(keys):
+        if nodes := [node for node, labels in known if key in labels and key not in node.labels]:
+            yield rules.label_of_calico(nodes[0].at, key, [node.name for node in nodes])
+    if not mode.one_block:
+        return
+    numbers = Counter((claim.node, claim.block.family) for claim in held.claims)
+    if several := sorted({node for (node, _), number in numbers.items() if number > 1}):
+        yield rules.several_blocks(dump.nodes_by_name[several[0]].at, mode, several)
+    blocks: dict[str, set[Block]] = defaultdict(set)
+    for claim in held.claims:
+        blocks[claim.node].add(claim.block)
+    other = [node for node in dump.nodes if node.pod_cidrs and set(node.pod_cidrs) != blocks[node.name]]
+    if mode is Mode.KUBERNETES and other:
+        yield rules.other_pod_cidrs(other[0].at, [node.name for node in other])
 
 
 def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
-    """Return a cluster whose nodes get blocks of ranges that Calico has not, while its pods run (Cilium's own guide)."""
+    """Return a cluster whose nodes get blocks of ranges that Calico has not, while its pods run.
+
+    This is the way of Cilium's own guide.
+    """
     pools, found = read_pools(dump)
     held = holdings(dump, ())
-    theirs = outermost(
-        [*(pool.block for pool in pools), *(claim.block for claim in held.claims), *held.reserved]
-    )
+    claimed = (claim.block for claim in held.claims)
+    theirs = outermost([*(pool.block for pool in pools), *claimed, *held.reserved])
     if mode is Mode.KUBERNETES:
         problem = "--distinct in kubernetes mode: podCIDRs of Nodes cannot be changed while both networks run"
         found.append(rules.not_distinct(dump.at, problem, "use --mode cluster-pool or multi-pool"))
@@ -139,19 +195,13 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
             found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
     by_family = {
-        family: tuple(block for block in ranges if block.family == family) for family in sorted(families)
+        family: tuple(each for each in ranges if each.family == family) for family in sorted(families)
     }
-    nodes = len(dump.nodes)
+    sizes = {family: _size(some, len(dump.nodes)) for family, some in by_family.items()}
     return Draft(
         mode=mode,
         families=families,
-        pools=(
-            DraftPool(
-                name="default",
-                ranges=by_family,
-                sizes={family: _size(some, nodes) for family, some in by_family.items()},
-            ),
-        ),
+        pools=(DraftPool(name="default", ranges=by_family, sizes=sizes),),
         blocks={},
         fresh=True,
         excluded=tuple(DraftRange(block=block, why="Calico") for block in theirs),
@@ -159,16 +209,13 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
     )
 
 
-def _size(ranges: Iterable[Block], nodes: int) -> int:
-    """Return the prefix length of blocks: Cilium's default, or a longer one so that there are twice as many as nodes."""
-    known = tuple(ranges)
-    size = MASK[known[0].family]
-    while (
-        size < BITS[known[0].family] - 4
-        and sum(1 << size - block.prefix for block in known if block.prefix <= size) < 2 * nodes
-    ):
-        size += 1
-    return size
+def _size(ranges: Sequence[Block], nodes: int) -> int:
+    """Return the prefix length of blocks: Cilium's default, or a longer one: two blocks a node."""
+    family = ranges[0].family
+    for size in range(MASK[family], BITS[family] - 4):
+        if sum(1 << size - block.prefix for block in ranges if block.prefix <= size) >= 2 * nodes:
+            return size
+    return BITS[family] - 4
 
 
 def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> tuple[int, ...]:
@@ -190,9 +237,8 @@ def _pools(groups: Iterable[Group]) -> list[DraftPool]:
     for group in groups:
         name = _free(group.name.replace(".", "-"), names)
         names.add(name)
-        comment = (
-            f"Calico IPPool{'s' if group.pools[1:] else ''} {', '.join(pool.name for pool in group.pools)}"
-        )
+        listed = ", ".join(pool.name for pool in group.pools)
+        comment = f"Calico IPPool{'s' if group.pools[1:] else ''} {listed}"
         drafts.append(
             DraftPool(
                 name=name,
@@ -218,7 +264,7 @@ def _ranges(pools: Iterable[DraftPool]) -> Iterator[Block]:
 
 
 def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]:
-    """Yield a pool for each size of the blocks that are in no pool: their nodes keep them, nobody gets more."""
+    """Yield a disabled pool for each size of the blocks that are in no pool: their nodes keep them."""
     by_size: dict[tuple[int, int], list[Block]] = {}
     for block in lost:
         by_size.setdefault((block.family, block.prefix), []).append(block)
@@ -234,39 +280,27 @@ def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]
 
 def _reserving(pools: Iterable[DraftPool], blocks: Iterable[Block]) -> list[DraftPool]:
     """Return the pools with what of these blocks is in their ranges."""
-    every = outermost(blocks)
-    return [
-        replace(
-            pool,
-            reserved=tuple(
-                aggregated(
-                    shared(block, each) for block in _ranges([pool]) for each in blocks_over(every, block)
-                )
-            ),
-        )
-        for pool in pools
-    ]
+    every, reserving = outermost(blocks), []
+    for pool in pools:
+        parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(every, block))
+        reserving.append(replace(pool, reserved=tuple(aggregated(parts))))
+    return reserving
 
 
 def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diagnostic]]:
-    """Return the blocks of Calico of each node, as its CiliumNode will show them in a cluster that was imported.
+    """Return the Calico blocks of each node as its CiliumNode will show them, and the errors that forbid it.
 
-    For a refresh, before the last node has moved: a node that joined Calico keeps its blocks, too. With what
-    forbids it. Afterwards Calico's pools may be left, without a block.
+    For a refresh before the last node has moved: a node that joined Calico keeps its blocks, too.
     """
-    if not (dump.calico_blocks or dump.affinities):
+    if not tells_blocks(dump):
         return {}, []
     pools, found = read_pools(dump)
     # Of a cluster on a distinct range they are excluded: nodes do not keep them.
-    outside = [
-        *(pool.block for pool in pools if not pool.workload),
-        *(cidr.block for cidr in cluster.excluded),
-    ]
+    outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
     held = holdings(dump, outermost(outside))
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
-    found += held.findings
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
-    return blocks, [finding for finding in found if finding.severity is Severity.ERROR]
+    return blocks, [each for each in (*found, *held.findings) if each.severity is Severity.ERROR]
 
 
 def _blocks(
@@ -278,11 +312,9 @@ def _blocks(
     """
     ranges = sorted(pools)
     starts = [block for block, _ in ranges]
-    found: dict[str, list[tuple[Block, str]]] = {}
+    blocks: dict[str, list[tuple[Block, str]]] = defaultdict(list)
     for claim in claims:
         index = index_around(starts, claim.block) if mode is Mode.MULTI_POOL else None
         pool = "" if index is None else ranges[index][1]
-        found.setdefault(claim.node, []).append(
-            (claim.block, f"{pool}.{claim.node}" if own and pool else pool)
-        )
-    return {node: tuple(found[node]) for node in sorted(found)}
+        blocks[claim.node].append((claim.block, f"{pool}.{claim.node}" if own and pool else pool))
+    return {node: tuple(blocks[node]) for node in sorted(blocks)}

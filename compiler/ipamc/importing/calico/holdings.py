@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ipamc.importing.calico import rules
+from ipamc.importing.calico import calico_rules as rules
 from ipamc.model.address_sets import blocks_over, overlaps
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span
@@ -30,7 +30,7 @@ class Claim(Struct, frozen=True):
     at: Span
 
 
-class Use(Struct, frozen=True):
+class Borrowed(Struct, frozen=True):
     """An address that another node uses than the one that has its block."""
 
     family: int
@@ -41,35 +41,36 @@ class Use(Struct, frozen=True):
 
 
 class Holdings(Struct, frozen=True, kw_only=True):
-    """Who has what."""
+    """The blocks of nodes, and those that no node may get."""
 
     claims: tuple[Claim, ...]
     """Of nodes that exist, by address."""
     reserved: tuple[Block, ...]
-    """Nobody may get these blocks: addresses of them are in use, and their node is gone or released them; or
-    their node is releasing them, and may take them again."""
+    """Blocks in use whose node is gone or released them, and blocks that are being released."""
     findings: tuple[Diagnostic, ...]
 
 
 def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
-    """Return who has what. O(n log n) in the blocks, affinities and addresses in use.
+    """Return which node has which block. O(n log n) in the blocks, affinities and addresses in use.
 
     `outside` are disjoint ranges of tunnels and load balancers, by address: their blocks do not count.
     """
-    alive = [
-        block
-        for block in dump.calico_blocks
-        if not block.virtual
-        and not (block.deleted and not block.used)
-        and not blocks_over(outside, block.block)
-    ]
+    real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]
+    alive = [block for block in real if block.used or not block.deleted]
     affinities = [
         each for each in dump.affinities if not each.virtual and not blocks_over(outside, each.block)
     ]
     found: list[Diagnostic] = []
     if not dump.calico_blocks:
         found.append(rules.no_blocks(dump.at, claims=len(affinities)))
-    claims = [*_of_blocks(alive, affinities), *_of_affinities(alive, affinities, found)]
+    # What IPAMBlocks say, without empty ones that are being released; then affinities without a block.
+    released = {(each.block, each.host) for each in affinities if _is_leaving(each)}
+    claims = [
+        Claim(block.block, block.host, block.at)
+        for block in alive
+        if block.host and (block.used or (block.block, block.host) not in released)
+    ]
+    claims += _of_affinities(alive, affinities, found)
     found += _nested(alive, claims)
     known = [claim for claim in claims if claim.node in dump.nodes_by_name]
     gone = [claim for claim in claims if claim.node not in dump.nodes_by_name]
@@ -81,7 +82,8 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     found += [rules.without_affinity(block) for block in ownerless]
     known.sort(key=lambda claim: (claim.block, claim.node))
     found += _borrowed(alive, known)
-    found += _tunnels(alive)
+    if tunnels := [(block, user) for block in alive for user in block.users if user.endswith(TUNNEL)]:
+        found.append(rules.tunnel_addresses(tunnels[0][0], len(tunnels), {user for _, user in tunnels}))
     kept = [*(block.block for block in ownerless), *(claim.block for claim in gone if claim.block in used)]
     leaving = {each.block: each for each in affinities if _is_leaving(each) and each.block not in owners}
     if leaving:
@@ -94,18 +96,10 @@ def _is_leaving(affinity: SeenAffinity) -> bool:
     return affinity.deleted or affinity.state == "pendingDeletion"
 
 
-def _of_blocks(alive: Iterable[SeenBlock], affinities: Iterable[SeenAffinity]) -> Iterator[Claim]:
-    """Yield what IPAMBlocks say, without empty ones that are being released."""
-    leaving = {(each.block, each.host) for each in affinities if _is_leaving(each)}
-    for block in alive:
-        if block.host and (block.used or (block.block, block.host) not in leaving):
-            yield Claim(block.block, block.host, block.at)
-
-
 def _of_affinities(
     alive: Iterable[SeenBlock], affinities: Iterable[SeenAffinity], found: list[Diagnostic]
 ) -> Iterator[Claim]:
-    """Yield what affinities say of blocks that do not exist, and report those that are not as their blocks."""
+    """Yield the claims of affinities without a block; report affinities that contradict a block."""
     by_block = {block.block: block for block in alive}
     first: dict[Block, SeenAffinity] = {}
     for each in affinities:
@@ -133,18 +127,12 @@ def _nested(alive: Iterable[SeenBlock], claims: Iterable[Claim]) -> Iterator[Dia
 
 def _borrowed(alive: Iterable[SeenBlock], claims: Iterable[Claim]) -> Iterator[Diagnostic]:
     """Yield a finding for each node that uses addresses of blocks of others."""
-    by_node: dict[str, list[Use]] = defaultdict(list)
+    by_node: dict[str, list[Borrowed]] = defaultdict(list)
     owners = {claim.block: claim for claim in claims}
     for block in alive:
         if claim := owners.get(block.block):
             for address, node, user in block.uses:
                 if node and node != claim.node:
-                    by_node[node].append(Use(block.block.family, address, user, claim))
+                    by_node[node].append(Borrowed(block.block.family, address, user, claim))
     for node, uses in sorted(by_node.items()):
         yield rules.borrowed(node, sorted(uses, key=lambda use: (use.family, use.address)))
-
-
-def _tunnels(alive: Iterable[SeenBlock]) -> Iterator[Diagnostic]:
-    ours = [(block, user) for block in alive for user in block.users if user.endswith(TUNNEL)]
-    if ours:
-        yield rules.tunnel_addresses(ours[0][0], len(ours), {user for _, user in ours})

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.importing.calico import pool_rules
+from ipamc.importing.calico import calico_rules as rules
 from ipamc.model.address_sets import index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic, Span
@@ -90,7 +90,7 @@ def read_pools(dump: Dump) -> tuple[list[CalicoPool], list[Diagnostic]]:
         try:
             pools.setdefault(item.name, _pool(item, msgspec.convert(dict(item.value), _Pool), found))
         except (msgspec.ValidationError, CidrError, SelectorError, _BlockSizeError) as problem:
-            found.append(pool_rules.unreadable(item.at, f"IPPool {item.name}", str(problem)))
+            found.append(rules.unreadable(item.at, f"IPPool {item.name}", str(problem)))
     return list(pools.values()), found
 
 
@@ -107,7 +107,7 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
     if not 0 < size <= BITS[block.family]:
         raise _BlockSizeError(f"blockSize {size} is no prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
-        found.append(pool_rules.namespace_selector(item.at, item.name, spec.namespace_selector))
+        found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(
         name=item.name,
         block=block,
@@ -149,11 +149,10 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
     for item in dump.of_kind("IPReservation"):
         try:
             raw = msgspec.convert(dict(item.value), _Reservation)
-            reserved += [
-                (parse_block(text, pods=False), item) for text in (raw.spec or _Reserved()).cidrs or ()
-            ]
+            cidrs = (raw.spec or _Reserved()).cidrs or ()
+            reserved += [(parse_block(text, pods=False), item) for text in cidrs]
         except (msgspec.ValidationError, CidrError) as problem:
-            found.append(pool_rules.unreadable(item.at, f"IPReservation {item.name}", str(problem)))
+            found.append(rules.unreadable(item.at, f"IPReservation {item.name}", str(problem)))
     return sorted(reserved, key=lambda pair: (pair[0], pair[1].name)), found
 
 
@@ -200,41 +199,33 @@ class Grouped(Struct, frozen=True, kw_only=True):
 def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     """Return pools for workloads as groups whose ranges are disjoint, also from those that are taken.
 
-    `pools` come by name; each is compared with each other one. Where pools overlap, the one of which Calico makes blocks keeps the addresses.
+    `pools` come by name; each is compared with each other one. Where pools overlap, the one of which Calico
+    makes blocks keeps the addresses.
     """
-    left, overlapping = _ranges(pools, list(taken))
+    overlapping: list[tuple[CalicoPool, CalicoPool]] = []
     whole: dict[str, tuple[Block, ...]] = {}
     cut: dict[str, tuple[Block, ...]] = {}
-    for pool in pools:
-        whole[pool.name] = tuple(block for block in left[pool.name] if block.prefix <= pool.size)
-        if small := tuple(block for block in left[pool.name] if block.prefix > pool.size):
+    disjoint = list(taken)
+    before: list[CalicoPool] = []
+    for pool in sorted(pools, key=lambda pool: (bool(pool.halted), pool.name)):
+        around = [other for other in before if other.block.overlaps(pool.block)]
+        left = tuple(subtract(pool.block, [*disjoint, *(other.block for other in around)]))
+        overlapping += [(pool, other) for other in around[:1]]
+        before.append(pool)
+        whole[pool.name] = tuple(block for block in left if block.prefix <= pool.size)
+        if small := tuple(block for block in left if block.prefix > pool.size):
             cut[pool.name] = small
     some = [pool for pool in pools if whole[pool.name]]
-    active, others = _by_selector([pool for pool in some if not pool.halted], whole)
+    active, unlike = _by_selector([pool for pool in some if not pool.halted], whole)
     split = list(_apart(active))
     halted = [_alone(pool, whole) for pool in some if pool.halted]
-    halted += others + [group for group in split if group.halted]
+    halted += unlike + [group for group in split if group.halted]
     return Grouped(
         active=tuple(group for group in split if not group.halted),
         halted=tuple(sorted(halted, key=lambda group: group.name)),
         overlapping=tuple(overlapping),
         cut=cut,
     )
-
-
-def _ranges(
-    pools: Sequence[CalicoPool], taken: list[Block]
-) -> tuple[dict[str, list[Block]], list[tuple[CalicoPool, CalicoPool]]]:
-    """Return what each pool keeps of its range, and which pools share addresses."""
-    left: dict[str, list[Block]] = {}
-    overlapping = []
-    before: list[CalicoPool] = []
-    for pool in sorted(pools, key=lambda pool: (bool(pool.halted), pool.name)):
-        around = [other for other in before if other.block.overlaps(pool.block)]
-        left[pool.name] = list(subtract(pool.block, [*taken, *(other.block for other in around)]))
-        overlapping += [(pool, other) for other in around[:1]]
-        before.append(pool)
-    return left, overlapping
 
 
 def _alone(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
@@ -250,7 +241,7 @@ def _alone(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = 
 def _by_selector(
     pools: Iterable[CalicoPool], whole: Mapping[str, tuple[Block, ...]]
 ) -> tuple[list[Group], list[Group]]:
-    """Return a group for each selector, and the pools whose blocks have another size than the group's first."""
+    """Return a group for each selector, and the pools with another block size than the group's first."""
     alike: dict[str, list[CalicoPool]] = {}
     for pool in pools:
         alike.setdefault(pool.selector.canonical, []).append(pool)
@@ -269,14 +260,9 @@ def _by_selector(
                 why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
                 others.append(_alone(pool, whole, why))
         ordered = {family: ranges[family] for family in sorted(ranges)}
-        groups.append(
-            Group(
-                pools=tuple(chosen),
-                ranges=ordered,
-                sizes={family: sizes[family] for family in ordered},
-                selector=members[0].selector,
-            )
-        )
+        ordered_sizes = {family: sizes[family] for family in ordered}
+        selector = members[0].selector
+        groups.append(Group(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
     return groups, others
 
 
@@ -295,10 +281,8 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
             less = " && ".join(f"!({other.selector.canonical})" for other in rivals)
             mine = "" if group.selector == EVERY else f"{group.selector.canonical} && "
             selector = parse_calico(mine + less)
-            why = (
-                selector.impossible() and f"pools that Calico tries first select its nodes: {rivals[0].name}"
-            )
-            yield replace(group, selector=selector, halted=why)
+            taken = f"pools that Calico tries first select its nodes: {rivals[0].name}"
+            yield replace(group, selector=selector, halted=selector.impossible() and taken)
 
 
 def strays(blocks: Iterable[Block], ranges: Iterable[Block]) -> list[Block]:

@@ -35,9 +35,28 @@ from ipamc.model.lock import Line, State
 
 Lists = dict[int, tuple[Block, ...]]
 """CIDRs by family, in order."""
+AGENT, OPERATOR = "cilium", "cilium-operator"
+"""The names of Cilium's DaemonSet and of its operator's Deployment, and of what their pods are."""
+CONFIG = "cilium-config"
+"""The ConfigMap with Cilium's flags."""
+KUBEADM = "kubeadm-config"
+"""The ConfigMap of kubeadm: the addresses that the cluster was made with."""
 BYSTANDER = "--ipam=kubernetes"
 """The argument with which the operator gives out nothing."""
 _SIZE = re.compile(r"[0-9]{1,3}").fullmatch
+
+
+def ipam_argument(words: Iterable[str]) -> str:
+    """Return the value of the last --ipam on a command line; "" without one."""
+    value, follows = "", False
+    for word in words:
+        if follows:
+            value, follows = word, False
+        elif word == "--ipam":
+            follows = True
+        elif word.startswith("--ipam="):
+            value = word.partition("=")[2]
+    return value
 
 
 def listed(data: Mapping[str, str], family: int) -> list[Block]:

@@ -111,11 +111,11 @@ _LONGEST = 1000
 """Characters of a text that is written anew."""
 _KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-_REQUIREMENT = re.compile(
+_REQUIREMENT = (  # compiled, as the next one, when a selector is wrong
     rf"""\s*(?:(?P<key>{_KEY})\s*(?:(?P<operator>==?|!=|:\s)\s*(?P<quote>["']?)(?P<value>{_VALUE})(?P=quote)"""
     rf"""|\s(?P<set>in|notin|not\ in)\s*[({{\[]\s*(?P<values>{_VALUE}(?:\s*,\s*{_VALUE})*)\s*[)}}\]])?"""
     rf"""|!\s*(?P<without>{_KEY}))\s*(?P<end>,|&&?|and\b|AND\b|$)"""
-).match
+)
 
 _CONNECTIVES = {"&": "&&", "and": "&&", "AND": "&&", ",": "&&", "|": "||", "or": "||", "OR": "||"}
 _ENDS = frozenset({"", ")", *_CONNECTIVES, *_CONNECTIVES.values()})
@@ -124,7 +124,7 @@ _ORDER = frozenset({"<", ">", "<=", ">=", "<>"})
 _LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "ends", "endswith"})
 
 _LITERAL = r"[\"']?[-A-Za-z0-9_.]{1,63}[\"']?"
-_BRACKETED = re.compile(rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]").match
+_BRACKETED = rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]"
 """A set as kubectl or SQL has it: (a, b)."""
 
 
@@ -135,7 +135,7 @@ def from_kubectl(text: str) -> str:
     """
     conditions, at = [], 0
     while at < len(text) <= _LONGEST:
-        match = _REQUIREMENT(text, at)
+        match = re.compile(_REQUIREMENT).match(text, at)
         if match is None:
             return ""
         conditions.append(_condition(match))
@@ -212,7 +212,7 @@ def instead_of_string(cursor: Cursor, expected: str = "a quoted value") -> Selec
 
 def instead_of_set(cursor: Cursor, so_far: str) -> SelectorError:
     """Return the error for a token after `in` or `not in` that begins no set."""
-    found = _BRACKETED(cursor.text, cursor.at)
+    found = re.compile(_BRACKETED).match(cursor.text, cursor.at)
     values = re.split(r"\s*,\s*", found[1]) if found else ["…", "…"]
     quoted = ", ".join('"' + value.strip("\"'") + '"' for value in values)
     return cursor.unexpected("{ and a set of quoted values", f"write {so_far} {{{quoted}}}")

@@ -1,36 +1,27 @@
 """Place what nodes still need: pins first, then newcomers in name order over the whole cluster.
 
-`assign` decided which pools serve a node, and which may take the place of a full one; here the offers are
-taken in that order.
+`assign` decided the order of the offers, and which pools may take the place of a full one.
 """
 
 from __future__ import annotations
 
 import bisect
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.cidr import part
-from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import Diagnostic
-from ipamc.model.lock import Line, State
+from ipamc.model.address_sets import blocks_over, lines_over, outermost
+from ipamc.model.cidr import Block, part
+from ipamc.model.cluster import Cluster, Range
+from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
-from ipamc.place.allocate.pins import PinConflict, pin_conflicts, place_pins
-from ipamc.place.allocate.shortage import (
-    Short,
-    Unserved,
-    half_room,
-    no_family,
-    no_room,
-    no_room_to_grow,
-)
+from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges, last_day
+from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
 from ipamc.place.reconcile.renumber import complete_placed
 
 _block = operator.attrgetter("block")
@@ -55,7 +46,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 def allocate(
     cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str
 ) -> tuple[Plan, list[Diagnostic]]:
-    """Place what nodes still need; report which of them got nothing, and why. Costs what `place` does."""
+    """Place what nodes still need; report the nodes that got nothing, and why. Costs what `place` does."""
     made = place(cluster, wants, reconciled, today)
     return made.plan, [
         *pin_conflicts(cluster, made.plan.lock, made.conflicts),
@@ -67,13 +58,10 @@ def allocate(
 
 
 def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:
-    """Place what nodes still need.
-
-    Pinned newcomers come first, then the nodes that are renumbered (at the pin where there is one; their new
-    lines are pending), then all newcomers: each in name order, whatever the order of the demands. `today`
-    (ISO 8601, UTC) decides which quarantine is over. Lines are re-used whole: they leave the lock where a new
-    block takes some of their addresses. Costs O(n log n) in lines and newcomers, times the number of block
-    sizes; the width of ranges does not count.
+    """Place what nodes still need: pinned newcomers, renumbered nodes, then newcomers, each in name order.
+    New lines of renumbered nodes are pending. `today` (ISO 8601, UTC) decides which quarantine is over. A
+    re-used line leaves the lock as a whole. O(n log n) in lines and newcomers, times the number of block
+    sizes.
     """
     order = _Order()
     pinned = place_pins(cluster, reconciled, order.sorted(reconciled.demands))
@@ -91,14 +79,13 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     placed.place([demand for demand in pinned.demands if demand.growth], State.HELD)
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
-    new = [*(msgspec.structs.replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
+    new = [*(replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
     new = _as_many(new, reconciled) if renumbers else new
     lines = _together(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
-    # A node that shows its new block already, or is not there yet, moves at once: no second compile is needed.
-    arrived = list(
-        complete_placed(reconciled.renumbered, [*pinned.new, *new], today, one_block=cluster.mode.one_block)
-    )
+    # A node that shows its new block already, or is not there yet, moves without a second compile.
+    one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
+    arrived = list(complete_placed(reconciled.renumbered, every_new, today, one_block=one_block))
     if arrived:
         held = {**held, **{node.name: node.held for node in arrived}}
         changed = {line.block: line for node in arrived for line in node.lines}
@@ -134,7 +121,7 @@ def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
         for line in reconciled.held.get(name, ()):
             had.setdefault(line.key(one_block=False), []).append(line.addresses)
     return [
-        msgspec.structs.replace(line, addresses=part(line.block, max(of)))
+        replace(line, addresses=part(line.block, max(of)))
         if line.state is State.PENDING and all(of := had.get(line.key(one_block=False), [0]))
         else line
         for line in new
@@ -184,9 +171,147 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
         if line.state is not State.PENDING:
             by_node.setdefault(line.node, []).append(line)
     for node, lines in by_node.items():
-        before = result.get(node, ())
+        every = (*result.get(node, ()), *lines)
         # Nearly all newcomers get one block: 100,000 lists of one are not sorted.
-        result[node] = (
-            tuple(sorted((*before, *lines), key=_block)) if before or len(lines) > 1 else (lines[0],)
-        )
+        result[node] = tuple(sorted(every, key=_block)) if len(every) > 1 else every
     return result
+
+
+class Pinned(Struct, frozen=True, kw_only=True):
+    """What was placed by pins, and what is still to be placed."""
+
+    new: Sequence[Line] = ()
+    kept: Sequence[Line]
+    """The lock's lines without those that a pin replaced."""
+    demands: Sequence[Demand]
+    """What is to be placed without a pin. A family whose pin is refused is not in it."""
+    conflicts: Sequence[PinConflict] = ()
+
+
+class PinConflict(Struct, frozen=True, kw_only=True):
+    """A pin that cannot be placed, and what has its addresses."""
+
+    node: str
+    pin: Range
+    by: Line | BlockedRange
+
+
+def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
+    """Place the pins of nodes in the families that they need. O(pins log (pins + lines)).
+    Nodes come in the order of `demands`, pins as written; they share no address (IPC0217). A pin that its
+    node holds, or that the node's pending line has, is not placed again.
+    """
+    lines = reconciled.lock.lines
+    pinned_nodes = {node for pool in cluster.pools for node in pool.pins}
+    if not pinned_nodes:
+        return Pinned(kept=lines, demands=list(demands))
+    placer = _PinPlacer(cluster, reconciled)
+    rest: list[Demand] = []
+    for demand in demands:
+        node = demand.want.node.name
+        if node not in pinned_nodes:
+            rest.append(demand)
+        elif offer := demand.offer:
+            missing = placer.place(node, offer, demand.count)
+            if offer.pool.disabled or offer.pool.unlisted:
+                missing = placer.without_pending(node, offer, missing)
+            if missing:
+                rest.append(replace(demand, families=tuple(missing), count=missing))
+        else:
+            missing = dict.fromkeys(demand.families, 1)
+            for each in demand.want.offers:
+                missing = placer.place(node, each, missing)
+            if missing:
+                rest.append(Demand(demand.want, tuple(missing)))
+    kept = [line for line in lines if line.block not in placer.replaced] if placer.replaced else lines
+    return Pinned(new=placer.new, kept=kept, demands=rest, conflicts=placer.conflicts)
+
+
+class _PinPlacer:
+    """Places pins one by one, against lines and blocked ranges."""
+
+    def __init__(self, cluster: Cluster, reconciled: Reconciled) -> None:
+        self._lines = reconciled.lock.lines
+        self._blocked_ranges = blocked_ranges(cluster, reconciled.taken)
+        self._blocked = outermost(self._blocked_ranges)
+        self.new: list[Line] = []
+        self.replaced: set[Block] = set()
+        self.conflicts: list[PinConflict] = []
+
+    def place(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
+        """Place as many of a node's pins of a pool as it misses; return what is missing then."""
+        still = dict(missing)
+        for block, pin in _pins_of(node, offer).items():
+            if not still.get(block.family):
+                continue
+            under = [line for line in lines_over(self._lines, block) if line.block not in self.replaced]
+            if any(line.block == block and line.node == node and line.in_use for line in under):
+                continue
+            still[block.family] -= 1
+            if by := self._forbidden(node, block, under):
+                self.conflicts.append(PinConflict(node=node, pin=pin, by=by))
+            else:
+                usage = offer.pool.usage
+                addresses = part(block, usage.addresses) if usage else 0
+                self.new.append(Line(block=block, pool=offer.pool.name, node=node, addresses=addresses))
+                self.replaced.update(line.block for line in under)
+        return {family: number for family, number in still.items() if number}
+
+    def without_pending(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
+        """Return what is missing beyond the pins that the node's pending lines have."""
+        still = dict(missing)
+        for block in _pins_of(node, offer):
+            pending = (line for line in lines_over(self._lines, block) if line.state is State.PENDING)
+            if block.family in still and any((line.node, line.block) == (node, block) for line in pending):
+                still[block.family] -= 1
+        return {family: number for family, number in still.items() if number > 0}
+
+    def _forbidden(self, node: str, block: Block, under: Iterable[Line]) -> Line | BlockedRange | None:
+        """Return what forbids a pin, or None. Released lines and the node's own quarantined ones do not."""
+        for line in under:
+            if line.in_use or (line.state is State.QUARANTINED and line.node != node):
+                return line
+        blocked = blocks_over(self._blocked, block)
+        return self._blocked_ranges[blocked[0]] if blocked else None
+
+
+def _pins_of(node: str, offer: Offer) -> dict[Block, Range]:
+    """Return a node's pins in a pool, as written, each block once."""
+    return {pin.block: pin for pin in offer.pool.pins.get(node, ())}
+
+
+def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]) -> Iterator[Diagnostic]:
+    """IPC0306: a pinned block is free for its node, or was released."""
+    places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
+    for conflict in conflicts:
+        node, by = conflict.node, conflict.by
+        if isinstance(by, BlockedRange):
+            way_out = f"pin another block for node {node}"
+            also = [Related(by.range.at, f"{by.range.block} is {by.why}")]
+        else:
+            why, way_out = _of_line(by, node, cluster)
+            at = places.get(by.node) or (Span(lock.path) if lock.path else None)
+            also = [Related(at, f"{by.block}, which {why}")] if at else []
+        yield error("IPC0306", conflict.pin.at, conflict_text(cluster, conflict), also=also, help=way_out)
+
+
+def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
+    """Say which addresses a pin cannot have, and why."""
+    by = conflict.by
+    if isinstance(by, BlockedRange):
+        other = f"{by.range.block}, which is {by.why}"
+    else:
+        other = f"{by.block}, which {_of_line(by, conflict.node, cluster)[0]}"
+    return f"pin {conflict.pin.block} of node {conflict.node} overlaps {other}"
+
+
+def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:
+    """Return what a line is, in words, and what to do about a pin over it."""
+    release = f"ipamc lock {cluster.name} --release {line.block}"
+    another = f"pin another block for node {node}"
+    if line.state is State.QUARANTINED:
+        since = f"is quarantined since {line.since}, of node {line.node}"
+        return since, f"if nothing uses it any more: {release}"
+    if line.state is State.PENDING:
+        return f"is pending for node {line.node}", f"{another}, or cancel the renumber: {release}"
+    return f"node {line.node} holds", another

@@ -1,10 +1,9 @@
-"""The addresses of one pool and family: what is free, found lazily, then what may be re-used.
+"""The addresses of one pool and family: free ones, found lazily, then re-usable ones.
 
-A cursor runs through the gaps between occupied blocks, lowest address first, and no further than a request
-needs: the width of a range costs nothing. Gaps that are too small for a request are kept as the largest
-aligned pieces, in a heap per prefix length; the part of a piece that a block does not need goes back as
-buddies. (A bitmap, as Cilium and Calico keep one, cannot hold an IPv6 range; a cursor alone cannot serve
-several sizes.)
+A cursor runs through the gaps between occupied blocks, lowest address first, and no further than needed: the
+width of a range costs nothing. Smaller gaps are kept as the largest aligned pieces, in a heap per prefix
+length; the rest of a piece goes back as buddies. (A bitmap, as in Cilium and Calico, cannot hold an IPv6
+range.)
 """
 
 from __future__ import annotations
@@ -34,10 +33,8 @@ class FreePlace(msgspec.Struct, frozen=True, gc=False):
 
 class Space:
     """The addresses of one pool and family.
-
-    What is available only shrinks, so nothing is looked at twice for one size: n blocks of k sizes cost
-    O(k (n + lines) log n) in all. The *key* of a free address is the index of its range and its number in one
-    integer: the order of keys is the order of allocation.
+    Available space only shrinks, so n blocks of k sizes cost O(k (n + lines) log n) in all. The *key* of a
+    free address is the index of its range and its number in one integer: keys are in the order of allocation.
     """
 
     def __init__(self, family: int, ranges: Sequence[Block], occupancy: Occupancy) -> None:
@@ -52,8 +49,8 @@ class Space:
         self._cursor, self._gap_end = next(self._gaps, self._none)
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
-        # By prefix length: first addresses of the blocks placed here; places over old lines, the next one last;
-        # and for each of these queues, where a block of its size or smaller was placed.
+        # By prefix length: first addresses of the blocks placed here; places over old lines, the next one
+        # last; and for each of these queues, where a block of its size or smaller was placed.
         self._placed: dict[int, set[int]] = defaultdict(set)
         self._queues: dict[int, list[Reuse]] = {}
         self._touched: dict[int, set[int]] = {}
@@ -61,10 +58,8 @@ class Space:
 
     def find(self, prefix: int) -> FreePlace | None:
         """Return the place for a block of this prefix length, or None; take nothing.
-
         Free addresses come first, in the order of the ranges and by address; then places over released lines
-        only; then those that also lie over lines whose quarantine is over, the one whose latest day is the
-        earliest.
+        alone; then places over lines whose quarantine is over, the earliest latest day first.
         """
         if prefix <= self._full:
             return None
@@ -75,10 +70,7 @@ class Space:
         return place
 
     def claim(self, prefix: int) -> Block | None:
-        """Take the place that `find` would return, and return it; None, and nothing taken, unless it is free.
-
-        Nearly all newcomers get a free place: no value is made that says where it is.
-        """
+        """Take a free place and return its block, or None. Faster than `find`, for nearly all newcomers."""
         found = self._lowest(prefix) if prefix > self._full else None
         if found is None:
             return None
@@ -137,10 +129,7 @@ class Space:
         return FreePlace(Block(self._family, key & self._addresses, prefix), key, cut)
 
     def _lowest(self, prefix: int) -> tuple[int, int] | None:
-        """Return the lowest free place, the beginning of the first piece that is large enough.
-
-        That is its key, and the prefix length of its piece, -1 at the cursor.
-        """
+        """Return the lowest free place: its key, and the prefix length of its piece, -1 at the cursor."""
         end, _ = self._none
         size = 1 << (self._bits - prefix)
         while True:
@@ -159,10 +148,7 @@ class Space:
             heappop(self._heaps[cut])
 
     def _reach(self, key: int, size: int) -> bool:
-        """Move the cursor to the first place of this size before `key`, if there is one.
-
-        The pieces that it passes over are kept.
-        """
+        """Move the cursor to the first place of this size before `key`, if any; keep the pieces before it."""
         cursor, end = self._cursor, self._gap_end
         while cursor < key and (cursor & (size - 1) or cursor + size > end):
             passed = largest_aligned(cursor, end)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
-import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
 from ipamc.model.cidr import BITS, Block
@@ -47,10 +47,8 @@ def blocked(cluster: Cluster, taken: Sequence[ShownBlock]) -> list[Block]:
 
 
 def is_over(line: Line, last: str, today: str = "") -> bool:
-    """Tell whether a line's quarantine is over, so that its addresses may be given out again.
-
-    `last` is the last day of quarantine that is over (`last_day`). A line from which a node was moved `today` is
-    kept: the move is not applied yet. Days are ISO 8601.
+    """Tell whether a line's quarantine is over: it began on the `last` day (`last_day`, ISO 8601) or before.
+    A line that a node was moved from `today` stays: the move is not applied yet.
     """
     return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
 
@@ -84,14 +82,16 @@ class Occupancy(Struct):
         return sorted([*lines, *blocked]) if blocked else lines
 
     def join(self, ranges: Sequence[Block], take: Take) -> None:
-        """Let a space take its part of what was freed, and of what will be. O(log n + result) for each range."""
+        """Let a space take its part of what is freed, before and from now on.
+        O(log n + result) each range.
+        """
         for number, block in enumerate(ranges if self.freed else ()):
             for piece in blocks_over(self.freed, block):
                 take(number, piece)
         self.joined.append((ranges, take))
 
     def free(self, pieces: Iterable[Block]) -> None:
-        """Give pieces that lie beyond one range to the spaces that have a part of them. O(log n + result) each."""
+        """Give pieces beyond one range to the spaces that have a part of them. O(log n + result) each."""
         for ranges, take in self.joined:
             self._takers |= {block: (number, take) for number, block in enumerate(ranges)}
             self._ranges += ranges
@@ -126,10 +126,7 @@ class Reuse(NamedTuple):
 
 
 def last_day(today: str, days: int | None) -> str:
-    """Return the last day of quarantine that is over today: lines of that day or before may be re-used.
-
-    ISO 8601; "" where none may. `days` None: quarantine never ends.
-    """
+    """Return the last day (ISO 8601) whose quarantine is over `today`; "" if none is, as with `days` None."""
     if days is None:
         return ""
     try:
@@ -147,11 +144,9 @@ def first_day(since: str, days: int) -> str:
 
 
 def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[Reuse]:
-    """Return the places over old lines for blocks of one prefix length, the one to be taken first first.
-
-    Over lines of this size or smaller that is every place. Of a larger line it is only the lowest one: the
-    whole line leaves the lock with it, and the rest is free then. The caller checks what newcomers have taken
-    since. O(lines log lines).
+    """Return the places over old lines for blocks of a prefix length, in order of use. O(lines log lines).
+    Of a larger line it is only the lowest one: the whole line leaves the lock with it, and the rest is free
+    then. The caller checks what newcomers took since.
     """
     return sorted(
         place
@@ -186,7 +181,7 @@ def _places(order: int, cidr: Block, prefix: int, occupancy: Occupancy) -> Itera
 
 
 def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
-    """Return a lock in which the lines that a compile of a day (ISO 8601, UTC) may give out count as released."""
+    """Return a lock in which the lines that a compile of `today` may give out count as released."""
     return released(lock, last_day(today, cluster.quarantine_days), today)
 
 
@@ -195,9 +190,7 @@ def released(lock: Lock, last: str, today: str = "") -> Lock:
     if not any(is_over(line, last, today) for line in lock.lines if line.since):
         return lock
     lines = (
-        msgspec.structs.replace(line, state=State.RELEASED, since="", moved=False)
-        if is_over(line, last, today)
-        else line
+        replace(line, state=State.RELEASED, since="", moved=False) if is_over(line, last, today) else line
         for line in lock.lines
     )
-    return msgspec.structs.replace(lock, lines=tuple(lines))
+    return replace(lock, lines=tuple(lines))

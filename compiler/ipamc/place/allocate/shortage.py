@@ -1,24 +1,25 @@
-"""Findings about nodes that got no block: which pools were full or passed over, and what they have."""
+"""Findings about nodes that got no block: full pools, pools that were passed over, and the ways out."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
+from ipamc.lock.utilisation import utilisation
 from ipamc.model.address_sets import addresses_taken, blocks_over, lines_over, shared
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
-from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, warning
-from ipamc.model.lock import Lock
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
+from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Offer
-from ipamc.model.pool_words import more_room, range_for
+from ipamc.model.pool_words import block_size, more_room, range_for
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse, first_day
-from ipamc.place.allocate.smaller_blocks import smaller_blocks, words
 
 _LAST_DAY = "9999-12-31"
 """When every quarantine is over."""
@@ -58,50 +59,31 @@ def no_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0303: the pool that serves a node has room for it."""
-    groups = grouped(short for short in shorts if not short.room)
-    full = _FullPools(cluster, after, groups, before)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
-        yield error(
-            "IPC0303",
-            pool.at,
-            f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} needs a block")],
-            help=pool.ways_out,
-        )
+    these = (short for short in shorts if not short.room)
+    for shortage, nodes, pool in _full_pools(cluster, these, after, before):
+        message = f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
+        yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
 
 
 def half_room(
     cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
 ) -> Iterator[Diagnostic]:
     """IPC0305: a dual-stack pool serves all the families that a node still needs, or none."""
-    groups = grouped(short for short in shorts if short.room)
-    full = _FullPools(cluster, after, groups, before)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
-        yield error(
-            "IPC0305",
-            pool.at,
-            f"pool {shortage.pool} has room in {ip(shortage.room)} but not in {ip(dict(shortage.full))} for {_nodes(nodes)}; "
-            f"{pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} needs both")],
-            help=pool.ways_out,
-        )
+    these = (short for short in shorts if short.room)
+    for shortage, nodes, pool in _full_pools(cluster, these, after, before):
+        rooms = f"room in {ip(shortage.room)} but not in {ip(dict(shortage.full))}"
+        message = f"pool {shortage.pool} has {rooms} for {_nodes(nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
+        yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
-    groups = grouped(shorts)
-    full = _FullPools(cluster, after, groups)
-    for shortage, nodes in groups:
-        pool = full.of(shortage)
-        yield warning(
-            "IPC0616",
-            pool.at,
-            f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.contents}{_passed_over(shortage.passed)}",
-            also=[Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")],
-            help=pool.ways_out,
-        )
+    for shortage, nodes, pool in _full_pools(cluster, shorts, after):
+        message = f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
+        yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
@@ -110,12 +92,9 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
-        yield error(
-            "IPC0307",
-            nodes[0].at,
-            f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}",
-            help=f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies",
-        )
+        message = f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}"
+        fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        yield error("IPC0307", nodes[0].at, message, help=fix)
 
 
 Reasons = tuple[Any, ...]
@@ -134,26 +113,16 @@ class Shortage(NamedTuple):
 
 def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
     """Group nodes without a block by what they have in common, by pool: each group is one finding."""
-    groups = _by_value(
-        (
-            (
-                short.offer.pool.name,
-                tuple((family, short.offer.sizes[family]) for family in short.full),
-                short.room,
-                short.passed,
-            ),
-            short.node,
-        )
-        for short in shorts
-    )
-    return [
-        (Shortage(*shortage), sorted(nodes, key=lambda node: node.name))
-        for shortage, nodes in sorted(groups.items(), key=lambda item: item[0])
-    ]
+    pairs: list[tuple[Reasons, Node]] = []
+    for short in shorts:
+        full = tuple((family, short.offer.sizes[family]) for family in short.full)
+        pairs.append(((short.offer.pool.name, full, short.room, short.passed), short.node))
+    groups = sorted(_by_value(pairs).items(), key=lambda item: item[0])
+    return [(Shortage(*reasons), sorted(nodes, key=lambda node: node.name)) for reasons, nodes in groups]
 
 
 def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]]:
-    """Group nodes by equal reasons. Nodes that look alike share the pools that were passed over: these are compared once."""
+    """Group nodes by equal reasons; the passed-over pools that nodes share are compared once."""
     passed: dict[int, tuple[Passed, ...]] = {}
     shared: dict[tuple[Any, ...], list[Node]] = defaultdict(list)
     for reasons, node in pairs:
@@ -176,62 +145,54 @@ class _FullPool(Struct, frozen=True, kw_only=True):
     contents: str
     ways_out: str
 
+    def words(self, shortage: Shortage) -> str:
+        """Return its contents, and the pools that were passed over."""
+        return self.contents + (f"; passed over: {_why(shortage.passed)}" if shortage.passed else "")
 
-class _FullPools:
-    """Looks at each full pool once. `before` has the lines that stay whatever newcomers get; None: they are not known."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        after: Occupancy,
-        groups: Iterable[tuple[Shortage, list[Node]]],
-        before: Lock | None = None,
-    ) -> None:
-        self._cluster, self._after, self._before = cluster, after, before
-        self._lack: Counter[tuple[str, Sizes]] = Counter()
-        """How many nodes each full pool has no block for."""
-        for shortage, nodes in groups:
-            self._lack[shortage.pool, shortage.full] += len(nodes)
-        self._known: dict[tuple[str, Sizes], _FullPool] = {}
+def _full_pools(
+    cluster: Cluster, shorts: Iterable[Short], after: Occupancy, before: Lock | None = None
+) -> Iterator[tuple[Shortage, list[Node], _FullPool]]:
+    """Yield each shortage with its nodes and its pool. `before` has the lines without newcomers, if known."""
+    groups, lack = grouped(shorts), Counter[tuple[str, Sizes]]()
+    for shortage, nodes in groups:
+        lack[shortage.pool, shortage.full] += len(nodes)
+    known = {key: _full_pool(cluster, *key, number, after, before) for key, number in lack.items()}
+    for shortage, nodes in groups:
+        yield shortage, nodes, known[shortage.pool, shortage.full]
 
-    def of(self, shortage: Shortage) -> _FullPool:
-        """Return what the pool of a shortage has in the families that are full."""
-        key = shortage.pool, shortage.full
-        if key not in self._known:
-            self._known[key] = self._look(
-                self._cluster.pools_by_name[shortage.pool], shortage.full, self._lack[key]
-            )
-        return self._known[key]
 
-    def _look(self, pool: Pool, full: Sizes, lack: int) -> _FullPool:
-        cluster, after = self._cluster, self._after
-        blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
-        contents, ways = list[str](), list[str]()
-        release = ""
-        for family, prefix in full:
-            part = pool.families[family]
-            use = _use(part, after)
-            reuse = _next_reuse(part, prefix, after) if use.quarantined else None
-            contents.append(_contents(cluster, part, prefix, use, reuse))
-            if self._before:
-                size = blocks << (BITS[family] - prefix)
-                contents.append(f"{count(blocks, 'more is', 'more are')} needed ({size:,} addresses)")
-            ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
-            if reuse:
-                block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
-                release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-            if self._before and (
-                found := smaller_blocks(cluster, pool, (family, prefix), self._before, after.lines, blocks)
-            ):
-                ways.append(words(pool, family, found))
-        if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
-            ways.append("name a pool with room in its overflow")
-        first = pool.families[full[0][0]]
-        return _FullPool(
-            at=first.ranges[0].at if first.ranges else first.at,
-            contents="; ".join(contents),
-            ways_out="; or ".join(filter(None, (*ways, release))),
-        )
+def _full_pool(
+    cluster: Cluster, name: str, full: Sizes, lack: int, after: Occupancy, before: Lock | None
+) -> _FullPool:
+    """Return what a pool has in the families that are full, where so many nodes lack a block."""
+    pool = cluster.pools_by_name[name]
+    blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
+    contents, ways = list[str](), list[str]()
+    release = ""
+    for family, prefix in full:
+        part = pool.families[family]
+        use = _use(part, after)
+        reuse = _next_reuse(part, prefix, after) if use.quarantined else None
+        contents.append(_contents(cluster, part, prefix, use, reuse))
+        if before:
+            number = blocks << (BITS[family] - prefix)
+            contents.append(f"{count(blocks, 'more is', 'more are')} needed ({number:,} addresses)")
+        ways.append(more_room(cluster, pool, family, range_for(prefix, blocks)))
+        if reuse:
+            block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
+            release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
+        size = (family, prefix)
+        if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
+            ways.append(words(pool, family, found))
+    if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
+        ways.append("name a pool with room in its overflow")
+    first = pool.families[full[0][0]]
+    return _FullPool(
+        at=first.ranges[0].at if first.ranges else first.at,
+        contents="; ".join(contents),
+        ways_out="; or ".join(filter(None, (*ways, release))),
+    )
 
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
@@ -257,7 +218,8 @@ def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse:
         (use.free, "free in pieces that are too small"),
     )
     parts = ", ".join(f"{_blocks(number, size)} {what}" for number, what in shares if number)
-    return f"IPv{part.family} /{prefix}: {_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}, {parts}"
+    total = f"{_blocks(use.total, size)} {'block' if use.total == size else 'blocks'}"
+    return f"IPv{part.family} /{prefix}: {total}, {parts}"
 
 
 class _Use(Struct, frozen=True, kw_only=True):
@@ -285,8 +247,7 @@ def _use(part: PoolFamily, after: Occupancy) -> _Use:
         held += sum(shared(line.block, block).size for line in lines if line.in_use)
         waiting = (line for line in lines if not line.in_use and not after.reusable(line))
         quarantined += sum(shared(line.block, block).size for line in waiting)
-        for kept in blocks_over(after.blocked, block):
-            inside = shared(kept, block)
+        for inside in (shared(kept, block) for kept in blocks_over(after.blocked, block)):
             in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
             blocked += inside.size - in_lines
     return _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
@@ -301,7 +262,7 @@ def _blocks(addresses: int, size: int) -> str:
 
 
 def _nodes(nodes: list[Node]) -> str:
-    return f"{count(len(nodes), 'node')}: {names(node.name for node in nodes)}"
+    return several([node.name for node in nodes], "node")
 
 
 def ip(families: Iterable[int]) -> str:
@@ -314,5 +275,55 @@ def _why(passed: tuple[Passed, ...]) -> str:
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 
 
-def _passed_over(passed: tuple[Passed, ...]) -> str:
-    return f"; passed over: {_why(passed)}" if passed else ""
+SMALLER = 2
+"""How many smaller blocks are tried, bit by bit."""
+SMALLER_AT_FIRST = 6
+"""The same before any node has a block: a blockSize may be much too large then."""
+LEAST_HOST_BITS = 4
+"""Of a ClusterCIDR (IPC0212)."""
+LEAST_BITS = 2
+"""Of any other pool: of smaller blocks no address is left before Cilium 1.17 (IPC0552)."""
+
+
+class Smaller(NamedTuple):
+    """A size of blocks of which there are enough."""
+
+    prefix: int
+    room: int
+    """How many of them are free."""
+    wanted: int
+
+
+def free_blocks(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: int) -> int:
+    """Count the blocks of a prefix length that newcomers could get of a pool. O(lines of the pool)."""
+    part = replace(pool.families[family], block_size=prefix)
+    alone = replace(cluster, pools=(replace(pool, families={family: part}),))
+    return utilisation(alone, lock)[0].use.blocks_free
+
+
+def smaller_blocks(
+    cluster: Cluster, pool: Pool, full: tuple[int, int], before: Lock, after: Sequence[Line], lack: int
+) -> Smaller | None:
+    """Return the largest smaller block that makes room for all newcomers, or None; others keep theirs.
+    `full` is the family and prefix length of the `lack` blocks; `after` has new lines, `before` has not.
+    """
+    family, prefix = full
+    if prefix != pool.families[family].block_size or cluster.shared_pools:
+        return None  # a size of `blockSizes`; or an operator whose maskSize is fixed
+    old = {line.block for line in before.lines}
+    new = [line.block for line in after if line.pool == pool.name and line.block.family == family]
+    wanted = lack + sum(block not in old for block in new)
+    least = LEAST_HOST_BITS if pool.dialect is Dialect.CLUSTER_CIDR else LEAST_BITS
+    most = prefix + (SMALLER if old else SMALLER_AT_FIRST)
+    for size in range(prefix + 1, min(most, BITS[family] - least) + 1):
+        if (room := free_blocks(cluster, before, pool, family, size)) >= wanted:
+            return Smaller(size, room, wanted)
+    return None
+
+
+def words(pool: Pool, family: int, found: Smaller) -> str:
+    """Say that newcomers could get smaller blocks."""
+    each = f"{1 << (BITS[family] - found.prefix)} addresses each"
+    smaller = f"smaller blocks ({block_size(pool, family, found.prefix)})"
+    free = f"{found.room:,} are free of /{found.prefix}, {each}, and {found.wanted:,} needed"
+    return f"give all newcomers of pool {pool.name} {smaller}: {free}"

@@ -13,53 +13,55 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import NodeState, Origin, ShownBlock
-from ipamc.place.reconcile.context import Run
+from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import as_state
 
 
-def give_way(run: Run, evidence: Evidence) -> Run:
-    """Release lines over blocks that Cilium's operator gave to other nodes, in pools where it decides.
-
-    A line whose own node shows its block too stays: that is a conflict. O(shown blocks log lines).
+def give_way(context: Context, evidence: Evidence) -> Context:
+    """Release lines over blocks that Cilium's operator gave to other nodes. O(shown blocks log lines).
+    A line whose own node shows its block, too, stays: that is a conflict.
     """
-    if not run.operator_pools or not run.cluster.cilium_nodes:
-        return run
-    lines, shown = run.lock.lines, list(evidence.every())
+    if not context.operator_pools or not context.cluster.cilium_nodes:
+        return context
+    lines, shown = context.lock.lines, list(evidence.every())
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
     for block in shown:
-        if run.law.operator_gave(block):
+        if context.law.operator_gave(block):
             for line in lines_over(lines, block.block):
                 others = line.node != block.node and (line.block, line.node) not in own
                 if others and line.state is not State.RELEASED:
                     gone[line.block] = line
     if not gone:
-        return run
+        return context
     lines = tuple(as_state(State.RELEASED, line) if line.block in gone else line for line in lines)
     overtaken = frozenset(line.node for line in gone.values())
-    return replace(run, lock=replace(run.lock, lines=lines), overtaken=overtaken)
+    return replace(context, lock=replace(context.lock, lines=lines), overtaken=overtaken)
 
 
-def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
-    """Return the lock's lines with their states of today, and what forbids that nodes adopt blocks. O(lines).
-
-    An adopted block takes the place of `released` lines, of the node's own quarantined lines, and of its
-    pending line of this block; over any other line it is a conflict.
+def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
+    """Return the lock's lines with their states of today, and why nodes cannot adopt blocks. O(lines).
+    An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
+    block; over any other line it is a conflict.
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
     changed = {line.block: line for node in nodes for line in node.lines if line.block not in new}
-    lines = [changed.get(line.block, line) for line in run.lock.lines] if changed else list(run.lock.lines)
+    lines = (
+        [changed.get(line.block, line) for line in context.lock.lines]
+        if changed
+        else list(context.lock.lines)
+    )
     if not pairs:
-        return lines, list(several_blocks(run.cluster, list(_both(nodes, run))))
-    under = [(line, shown, over) for line, shown in pairs for over in lines_over(lines, line.block)]
-    gone = {over.block for line, _, over in under if _gives_way(over, line)}
-    found = [
-        already_given(run.lock, shown, line.block, over)
-        for line, shown, over in under
-        if not _gives_way(over, line)
-    ]
-    found += several_blocks(run.cluster, [*(shown for _, shown in pairs), *_both(nodes, run)])
+        return lines, list(several_blocks(context.cluster, list(_both(nodes, context))))
+    gone: set[Block] = set()
+    found: list[Diagnostic] = []
+    for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
+        if _gives_way(over, line):
+            gone.add(over.block)
+        else:
+            found.append(already_given(context.lock, shown, line.block, over))
+    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_both(nodes, context)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() has it
             found.append(in_one_block(outer, inner, line.block))
@@ -67,12 +69,11 @@ def lay_out(run: Run, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnost
     return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
 
 
-def _both(nodes: Iterable[NodeState], run: Run) -> Iterator[ShownBlock]:
-    """Yield what nodes show that have a pending block in one-block modes, of families of which they show it beside another."""
-    for node in nodes if run.one_block else ():
-        there = {
-            shown.block.family for line in node.pending for shown in node.shown if shown.fits(line.block)
-        }
+def _both(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
+    """Yield what nodes of one-block modes show in the families of which they show their pending block."""
+    for node in nodes if context.one_block else ():
+        pending = [(line, shown) for line in node.pending for shown in node.shown]
+        there = {shown.block.family for line, shown in pending if shown.fits(line.block)}
         yield from (shown for shown in node.shown if shown.block.family in there)
 
 
@@ -86,23 +87,20 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
             place = index_around(blocks, shown.block)
             if place is not None and shown.fits(blocks[place]):
                 first.setdefault(blocks[place], shown)
-        for line in adopted:  # of blocks that nest, which is a conflict, one may have none
+        for line in adopted:  # of nested blocks, which are a conflict, one may have none
             yield line, first.get(line.block) or next(each for each in node.shown if each.fits(line.block))
 
 
 def _gives_way(old: Line, new: Line) -> bool:
-    if old.node == new.node and old.block == new.block:
-        return True
-    return old.state is State.RELEASED or (old.state is State.QUARANTINED and old.node == new.node)
+    own = old.node == new.node and (old.block == new.block or old.state is State.QUARANTINED)
+    return own or old.state is State.RELEASED
 
 
 def conflicts(
-    run: Run, nodes: list[NodeState], lines: list[Line], evidence: Evidence
+    context: Context, nodes: list[NodeState], lines: list[Line], evidence: Evidence
 ) -> Iterator[Diagnostic]:
-    """Yield blocks that two nodes show, and lines over which a CiliumNode without a node has a block.
-
-    `nodes` are those that may show other blocks than the lock has for them: where none of them shows any, and
-    there is no CiliumNode without a node, nothing is looked at. O(n log n) else.
+    """Yield blocks that two nodes show, and lines under blocks of CiliumNodes without a node. O(n log n).
+    `nodes` are those that may show other blocks than the lock has for them.
     """
     strangers = list(evidence.without_node())
     if not strangers and not any(node.shown for node in nodes):
@@ -110,13 +108,13 @@ def conflicts(
     every = list(evidence.every())
     new = {shown.node for shown in strangers}
     new.update(node.name for node in nodes if Origin.ADOPTED in node.origins.values())
-    held = {(line.block, line.node) for line in run.lock.lines if line.in_use}
+    held = {(line.block, line.node) for line in context.lock.lines if line.in_use}
     for outer, inner in overlaps(every, lambda shown: shown.block):
         pairs = ((outer, inner), (inner, outer))
-        told = any(one.node in new and (other.block, other.node) in held for one, other in pairs)
-        if not told:  # else already_given() has it
+        # else already_given() reports it
+        if not any(one.node in new and (other.block, other.node) in held for one, other in pairs):
             yield shown_twice(outer, inner)
     for shown in strangers:
         for line in lines_over(lines, shown.block):
             if line.node != shown.node and line.state is not State.RELEASED:
-                yield already_given(run.lock, shown, shown.block, line, stranger=True)
+                yield already_given(context.lock, shown, shown.block, line, stranger=True)

@@ -10,13 +10,13 @@ from msgspec import Struct, field
 from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
-from ipamc.model.lock import Consent, Line, Lock
+from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.ownership import Blocks, Law, Shown
 from ipamc.model.plan import ShownBlock, Want
 from ipamc.model.range_index import RangeIndex
 
 
-class Run(Struct, frozen=True, kw_only=True, dict=True):
+class Context(Struct, frozen=True, kw_only=True, dict=True):
     """What all nodes of a compile have in common."""
 
     cluster: Cluster
@@ -30,16 +30,13 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
     overtaken: frozenset[str] = frozenset()
-    """Names of the nodes with lines over blocks that the operator gave to others: these lines are released."""
+    """Names of nodes whose lines are released, as the operator gave their addresses to others."""
     rendered_uids: Mapping[str, str] = field(default_factory=dict)
     """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
 
     @cached_property
     def plain_family(self) -> int:
-        """Return the family of which a node's held block stays if its first pool would give it the same; else 0.
-
-        A node has one block, of one family, nothing is excluded, and nobody asked for a change.
-        """
+        """Return the only family, if a held block stays where the first pool would give the same; else 0."""
         families, consent = self.cluster.families, self.consent
         more = len(families) > 1 or not self.one_block or self.cluster.excluded
         return 0 if more or consent.renumber or consent.resize else families[0]
@@ -48,6 +45,10 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
     def law(self) -> Law:
         """Return the law of ownership, with the lines of the lock as it was."""
         return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
+
+    def key(self, line: Line) -> Key:
+        """Return the key of the blocks that are renumbered together with a line."""
+        return line.key(one_block=self.one_block)
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""
@@ -58,7 +59,7 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         return classify(self.cluster, want, line, self.pool_of(line.block))
 
     def agrees(self, shown: tuple[ShownBlock, ...], held: Iterable[Line]) -> bool:
-        """Tell whether a node shows only blocks that it holds, and all those that the operator decides about."""
+        """Tell whether a node shows only blocks that it holds, and all that the operator decides about."""
         held = tuple(held)
         blocks = Blocks(line.block for line in held)
         return all(map(blocks.fit, shown)) and not (self.operator_pools and any(self.taken_back(held, shown)))
@@ -68,7 +69,9 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
-        """Tell whether the operator decides about further blocks of a node: it follows, or runs, and its dump shows nothing."""
+        """Tell whether the operator decides about further blocks of a node.
+        It follows the operator, or runs while its dump shows nothing.
+        """
         if not self.operator_pools:
             return False
         shown = tuple(shown)
@@ -86,10 +89,7 @@ class Run(Struct, frozen=True, kw_only=True, dict=True):
                 yield line
 
     def shown_part(self, node: str, block: Block, pool: Pool | None) -> int:
-        """Return how many addresses of a block a node has, where its pool gives out single ones; 0: all.
-
-        They are those up to the last one that its CiliumNode lists.
-        """
+        """Return the number of a block's addresses up to the last one in the node's CiliumNode; 0: all."""
         seen = self.cluster.cilium_nodes_by_name.get(node)
         if not (seen and pool and pool.usage and pool.usage.addresses):
             return 0

@@ -1,11 +1,11 @@
-"""Renumbering: a node gets a pending block by consent, and moves to it when it has been drained (rule 3)."""
+"""Renumbering: a node gets a pending block by consent, and moves to it once drained (rule 3). Resizing."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from ipamc.lock.consent import did_you_mean
 from ipamc.lock.file import line_at
@@ -13,50 +13,48 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
-from ipamc.place.reconcile.context import Run
-from ipamc.place.reconcile.transitions import complete, has_arrived, needed
+from ipamc.place.reconcile.context import Context
+from ipamc.place.reconcile.transitions import changed, complete, has_arrived, needed, quarantined
 
 
-def renumber(node: NodeState, want: Want, run: Run) -> NodeState:
-    """Ask for the pending blocks that consent is about.
-
-    A block goes with all others of its key; a key that has a pending line is left as it is.
-    """
-    if not node.pending and not run.consent.renumber:
+def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
+    """Ask for pending blocks by consent, all of a key together; a key with a pending line stays."""
+    if not node.pending and not context.consent.renumber:
         return node
-    found = list(torn_apart(node, run))
-    pending = {line.key(one_block=run.one_block) for line in node.pending}
+    found = list(torn_apart(node, context))
+    pending = {context.key(line) for line in node.pending}
     groups: dict[Key, list[Line]] = defaultdict(list)
-    for line in node.held if run.consent.renumber else ():
-        groups[line.key(one_block=run.one_block)].append(line)
+    for line in node.held if context.consent.renumber else ():
+        groups[context.key(line)].append(line)
     demands: list[Demand] = []
     families: list[int] = []
     for (_, family, pool), lines in sorted(groups.items()):
-        scopes = [scope for scope in run.consent.renumber if any(map(scope.matches, lines))]
+        scopes = [scope for scope in context.consent.renumber if any(map(scope.matches, lines))]
         offer = next((offer for offer in want.offers if offer.pool.name == pool), None)
         if not scopes or (node.name, family, pool) in pending:
             continue
         if {line.block for line in lines} <= _pins(want, family, pool):
             if any(scope.node for scope in scopes):  # else it is one of many, and stays at its pin
-                found.append(pinned_already(run.lock, want, lines[0]))
-        elif family not in run.cluster.families:
-            found.append(nowhere_to_go(run.lock, lines[0], f"IPv{family} is not in ipFamilies"))
-        elif run.one_block:
+                found.append(pinned_already(context.lock, want, lines[0]))
+        elif family not in context.cluster.families:
+            found.append(nowhere_to_go(context.lock, lines[0], f"IPv{family} is not in ipFamilies"))
+        elif context.one_block:
             families.append(family)
         elif offer is None:
-            found.append(
-                nowhere_to_go(run.lock, lines[0], f"pool {pool or 'none'} no longer serves the node")
-            )
+            why = f"pool {pool or 'none'} no longer serves the node"
+            found.append(nowhere_to_go(context.lock, lines[0], why))
         else:
             # A node that was given more by its use moves with as much.
             had = len(lines) if offer.pool.usage else 0
             number = max(needed(offer.pool, node.name, family, had), had)
             demands.append(Demand(want, (family,), offer, {family: number}))
     if families:
-        demands.append(Demand(want, tuple(family for family in run.cluster.families if family in families)))
+        demands.append(
+            Demand(want, tuple(family for family in context.cluster.families if family in families))
+        )
     if not demands and not found:
         return node
-    return msgspec.structs.replace(node, renumbers=tuple(demands), found=(*node.found, *found))
+    return replace(node, renumbers=tuple(demands), found=(*node.found, *found))
 
 
 def _pins(want: Want, family: int, pool: str) -> set[Block]:
@@ -72,31 +70,27 @@ def _pins(want: Want, family: int, pool: str) -> set[Block]:
 def complete_placed(
     nodes: Mapping[str, NodeState], new: Iterable[Line], today: str, *, one_block: bool
 ) -> Iterator[NodeState]:
-    """Yield those of the renumbered nodes that have arrived already, with their renumber completed.
-
-    `new` are the lines that were placed.
-    """
+    """Yield the renumbered nodes that have arrived already, with the `new` lines that were placed."""
     placed: dict[str, list[Line]] = defaultdict(list)
     for line in new if nodes else ():
         placed[line.node].append(line)
     for name, node in nodes.items():
         lines = sorted([*node.in_use, *placed[name]], key=lambda line: line.block)
-        now = msgspec.structs.replace(node, lines=tuple(lines))
+        now = replace(node, lines=tuple(lines))
         if has_arrived(now, one_block=one_block):
             yield complete(now, today, one_block=one_block)
 
 
-def torn_apart(node: NodeState, run: Run) -> Iterator[Diagnostic]:
+def torn_apart(node: NodeState, context: Context) -> Iterator[Diagnostic]:
     """IPC0433: a pending line lies in the pool of the line that it is to replace."""
-    held = {line.key(one_block=run.one_block) for line in node.held}
+    held = {context.key(line) for line in node.held}
     for line in node.pending:
-        if line.key(one_block=run.one_block) not in held:
-            yield error(
-                "IPC0433",
-                line_at(run.lock, line),
-                f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now, and the block that it replaces is not",
-                help=f"undo the change of pools; then settle the move, or cancel it: ipamc lock {run.lock.cluster} --release {line.block}",
-            )
+        if context.key(line) not in held:
+            moved = f"{line.block}, which {line.node} is to move to, is in pool {line.pool or 'none'} now"
+            message = f"{moved}, and the block that it replaces is not"
+            cancel = f"ipamc lock {context.lock.cluster} --release {line.block}"
+            fix = f"undo the change of pools; then settle the move, or cancel it: {cancel}"
+            yield error("IPC0433", line_at(context.lock, line), message, help=fix)
 
 
 def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
@@ -105,14 +99,10 @@ def no_pending_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) ->
     had = {node.name for node in nodes if StaleReason.ARRIVED in node.stale} | waiting.keys()
     for name in sorted(consent.settle - had):
         of_pool = [node for node in waiting if name in {f"pool/{line.pool}" for line in waiting[node]}]
-        yield error(
-            "IPC0428",
-            Span(lock.path),
-            f"{name} has no pending line to settle",
-            help=f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
-            if of_pool
-            else f"ipamc lock {lock.cluster} --renumber {name} makes one",
-        )
+        fix = f"ipamc lock {lock.cluster} --renumber {name} makes one"
+        if of_pool:
+            fix = f"name each node that is drained: ipamc lock {lock.cluster} --settle {min(of_pool)}"
+        yield error("IPC0428", Span(lock.path), f"{name} has no pending line to settle", help=fix)
 
 
 def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> Iterator[Diagnostic]:
@@ -120,29 +110,57 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
-            yield error(
-                "IPC0427",
-                Span(lock.path),
-                f"{scope.text} matches no held line of a node in the inventory",
-                help=f"{did_you_mean(scope, [line for line in lock.lines if line.in_use])}name a node, a CIDR or pool/NAME; ipamc show {lock.cluster} --show-blocks lists who holds what",
-            )
+            message = f"{scope.text} matches no held line of a node in the inventory"
+            meant = did_you_mean(scope, [line for line in lock.lines if line.in_use])
+            show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
+            fix = f"{meant}name a node, a CIDR or pool/NAME; {show}"
+            yield error("IPC0427", Span(lock.path), message, help=fix)
 
 
 def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     """IPC0431: a node that holds its pin cannot be renumbered."""
-    return error(
-        "IPC0431",
-        line_at(lock, line, otherwise=want.node.at),
-        f"{line.node} holds {line.block}, its pin",
-        help="pin it elsewhere, or drop the pin",
-    )
+    at = line_at(lock, line, otherwise=want.node.at)
+    message = f"{line.node} holds {line.block}, its pin"
+    return error("IPC0431", at, message, help="pin it elsewhere, or drop the pin")
 
 
 def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
-    return error(
-        "IPC0432",
-        line_at(lock, line),
-        f"{line.block} of {line.node} has nothing to move to: {why}",
-        help=f"drain {line.node}, take it out of the inventory, and run ipamc lock {lock.cluster}; then: ipamc lock {lock.cluster} --release {line.block}",
-    )
+    message = f"{line.block} of {line.node} has nothing to move to: {why}"
+    command = f"ipamc lock {lock.cluster}"
+    leave = f"drain {line.node}, take it out of the inventory, and run {command}"
+    fix = f"{leave}; then: {command} --release {line.block}"
+    return error("IPC0432", line_at(lock, line), message, help=fix)
+
+
+def resize(node: NodeState, context: Context) -> NodeState:
+    """Quarantine for good the blocks that a node gives back, and change the number of addresses of others."""
+    decided = context.consent.resize.get(node.name)
+    if decided is None:
+        return node
+    held = {line.block: line for line in node.held}
+    if any(block not in held for block in (*decided.reclaim, *decided.addresses)):
+        return replace(node, found=(*node.found, lock_changed(context)))
+    addresses = decided.addresses.items()
+    lines = {block: replace(held[block], addresses=number) for block, number in addresses}
+    lines |= {block: quarantined(held[block], context.today, moved=True) for block in decided.reclaim}
+    return changed(node, lines, StaleReason.RESIZED) if lines else node
+
+
+def grow(node: NodeState, want: Want, context: Context) -> NodeState:
+    """List what a node gets beside what its pools owe it."""
+    decided = context.consent.resize.get(node.name)
+    demands = [
+        Demand(want, (more.family,), offer, {more.family: more.blocks}, more)
+        for more in (decided.grow if decided else ())
+        for offer in want.offers
+        if offer.pool.name == more.pool
+    ]
+    stale = (*node.stale, StaleReason.RESIZED) if demands else node.stale
+    return replace(node, demands=(*node.demands, *demands), stale=stale) if demands else node
+
+
+def lock_changed(context: Context) -> Diagnostic:
+    """IPC0617: the lock is as it was when it was decided what to resize."""
+    message = "the lock changed while the use of its blocks was looked at"
+    return error("IPC0617", Span(context.lock.path), message, help="run ipamc resize again")

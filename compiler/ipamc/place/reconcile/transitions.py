@@ -1,14 +1,11 @@
-"""What becomes of the lines of one node.
-
-Each step takes the state of a node and returns the next one; none looks at another node.
-"""
+"""Steps from one state of a node's lines to the next. No step looks at another node."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from ipamc.check.evidence import settled_elsewhere
 from ipamc.check.held_blocks import ILLEGAL
@@ -17,91 +14,68 @@ from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import Blocks, Shown
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
-from ipamc.place.reconcile.context import Run
+from ipamc.place.reconcile.context import Context
 
 
-def newcomer(want: Want, run: Run) -> NodeState:
-    """Return the state of a node without lines that shows nothing, as all nodes are at first.
-
-    It needs what its pools owe it, and no other step changes anything.
-    """
+def newcomer(want: Want, context: Context) -> NodeState:
+    """Return the state of a node without lines and without evidence: it needs what its pools owe it."""
     demands: tuple[Demand, ...]
-    if run.one_block:  # what `needs` returns, without a look at lines
-        demands = (Demand(want, run.cluster.families),) if want.offers else ()
+    if context.one_block:  # what `needs` returns, without a look at lines
+        demands = (Demand(want, context.cluster.families),) if want.offers else ()
     else:
-        demands = needs(want, (), (), run, follows=False)
-    node = want.node
-    return NodeState(
-        name=node.name,
-        want=want,
-        demands=demands,
-        stale=_NEW if demands else (),
-        empty=node.planned or _is_recreated(node, run),
-    )
+        demands = needs(want, (), (), context, follows=False)
+    node, stale = want.node, _NEW if demands else ()
+    empty = node.planned or _is_recreated(node, context)
+    return NodeState(name=node.name, want=want, demands=demands, stale=stale, empty=empty)
 
 
 _NEW = (StaleReason.NEWCOMER,)
 
 
 def state_of(
-    name: str, want: Want | None, shown: tuple[ShownBlock, ...], written: Iterable[Line], run: Run
+    name: str, want: Want | None, shown: tuple[ShownBlock, ...], written: Iterable[Line], context: Context
 ) -> NodeState:
     """Return the state of a node as the lock has it, each line in the pool whose range contains its block.
-
-    To rename or to split a pool renumbers no node. Where the pool is gone, its name stays as a record; only a
-    held block outside every pool (`unpooled: hold`) loses it.
+    So a pool can be renamed or split. Where the pool is gone, its name stays as a record, but for a held
+    block outside every pool (`unpooled: hold`).
     """
     written = tuple(written)
-    lines = tuple([_in_its_pool(line, run) for line in written])
+    lines = tuple([_in_its_pool(line, context) for line in written])
     stale = () if lines == written else (StaleReason.RENAMED,)
+    empty = want is not None and (_is_recreated(want.node, context) or (want.node.planned and not shown))
     return NodeState(
-        name=name,
-        want=want,
-        shown=shown,
-        written=written,
-        lines=lines,
-        stale=stale,
-        empty=want is not None and (_is_recreated(want.node, run) or (want.node.planned and not shown)),
+        name=name, want=want, shown=shown, written=written, lines=lines, stale=stale, empty=empty
     )
 
 
-def _is_recreated(node: Node, run: Run) -> bool:
-    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet.
-
-    A Node without podCIDRs alone tells nothing: it may have been exported before the first apply.
-    """
+def _is_recreated(node: Node, context: Context) -> bool:
+    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet."""
     if not node.live or node.pod_cidrs or not node.uid:
         return False
-    rendered = run.rendered_uids.get(node.name, "")
+    rendered = context.rendered_uids.get(node.name, "")
     return bool(rendered) and rendered != node.uid
 
 
-def _in_its_pool(line: Line, run: Run) -> Line:
-    pool = run.pool_of(line.block)
-    gone = "" if line.state is State.HELD and run.cluster.unpooled == "hold" else line.pool
+def _in_its_pool(line: Line, context: Context) -> Line:
+    pool = context.pool_of(line.block)
+    gone = "" if line.state is State.HELD and context.cluster.unpooled == "hold" else line.pool
     name = pool.name if pool else gone
-    return line if name == line.pool else msgspec.structs.replace(line, pool=name)
+    return line if name == line.pool else replace(line, pool=name)
 
 
-def leave(node: NodeState, run: Run) -> NodeState:
+def leave(node: NodeState, context: Context) -> NodeState:
     """Quarantine the lines of a node that is not in the inventory; a pending one stays marked as pending."""
     if not node.in_use:
         return node
-    gone = {line.block: quarantined(line, run.today) for line in node.in_use}
+    gone = {line.block: quarantined(line, context.today) for line in node.in_use}
     return changed(node, gone, StaleReason.LEAVER)
 
 
 def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
     """Return a line in quarantine from today on; `moved`: the node never gets the block back."""
-    pending = line.state is State.PENDING
-    return msgspec.structs.replace(
-        line,
-        state=State.QUARANTINED,
-        since=today,
-        moved=moved,
-        was_pending=pending,
-        addresses=0 if moved else line.addresses,
-    )
+    was_pending, addresses = line.state is State.PENDING, 0 if moved else line.addresses
+    state = State.QUARANTINED
+    return replace(line, state=state, since=today, moved=moved, was_pending=was_pending, addresses=addresses)
 
 
 def as_state(state: State, line: Line) -> Line:
@@ -113,55 +87,47 @@ def as_state(state: State, line: Line) -> Line:
 def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -> NodeState:
     """Return a node with some of its lines replaced, by block."""
     now = tuple([lines.get(line.block, line) for line in node.lines])
-    return msgspec.structs.replace(node, lines=now, stale=(*node.stale, reason))
+    return replace(node, lines=now, stale=(*node.stale, reason))
 
 
-def come_back(node: NodeState, want: Want, run: Run) -> NodeState:
+def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
-
-    In a one-block mode that is the line that the node shows, else the one that was quarantined last; of one
-    day, the lowest; none where the node shows another block that the operator gave it while it was away. Pools
-    that no longer select the node, or are disabled, still count. A line that was pending when its node left is
-    pending again, beside what comes back.
+    In a one-block mode that is the line that the node shows, else the one that was quarantined last, else the
+    lowest; none where the operator gave the node another block meanwhile. Pools that are disabled or no
+    longer select the node still count. A line that was pending when its node left is pending again.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
-    if left and run.one_block:
-        given = [shown for shown in node.shown if run.law.operator_gave(shown)]
+    if left and context.one_block:
+        given = [shown for shown in node.shown if context.law.operator_gave(shown)]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
-    there = [
-        line
-        for line in left
-        if line.block.family not in have
-        and not any(fault.rule in ILLEGAL for fault in run.faults(want, line))
-    ]
+    missing = [line for line in left if line.block.family not in have]
+    faults = ((line, context.faults(want, line)) for line in missing)
+    there = [line for line, its in faults if all(fault.rule not in ILLEGAL for fault in its)]
     held = [line for line in there if not line.was_pending]
-    if run.one_block:
+    if context.one_block:
         shown = {shown.block for shown in node.shown}
         held.sort(key=lambda line: line.block, reverse=True)
         held.sort(key=lambda line: (line.block in shown, line.since))
         held = list({line.block.family: line for line in held}.values())  # the last one of each family
     if not held:
         return node
-    keys = {line.key(one_block=run.one_block) for line in held}
-    pending = [line for line in there if line.was_pending and line.key(one_block=run.one_block) in keys]
+    keys = {context.key(line) for line in held}
+    pending = [line for line in there if line.was_pending and context.key(line) in keys]
     back = {line.block: as_state(State.HELD, line) for line in held}
     back |= {line.block: as_state(State.PENDING, line) for line in pending}
-    node = msgspec.structs.replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
+    node = replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
     return changed(node, back, StaleReason.RETURNING)
 
 
 def has_arrived(node: NodeState, *, one_block: bool) -> bool:
-    """Tell whether a node has moved to its pending blocks: it shows them all, or no pod is on its held ones.
-
-    The latter is so of a planned node, and of a re-created one.
-    """
+    """Tell whether a node shows all its pending blocks, or is planned or re-created and so has no pods."""
     pending = node.pending
     if not pending or node.empty:
         return bool(pending)
     shown = Shown(node.shown)
-    # Beside another block of the family, pods may use that one: Cilium gives them addresses of the first alone.
+    # Pods may use another block of the family beside it: Cilium gives them addresses of the first alone.
     families = {line.block.family for line in pending}
     alone = not one_block or sum(each.block.family in families for each in node.shown) <= len(pending)
     return alone and all(shown.fits(line.block) for line in pending)
@@ -179,98 +145,89 @@ def complete(
     return changed(node, lines, StaleReason.ARRIVED)
 
 
-def settle(node: NodeState, run: Run) -> NodeState:
-    """Make a node's pending lines held by consent.
-
-    Beside blocks of the node's own pools, those of shared pools stay pending until the operator has given them.
-    If there are no others, all are settled, and `follow` refuses that.
+def settle(node: NodeState, context: Context) -> NodeState:
+    """Make a node's pending lines held by consent; those of shared pools wait until the operator gave them.
+    Without other lines all are settled, and `follow` refuses that.
     """
-    shown, follows = Shown(node.shown), run.follows(node.shown)
-    mine = [
-        line
-        for line in node.pending
-        if line.pool not in run.operator_pools or not follows or shown.fits(line.block)
-    ]
-    return complete(node, run.today, one_block=run.one_block, pending=mine or None)
+    shown = Shown(node.shown)
+    theirs = context.operator_pools if context.follows(node.shown) else frozenset()
+    mine = [line for line in node.pending if line.pool not in theirs or shown.fits(line.block)]
+    return complete(node, context.today, one_block=context.one_block, pending=mine or None)
 
 
-def adopt(node: NodeState, run: Run) -> NodeState:
+def adopt(node: NodeState, context: Context) -> NodeState:
     """Hold the blocks that a node shows of families of which it has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
-    ours = [block for block in shown if not run.law.is_foreign(block)]
+    ours = [block for block in shown if not context.law.is_foreign(block)]
     if ours or have:  # a node may have blocks of other pools beside ours, of another family as well
         shown = ours
-    return _holding(node, shown, StaleReason.NEWCOMER, run) if shown else node
+    return _holding(node, shown, StaleReason.NEWCOMER, context) if shown else node
 
 
-def follow(node: NodeState, run: Run) -> NodeState:
+def follow(node: NodeState, context: Context) -> NodeState:
     """Hold what a node shows where Cilium's operator decides, and release what it no longer shows there.
-
-    In multi-pool mode that is all blocks of shared pools, as soon as the node shows one. In cluster-pool
-    mode it is the block of a family that was in an `unlisted` pool. Nothing is quarantined: the operator gives
-    out again what it took back.
+    In multi-pool mode that is all blocks of shared pools, as soon as the node shows one; in cluster-pool mode
+    the block of a family that was in an `unlisted` pool. The operator re-uses what it took back, so nothing
+    is quarantined.
     """
-    if not node.shown or not run.operator_pools:
+    if not node.shown or not context.operator_pools:
         return node
-    gone = list(run.taken_back(node.held, node.shown))
+    gone = list(context.taken_back(node.held, node.shown))
     settled = {line.block for line in node.written if line.state is State.PENDING}
     if refused := [line for line in gone if line.block in settled]:
-        found = settled_elsewhere(run.lock, node, refused[0])
-        return msgspec.structs.replace(node, found=(*node.found, found))
+        found = settled_elsewhere(context.lock, node, refused[0])
+        return replace(node, found=(*node.found, found))
     have = {line.block for line in node.held}
     families = {line.block.family for line in gone}
     new = [
         shown
         for shown in node.shown
         if shown.block not in have
-        and (shown.block.family in families if run.one_block else run.law.operator_gave(shown))
+        and (shown.block.family in families if context.one_block else context.law.operator_gave(shown))
     ]
     if gone:
-        node = changed(
-            node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED
-        )
-    return _holding(node, new, StaleReason.FOLLOWED, run) if new else node
+        node = _released(node, gone)
+    return _holding(node, new, StaleReason.FOLLOWED, context) if new else node
 
 
-def without_move(node: NodeState, run: Run) -> NodeState:
+def _released(node: NodeState, lines: Iterable[Line]) -> NodeState:
+    """Return a node with some of its lines released, because it follows the operator."""
+    return changed(node, {line.block: as_state(State.RELEASED, line) for line in lines}, StaleReason.FOLLOWED)
+
+
+def without_move(node: NodeState, context: Context) -> NodeState:
     """Release pending lines of a node that the operator left without a block to move from."""
-    if not node.pending or not (StaleReason.FOLLOWED in node.stale or node.name in run.overtaken):
+    if not node.pending or not (StaleReason.FOLLOWED in node.stale or node.name in context.overtaken):
         return node
-    held = {line.key(one_block=run.one_block) for line in node.held}
-    gone = [line for line in node.pending if line.key(one_block=run.one_block) not in held]
-    if not gone:
-        return node
-    return changed(node, {line.block: as_state(State.RELEASED, line) for line in gone}, StaleReason.FOLLOWED)
+    held = {context.key(line) for line in node.held}
+    gone = [line for line in node.pending if context.key(line) not in held]
+    return _released(node, gone) if gone else node
 
 
-def _holding(node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, run: Run) -> NodeState:
+def _holding(
+    node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, context: Context
+) -> NodeState:
     """Return a node that holds what it shows: adopted lines, over its own quarantined or released ones."""
     new: dict[Block, Line] = {}
     for each in shown:
-        block = _whole(each, node, run)
-        pool = run.pool_of(block)
+        block, pool = each.block, context.pool_of(each.block)
+        if each.part and pool and node.want:  # of single addresses: the block of the pool's size around them
+            entry = node.want.node
+            block = block.widened(pool.sizes(entry.labels, entry.name)[block.family])
+            pool = context.pool_of(block)
         # A block that is held outside every pool has no pool's name.
-        known = each.pool if pool or run.cluster.unpooled == "refuse" else ""
+        known = each.pool if pool or context.cluster.unpooled == "refuse" else ""
         name = known or (pool.name if pool else "")
-        addresses = run.shown_part(node.name, block, pool)
+        addresses = context.shown_part(node.name, block, pool)
         new[block] = Line(block=block, pool=name, node=node.name, addresses=addresses)
     kept = [line for line in node.lines if line.block not in new]
-    return msgspec.structs.replace(
+    return replace(
         node,
         lines=tuple(sorted([*kept, *new.values()], key=lambda line: line.block)),
         origins={**node.origins, **dict.fromkeys(new, Origin.ADOPTED)},
         stale=(*node.stale, reason),
     )
-
-
-def _whole(shown: ShownBlock, node: NodeState, run: Run) -> Block:
-    """Return the block that a node has: of single addresses, the block of the pool's size around them."""
-    block, pool = shown.block, run.pool_of(shown.block)
-    if not shown.part or pool is None or node.want is None:
-        return block
-    entry = node.want.node
-    return block.widened(pool.sizes(entry.labels, entry.name)[block.family])
 
 
 def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
@@ -282,38 +239,36 @@ def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
     return keys
 
 
-def ask(node: NodeState, want: Want, run: Run) -> NodeState:
+def ask(node: NodeState, want: Want, context: Context) -> NodeState:
     """List what a node still needs to be placed as held."""
     held = node.held
-    replaced = () if run.one_block else replaced_keys(node, one_block=False)
-    demands = needs(want, held, replaced, run, follows=run.decides(want, node.shown, held))
+    replaced = () if context.one_block else replaced_keys(node, one_block=False)
+    demands = needs(want, held, replaced, context, follows=context.decides(want, node.shown, held))
     if not demands:
         return node
     known = any(line.block not in node.origins for line in held)
     reason = StaleReason.INCOMPLETE if known else StaleReason.NEWCOMER
-    return msgspec.structs.replace(node, demands=demands, stale=(*node.stale, reason))
+    return replace(node, demands=demands, stale=(*node.stale, reason))
 
 
 def needs(
-    want: Want, held: Iterable[Line], replaced: Collection[Key], run: Run, *, follows: bool
+    want: Want, held: Iterable[Line], replaced: Collection[Key], context: Context, *, follows: bool
 ) -> tuple[Demand, ...]:
-    """Return what a node needs beside its held lines.
-
-    The keys that are `replaced` get pending lines, and nothing else. Of shared pools a node that `follows`
-    needs nothing (`Run.decides`): the operator gives it what its agent asks for.
+    """Return what a node needs beside its held lines, but for `replaced` keys, which get pending lines.
+    The operator gives a node that `follows` what its agent asks for of shared pools.
     """
-    families = run.cluster.families
-    if run.one_block:
+    families = context.cluster.families
+    if context.one_block:
         has = {line.block.family for line in held}
         missing = tuple([family for family in families if family not in has]) if has else families
         # A node without a block and without an offer is a finding of `unmatched`.
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
-    pools = ((run.pool_of(line.block), line.block.family) for line in held)
+    pools = ((context.pool_of(line.block), line.block.family) for line in held)
     have = Counter((pool.name, family) for pool, family in pools if pool)
     result: list[Demand] = []
     for offer in want.offers:
         pool, name = offer.pool, want.node.name
-        if follows and pool.name in run.operator_pools:
+        if follows and pool.name in context.operator_pools:
             continue
         owed = {
             family: needed(pool, name, family, have[pool.name, family]) - have[pool.name, family]
@@ -327,9 +282,7 @@ def needs(
 
 def needed(pool: Pool, node: str, family: int, held: int) -> int:
     """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more.
-
-    A node that holds some of a pool with `usage` may have given others back: it is owed `minBlocks`. A disabled
-    pool owes pins alone.
+    A node that holds some of a pool with `usage` is owed `minBlocks`. A disabled pool owes pins alone.
     """
     pins = sum(pin.block.family == family for pin in pool.pins.get(node, ()))
     if pool.disabled or pool.unlisted:

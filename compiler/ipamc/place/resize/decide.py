@@ -1,8 +1,7 @@
 """What each node gets, and what it gives back, by the use of its blocks.
 
-The same use leads to the same blocks: what is decided is enough for `high`, and is not taken back by `low`, so
-that a second look at the same dump changes nothing. Only blocks of which no address is in use are taken, the
-highest first.
+A decision is enough for `high`, and `low` does not undo it: a second look at the same dump changes nothing.
+Only blocks without an address in use are taken, the highest first.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 import msgspec
+from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block, part
@@ -68,10 +68,7 @@ class Sized(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
-    """Return what was decided about every node that holds blocks, by node, pool and family.
-
-    `plan` is that of an ordinary compile. O(n log n).
-    """
+    """Return the decisions about every node that holds blocks, by node, pool and family. O(n log n)."""
     use, cluster = Use(dump), plan.cluster
     pending = {line.key(one_block=False) for line in plan.lock.lines if line.state is State.PENDING}
     everywhere = outermost(block for node in dump.cilium_nodes for block, _ in node.allocated)
@@ -169,15 +166,13 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         if pool is None:
             return _with(row, Verdict.REPORTED, "its blocks are in no pool")
         if self.cluster.mode is Mode.MULTI_POOL:  # the lock has what it started with
-            blocks = [
-                block for block, name in self.allocated if name == pool.name and block.family == row.family
-            ]
-            row = msgspec.structs.replace(
-                row,
-                blocks=tuple(sorted(blocks)),
-                used=sum(map(self.use.count, blocks)),
-                usable=usable_addresses(self.cluster.cilium, blocks, pool),
+            of_pool = (block for block, name in self.allocated if name == pool.name)
+            blocks = tuple(sorted(block for block in of_pool if block.family == row.family))
+            used, usable = (
+                sum(map(self.use.count, blocks)),
+                usable_addresses(self.cluster.cilium, blocks, pool),
             )
+            row = replace(row, blocks=blocks, used=used, usable=usable)
         return _with(row, Verdict.REPORTED, "Cilium's operator gives out its blocks")
 
     def _advised(self, row: Sized, pool: Pool) -> Sized:
@@ -185,18 +180,11 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         high = pool.usage.high if pool.usage else HIGH
         if row.used * 100 <= high * row.usable:
             return row
-        enough = next(
-            (
-                prefix
-                for prefix in range(min(block.prefix for block in row.blocks) - 1, 0, -1)
-                if row.used * 100 <= high * self._of(pool, row.family, prefix)
-            ),
-            0,
-        )
+        larger = range(min(block.prefix for block in row.blocks) - 1, 0, -1)
+        sizes = ((prefix, self._of(pool, row.family, prefix)) for prefix in larger)
+        enough = next((prefix for prefix, size in sizes if row.used * 100 <= high * size), 0)
         why = f"a node has one block in {self.cluster.mode} mode"
-        if not enough:
-            return _with(row, Verdict.STUCK, why)
-        return msgspec.structs.replace(_with(row, Verdict.STUCK, why), prefix=enough)
+        return replace(_with(row, Verdict.STUCK, why), prefix=enough)
 
     def _of(self, pool: Pool, family: int, prefix: int) -> int:
         """Return how many addresses a new block of the pool has."""
@@ -223,16 +211,15 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
             growth, why = self._further(row, pool, usage, missing, room)
         elif asked > room:
             why = f"a CiliumNode has at most {ENTRIES:,} addresses"
-        if not (addresses or growth):
-            return _with(row, Verdict.STUCK, why)
-        row = msgspec.structs.replace(row, addresses=addresses, growth=growth)
-        return _with(row, Verdict.GROWS, why)
+        verdict = Verdict.GROWS if addresses or growth else Verdict.STUCK
+        return replace(_with(row, verdict, why), addresses=addresses, growth=growth)
 
     def _further(
         self, row: Sized, pool: Pool, usage: Usage, missing: int, room: int
     ) -> tuple[Growth | None, str]:
         """Return the blocks that a node gets for so many addresses, and why there are no more."""
-        offer = next((offer for offer in (self.want.offers if self.want else ()) if offer.pool is pool), None)
+        offers = self.want.offers if self.want else ()
+        offer = next((offer for offer in offers if offer.pool is pool), None)
         if offer is None or pool.disabled:
             return None, "its pool is disabled" if pool.disabled else "its pool does not select it any more"
         prefix = offer.sizes[row.family]
@@ -254,7 +241,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         return growth, "" if number == wanted else f"maxBlocks is {usage.most}"
 
     def _shrunk(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
-        """Take blocks of which nothing is used, as long as the node is under `low`, and not over `high` then."""
+        """Take unused blocks, as long as the node is under `low`, and stays at or under `high`."""
         pins = {pin.block for pin in pool.pins.get(row.node, ()) if pin.block.family == row.family}
         least = max(usage.least, len(pins))
         idle = [
@@ -264,8 +251,11 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         ]
         if not idle or len(lines) <= least:
             return row
-        if why := self._cannot_leave():
-            return _with(row, Verdict.KEPT, why)
+        if not self.tells:
+            return _with(row, Verdict.KEPT, "the dump does not have what its CiliumNode uses")
+        if self.cluster.mode is not Mode.CRD and not shown(self.cluster.cilium, Capability.EDITED_RANGES):
+            operator = f"the operator of Cilium {text(self.cluster.cilium)}"
+            return _with(row, Verdict.KEPT, f"{operator} was not seen to let a CIDR leave its pool")
         usable = row.usable
         gone: list[Block] = []
         for line in idle:
@@ -276,26 +266,16 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
                 usable = rest
         if not gone:
             return row
-        row = msgspec.structs.replace(row, reclaimed=tuple(sorted(gone)))
-        return _with(row, Verdict.GIVES_BACK, "")
-
-    def _cannot_leave(self) -> str:
-        """Return why no block may leave this node; "" if one may."""
-        if not self.tells:
-            return "the dump does not have what its CiliumNode uses"
-        if self.cluster.mode is not Mode.CRD and not shown(self.cluster.cilium, Capability.EDITED_RANGES):
-            return f"the operator of Cilium {text(self.cluster.cilium)} was not seen to let a CIDR leave its pool"
-        return ""
+        return replace(row, verdict=Verdict.GIVES_BACK, reclaimed=tuple(sorted(gone)))
 
 
 def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
-    return msgspec.structs.replace(row, verdict=verdict, why=why)
+    return replace(row, verdict=verdict, why=why)
 
 
 class Use:
-    """Addresses in use. An address that any object of the dump says is used counts, whichever node it names.
-
-    CiliumNodes tell it (`status.ipam.used` in crd mode, and the agent's own addresses in every mode),
+    """Addresses in use, by any object of the dump, whichever node it names.
+    CiliumNodes tell them (`status.ipam.used` in crd mode, the agent's own addresses in every mode),
     CiliumEndpoints, and Pods that are not on the host's network and have not ended.
     """
 

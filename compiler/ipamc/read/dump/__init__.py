@@ -1,1 +1,1 @@
-"""Dumps of `kubectl get` and of cilium-sysdump to a `Dump`: the running cluster, as far as ipamc asks for it."""
+"""Dumps of `kubectl get` and of cilium-sysdump to a `Dump`: the running cluster."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ipamc.model.diagnostics import Span
-from ipamc.read.dump import rules
+from ipamc.read import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
 from ipamc.read.syntax.document import Unreadable
 from ipamc.read.syntax.encoding import BOM, decode
@@ -26,7 +26,7 @@ from ipamc.read.syntax.other_text import first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30
-"""The most bytes of a dump that is not as `kubectl -o json` prints it, which is read as a whole, and of one item."""
+"""The most bytes of an item, and of a dump that is not as `kubectl -o json` prints it."""
 MAX_OBJECTS = 2_000_000
 """Objects of a dump: what the largest one that is read has of pods."""
 DEEPEST = 8
@@ -38,7 +38,7 @@ _START = 200
 """Bytes in which the start of a list of kubectl is."""
 _BRACE = b"\n        }"
 _ITEM_END = re.compile(rb"\n        \}(?:,\n|(\n    \]))").finditer
-"""The end of an item, before another one or the list's end. A pattern is found twice as fast as by `bytes.find`."""
+"""The end of an item, before another one or the list's end. Twice as fast as `bytes.find`."""
 _LIST_END = b"\n}"
 _HEAD = re.compile(
     rb'\s*\{\s*"apiVersion":\s*"([a-zA-Z0-9./-]*)",\s*"kind":\s*"([a-zA-Z0-9]*)"(?=\s*[,}])'
@@ -188,10 +188,7 @@ def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
 def _whole(path: str, data: bytes, line: int) -> Iterator[Item]:
     """Yield the objects of documents, one behind the other, the first of which begins in a line."""
     view, start = memoryview(data), 0
-    while start < len(data):
-        if not data.startswith(b"{", start):
-            yield from _of_other(path, data[start:], line)
-            return
+    while data.startswith(b"{", start):
         end = len(data)
         try:
             msgspec.json.decode(view[start:], type=msgspec.Raw)
@@ -201,6 +198,8 @@ def _whole(path: str, data: bytes, line: int) -> Iterator[Item]:
         yield from _of_value(path, data[start:end], line)
         line += data.count(b"\n", start, end)
         start = end
+    if start < len(data):
+        yield from _of_other(path, data[start:], line)
 
 
 def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
@@ -220,16 +219,15 @@ def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
 
 
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Item]:
-    """Yield the objects of a JSON value that begins in a line: itself, or what is in its lists."""
+    """Yield the objects of a JSON value that begins in a line: itself, or the members of its lists."""
     if has_more_entries(data, MAX_OBJECTS):
-        raise Unreadable(rules.too_many(Span(path), MAX_OBJECTS, "objects"))
+        raise Unreadable(rules.too_many_objects(Span(path), MAX_OBJECTS, "objects"))
     shell = _decoded(path, data, _Shell, line if line > 1 else 0)
-    if not _is_list(shell.kind, shell.items, depth):
+    if not _is_list(path, shell.kind, shell.items, line, depth):
         if shell.items is not None and not shell.kind:
             raise Unreadable(rules.unreadable_dump(Span(path), "the list has no kind"))
         yield Item(shell.api_version, shell.kind, line, data)
         return
-    _check_depth(path, line, depth)
     _check_list(path, shell)
     typed = "" if shell.kind == "List" else shell.kind.removesuffix("List")
     position = 0
@@ -245,76 +243,51 @@ def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Ite
             yield found._replace(api_version=found.api_version or shell.api_version, kind=found.kind or typed)
 
 
-def _is_list(kind: str, members: object, depth: int) -> bool:
-    """Tell whether an object is a list. Inside of a list it may be of a kind that is only called so."""
-    return kind.endswith("List") and (depth == 0 or isinstance(members, list))
+def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bool:
+    """Tell whether an object is a list. Raises Unreadable for one that is too deep.
 
-
-def _check_depth(path: str, line: int, depth: int) -> None:
-    if depth > DEEPEST:
+    Inside of a list it may be of another kind, whose name ends like those of lists.
+    """
+    listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))
+    if listed and depth > DEEPEST:
         problem = f"lists in one another, more than {DEEPEST} deep"
         raise Unreadable(rules.unreadable_dump(Span(path, line, 1, 1) if line else Span(path), problem))
+    return listed
 
 
 def _of_yaml(path: str, text: str) -> Iterator[Item]:
-    lines = _YamlLines(text)
+    """Yield the objects of YAML: documents, or the members of their lists."""
+    breaks = [found.start() for found in re.finditer("\n", text)]
+    lines = [bisect_left(breaks, found.start()) + 1 for found in _YAML_ITEM.finditer(text)]
+    """Where items begin, if the text is a single list as kubectl prints it."""
+
+    def objects(value: dict[Any, Any], of: Item, depth: int) -> Iterator[Item]:
+        version, kind = str(value.get("apiVersion") or of.api_version), str(value.get("kind") or of.kind)
+        members = value.get("items")
+        if members is not None and not kind:  # kubectl prints the kind after the items
+            end = Span(path, len(text.rstrip().splitlines()), 1, 1)
+            raise Unreadable(rules.unreadable_dump(end, _CUT_OFF))
+        if members is None or not _is_list(path, kind, members, of.line, depth):
+            yield Item(version, kind, of.line, value)
+            return
+        if not isinstance(members, list):
+            raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+            raise Unreadable(rules.continued(Span(path)))
+        typed = "" if kind == "List" else kind.removesuffix("List")
+        for index, member in enumerate(members):
+            if not isinstance(member, dict):
+                raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
+            line = of.line if depth else lines[index] if len(lines) == len(members) else 0
+            yield from objects(member, Item(version, typed, line, None), depth + 1)
+
     for document in yaml_documents(path, text):
-        value = document.value
-        if value is None:
+        if document.value is None:
             continue
-        if not isinstance(value, dict):
+        if not isinstance(document.value, dict):
             raise Unreadable(rules.unreadable_dump(Span(path), "neither JSON nor YAML of kubectl"))
-        yield from _of_mapping(path, value, lines)
-
-
-def _of_mapping(
-    path: str,
-    value: dict[Any, Any],
-    lines: _YamlLines,
-    *,
-    line: int = 0,
-    depth: int = 0,
-    version: str = "",
-    kind: str = "",
-) -> Iterator[Item]:
-    """Yield the objects of a value of YAML: itself, or what is in its lists."""
-    version, kind = str(value.get("apiVersion") or version), str(value.get("kind") or kind)
-    members = value.get("items")
-    if members is not None and not kind:  # kubectl prints the kind after the items
-        raise Unreadable(rules.unreadable_dump(Span(path, lines.last, 1, 1), _CUT_OFF))
-    if members is None or not _is_list(kind, members, depth):
-        yield Item(version, kind, line, value)
-        return
-    _check_depth(path, line, depth)
-    if not isinstance(members, list):
-        raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
-    metadata = value.get("metadata")
-    if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
-        raise Unreadable(rules.continued(Span(path)))
-    typed = "" if kind == "List" else kind.removesuffix("List")
-    for index, member in enumerate(members):
-        if not isinstance(member, dict):
-            raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
-        at = line if depth else lines.of_item(index, len(members))
-        yield from _of_mapping(path, member, lines, line=at, depth=depth + 1, version=version, kind=typed)
-
-
-class _YamlLines:
-    """The lines where items of a list begin, if the text is a single list as kubectl prints it."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._breaks = [found.start() for found in re.finditer("\n", text)]
-        self._items = [found.start() for found in _YAML_ITEM.finditer(text)]
-
-    @property
-    def last(self) -> int:
-        """Return the last line."""
-        return len(self._text.rstrip().splitlines())
-
-    def of_item(self, index: int, number: int) -> int:
-        """Return the line of an item of `number`; 0 where it is not certain."""
-        return bisect_left(self._breaks, self._items[index]) + 1 if len(self._items) == number else 0
+        yield from objects(document.value, Item("", "", 0, None), 0)
 
 
 def _check_list(path: str, shell: _Shell) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Address, Block
+from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import CiliumNode, Node
+from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.model.dump import (
     Object,
     SeenAffinity,
@@ -21,14 +23,91 @@ from ipamc.model.dump import (
     SeenPod,
     SeenPool,
 )
+from ipamc.read import rules
 from ipamc.read.dump import shapes
 from ipamc.read.dump.items import Item
-from ipamc.read.dump.reader import Reader
-from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
-from ipamc.read.kinds.node import read_node
+from ipamc.read.kinds.nodes import RawCiliumNode, read_cilium_node, read_node
+from ipamc.read.syntax.document import Keys
+
+
+class Reader(Struct):
+    """What reading one dump remembers: findings, shared texts, the latest time."""
+
+    file: str = ""
+    found: list[Diagnostic] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    """Texts that many objects share: keys and values of labels, names of nodes."""
+    newest: str = ""
+    item: Item | None = None
+    """The present item, as it is in the file."""
+    raw: Any = None
+    """The same as its struct."""
+    _addresses: dict[str, Address] = field(default_factory=dict)
+    """Addresses by text: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
+
+    def text(self, text: str | None) -> str:
+        """Return a text; equal ones are one object."""
+        return self.texts.setdefault(text, text) if text else ""
+
+    def seen_at(self, *times: str | None) -> None:
+        """Remember the latest time, RFC 3339 in UTC."""
+        for time in times:
+            if time and time > self.newest and time.endswith("Z"):
+                self.newest = time
+
+    def name(self, *_: At | str) -> None:
+        """Check nothing: the apiserver did."""
+
+    def labels(self, labels: Mapping[str, str | None] | None, *_: At | str) -> dict[str, str]:
+        """Return labels with shared texts; a null value is ""."""
+        return {self.text(key): self.text(value) for key, value in (labels or {}).items()}
+
+    def blocks(self, texts: Iterable[str], *_: At | str | int) -> tuple[Block, ...]:
+        """Return CIDRs in their order, once each; report those that cannot be read."""
+        good: dict[Block, None] = {}
+        bad = []
+        for text in texts:
+            try:
+                good[parse_block(text, pods=False)] = None
+            except CidrError:
+                bad.append(text)
+        self._report(bad)
+        return tuple(good)
+
+    def addresses(self, texts: Iterable[tuple[str | None, Keys]], *_: At) -> tuple[Address, ...]:
+        """Return addresses in their order; report those that cannot be read. Empty texts are none."""
+        return self.numbers([text for text, _ in texts])
+
+    def numbers(self, texts: Iterable[str | None]) -> tuple[Address, ...]:
+        """Do what `addresses` does for texts alone, of which there are 150,000."""
+        good, bad, known = [], [], self._addresses
+        for text in texts:
+            if text:
+                try:
+                    good.append(known.get(text) or known.setdefault(text, parse_address(text)))
+                except CidrError:
+                    bad.append(text)
+        self._report(bad)
+        return tuple(good)
+
+    def _report(self, bad: list[str]) -> None:
+        if bad and self.item:
+            metadata = self.raw.metadata
+            namespace = getattr(metadata, "namespace", None)
+            name = f"{namespace}/{metadata.name}" if namespace else metadata.name
+            self.found.append(rules.unreadable_address(self.at(self.item), f"{self.item.kind} {name}", bad))
+
+    def at(self, item: Item) -> Span:
+        """Return the place of an item."""
+        return Span(self.file, item.line, 1, 1) if item.line else Span(self.file)
+
+    def origin(self, raw: Any, item: Item) -> dict[str, Any]:
+        """Return the fields that every Object of `model.dump` has."""
+        return {"name": raw.metadata.name, "file": self.file, "line": item.line}
+
 
 _REST_OF_ITEM = b'\n            "spec": {'
-"""No text inside JSON has a line break, so this is the item's own key in a list that is printed with four blanks."""
+"""The item's own key in a list with four blanks a level: no text inside JSON has a line break."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
 """Labels that tell what a pod of the control plane or of the pod network is."""
 _OF_APPS = frozenset(_APPS)
@@ -58,10 +137,9 @@ def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     )
 
 
-def read_live_cilium_node(raw: RawDocument, item: Item, reader: Reader) -> CiliumNode:
+def read_live_cilium_node(raw: RawCiliumNode, item: Item, reader: Reader) -> CiliumNode:
     """Return a CiliumNode."""
-    (seen,) = read_cilium_node(raw, reader.at(item), reader)
-    return seen
+    return next(read_cilium_node(raw, reader.at(item), reader))
 
 
 def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
@@ -70,9 +148,7 @@ def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
     families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
     whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     return SeenPool(
-        name=raw.metadata.name,
-        file=reader.file,
-        line=item.line,
+        **reader.origin(raw, item),
         labels=reader.labels(raw.metadata.labels),
         cidrs={family: reader.blocks(part.cidrs or ()) for family, part in families.items()},
         mask_sizes={family: part.mask_size for family, part in families.items() if part.mask_size},
@@ -84,9 +160,7 @@ def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> Seen
     """Return a CiliumNodeConfig."""
     spec = raw.spec or shapes.NodeConfigSpec()
     return SeenNodeConfig(
-        name=raw.metadata.name,
-        file=reader.file,
-        line=item.line,
+        **reader.origin(raw, item),
         namespace=reader.text(raw.metadata.namespace),
         selector=spec.node_selector or {},
         defaults=spec.defaults or {},
@@ -95,19 +169,14 @@ def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> Seen
 
 def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpoint:
     """Return a CiliumEndpoint."""
-    networking = raw.status.networking if raw.status else None
-    found: tuple[Address, ...] = ()
-    node: tuple[Address, ...] = ()
-    if networking:
-        texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
-        found, node = reader.numbers(texts), reader.numbers([networking.node])
+    networking = (raw.status.networking if raw.status else None) or shapes.Networking()
+    texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
+    addresses = reader.numbers(texts)
     return SeenEndpoint(
-        name=raw.metadata.name,
-        file=reader.file,
-        line=item.line,
+        **reader.origin(raw, item),
         namespace=reader.text(raw.metadata.namespace),
-        node_ip=node[0] if node else None,
-        addresses=found,
+        node_ip=next(iter(reader.numbers([networking.node])), None),
+        addresses=addresses,
     )
 
 
@@ -134,20 +203,16 @@ def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
         app=app,
         image=reader.text(containers[0].image) if containers else "",
         release=reader.text(release_of(metadata.labels or {})) if app else "",
-        words=_words(containers) if containers else (),
+        words=tuple(
+            word
+            for container in containers
+            for text in (*(container.command or ()), *(container.args or ()))
+            for word in text.split()
+        ),
     )
 
 
 _NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
-
-
-def _words(containers: Iterable[shapes.Container]) -> tuple[str, ...]:
-    return tuple(
-        word
-        for container in containers
-        for text in (*(container.command or ()), *(container.args or ()))
-        for word in text.split()
-    )
 
 
 def release_of(labels: Mapping[str, str | None]) -> str:
@@ -210,17 +275,22 @@ _WINDOWS = "windows-reserved-ipam-handle"
 
 def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> SeenBlock | None:
     """Return an IPAMBlock; None where its CIDR cannot be read."""
-    spec = raw.spec
-    found = reader.blocks([spec.cidr])
-    if not found:
+    spec, uses = raw.spec, []
+    if not (blocks := reader.blocks([spec.cidr])):
         return None
-    host = spec.affinity or ""
-    uses = list(_uses(spec, found[0], reader))
+    owners, host = spec.attributes or [], spec.affinity or ""
+    for number, index in enumerate((spec.allocations or ())[: blocks[0].size]):
+        if index is None:
+            continue
+        owner = owners[index] if 0 <= index < len(owners) else shapes.BlockAttributes()
+        if not owner.released_at and (owner.handle or "").lower() != _WINDOWS:
+            by = owner.secondary or {}
+            pod = f"{by.get('namespace') or ''}/{by['pod']}" if by.get("pod") else ""
+            user = pod or by.get("type") or owner.handle
+            uses.append((blocks[0].first + number, reader.text(by.get("node")), reader.text(user)))
     return SeenBlock(
-        name=raw.metadata.name,
-        file=reader.file,
-        line=item.line,
-        block=found[0],
+        **reader.origin(raw, item),
+        block=blocks[0],
         host=reader.text(host.removeprefix(_HOST)) if host.startswith(_HOST) else "",
         used=tuple((address, node) for address, node, _ in uses),
         users=tuple(user for _, _, user in uses),
@@ -229,42 +299,18 @@ def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> Se
     )
 
 
-def _uses(spec: shapes.BlockSpec, block: Block, reader: Reader) -> Iterator[tuple[int, str, str]]:
-    """Yield (address, node, user) of every address that is in use."""
-    owners = spec.attributes or []
-    for number, index in enumerate(spec.allocations or ()):
-        if index is None or number >= block.size:
-            continue
-        owner = owners[index] if 0 <= index < len(owners) else shapes.BlockAttributes()
-        if not owner.released_at and (owner.handle or "").lower() != _WINDOWS:
-            yield (
-                block.first + number,
-                reader.text((owner.secondary or {}).get("node")),
-                reader.text(_user(owner)),
-            )
-
-
-def _user(owner: shapes.BlockAttributes) -> str:
-    told = owner.secondary or {}
-    if pod := told.get("pod"):
-        return f"{told.get('namespace') or ''}/{pod}"
-    return told.get("type") or owner.handle or ""
-
-
 def read_affinity(raw: shapes.Affinity, item: Item, reader: Reader) -> SeenAffinity | None:
     """Return a BlockAffinity; None where its CIDR cannot be read."""
-    found = reader.blocks([raw.spec.cidr])
-    if not found:
+    spec = raw.spec
+    if not (blocks := reader.blocks([spec.cidr])):
         return None
     return SeenAffinity(
-        name=raw.metadata.name,
-        file=reader.file,
-        line=item.line,
-        block=found[0],
-        host=reader.text(raw.spec.node),
-        state=reader.text(raw.spec.state),
-        virtual=raw.spec.type == "virtual",
-        deleted=raw.spec.deleted in {True, "true"},
+        **reader.origin(raw, item),
+        block=blocks[0],
+        host=reader.text(spec.node),
+        state=reader.text(spec.state),
+        virtual=spec.type == "virtual",
+        deleted=spec.deleted in {True, "true"},
     )
 
 
@@ -289,7 +335,7 @@ _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
-    ("cilium.io", "CiliumNode"): _kind(RawDocument, read_live_cilium_node, rendered=True),
+    ("cilium.io", "CiliumNode"): _kind(RawCiliumNode, read_live_cilium_node, rendered=True),
     ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
     ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),

@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from ipamc.read.kinds import node
-from ipamc.read.kinds.base import Foreign, Text
+from ipamc.read.kinds import nodes
+from ipamc.read.values import Foreign, Text
 
 
 class Metadata(Foreign):
@@ -23,16 +23,12 @@ class Metadata(Foreign):
     deletion_timestamp: str | None = None
 
 
-class NodeMetadata(node.RawMetadata):
-    """`metadata` of a Node."""
-
+class _NodeMetadata(nodes.RawMetadata):
     annotations: dict[str, str | None] | None = None  # type: ignore[assignment]  # narrower
     creation_timestamp: str | None = None
 
 
-class Condition(node.RawCondition):
-    """An entry of `status.conditions`."""
-
+class _Condition(nodes.RawCondition):
     last_heartbeat_time: str | None = None
     last_transition_time: str | None = None
 
@@ -43,31 +39,29 @@ class NodeInfo(Foreign):
     kubelet_version: str | None = None
 
 
-class NodeStatus(node.RawStatus):
+class NodeStatus(nodes.RawStatus):
     """`status` of a Node."""
 
-    conditions: list[Condition] | None = None  # type: ignore[assignment]  # narrower
+    conditions: list[_Condition] | None = None  # type: ignore[assignment]  # narrower
     node_info: NodeInfo | None = None
 
 
-class NodeSpec(node.RawSpec):
+class NodeSpec(nodes.RawSpec):
     """`spec` of a Node."""
 
     provider_id: str | None = field(name="providerID", default=None)
     unschedulable: bool | None = None
 
 
-class Node(node.RawNode):
+class Node(nodes.RawNode):
     """A Node, with what only a dump tells."""
 
-    metadata: NodeMetadata
+    metadata: _NodeMetadata
     spec: NodeSpec | None = None
     status: NodeStatus | None = None
 
 
-class PoolFamily(Foreign):
-    """`spec.ipv4` or `spec.ipv6` of a CiliumPodIPPool."""
-
+class _PoolFamily(Foreign):
     cidrs: list[str] | None = None
     mask_size: int | None = None
 
@@ -75,8 +69,8 @@ class PoolFamily(Foreign):
 class PoolSpec(Foreign):
     """`spec` of a CiliumPodIPPool."""
 
-    ipv4: PoolFamily | None = None
-    ipv6: PoolFamily | None = None
+    ipv4: _PoolFamily | None = None
+    ipv6: _PoolFamily | None = None
 
 
 class Pool(Foreign):
@@ -100,9 +94,7 @@ class NodeConfig(Foreign):
     spec: NodeConfigSpec | None = None
 
 
-class EndpointAddresses(Foreign):
-    """An entry of `status.networking.addressing`."""
-
+class _EndpointAddresses(Foreign):
     ipv4: str | None = None
     ipv6: str | None = None
 
@@ -110,13 +102,11 @@ class EndpointAddresses(Foreign):
 class Networking(Foreign):
     """`status.networking` of a CiliumEndpoint."""
 
-    addressing: list[EndpointAddresses] | None = None
+    addressing: list[_EndpointAddresses] | None = None
     node: str | None = None
 
 
-class EndpointStatus(Foreign):
-    """`status` of a CiliumEndpoint."""
-
+class _EndpointStatus(Foreign):
     networking: Networking | None = None
 
 
@@ -124,12 +114,10 @@ class Endpoint(Foreign):
     """A CiliumEndpoint."""
 
     metadata: Metadata
-    status: EndpointStatus | None = None
+    status: _EndpointStatus | None = None
 
 
-class Container(Foreign):
-    """A container."""
-
+class _Container(Foreign):
     image: str | None = None
     command: list[str] | None = None
     args: list[str] | None = None
@@ -140,7 +128,7 @@ class PodSpec(Foreign):
 
     node_name: str | None = None
     host_network: bool | None = None
-    containers: list[Container] | None = None
+    containers: list[_Container] | None = None
 
 
 class PodIp(Foreign):
@@ -187,9 +175,7 @@ class BlockAttributes(Foreign):
     secondary: dict[str, str | None] | None = None
 
 
-class BlockSpec(Foreign):
-    """`spec` of an IPAMBlock (libcalico-go, lib/apis/v3/ipam_block.go)."""
-
+class _BlockSpec(Foreign):  # libcalico-go, lib/apis/v3/ipam_block.go
     cidr: str
     affinity: str | None = None
     """`host:NODE`; `virtual:…` of blocks of load balancers."""
@@ -203,12 +189,10 @@ class CalicoBlock(Foreign):
     """A Calico IPAMBlock."""
 
     metadata: Metadata
-    spec: BlockSpec
+    spec: _BlockSpec
 
 
-class AffinitySpec(Foreign):
-    """`spec` of a BlockAffinity; `deleted` is a text in some versions (lib/apis/v3/block_affinity.go)."""
-
+class _AffinitySpec(Foreign):  # lib/apis/v3/block_affinity.go; in some versions `deleted` is a text
     cidr: str
     node: str
     state: str | None = None
@@ -221,7 +205,7 @@ class Affinity(Foreign):
     """A Calico BlockAffinity."""
 
     metadata: Metadata
-    spec: AffinitySpec
+    spec: _AffinitySpec
 
 
 class Other(Foreign):
@@ -236,12 +220,10 @@ IPAM = 2
 """The number of the part with Calico's IPAM, the last one; from 0."""
 
 _AFFINITY = re.compile(r"/?calico/ipam/v2/([a-z]+)/([^/]+)/ipv[46]/block/([^/]+)-(\d+)").fullmatch
-"""The key of an affinity: its type, its host, its CIDR (libcalico-go, lib/backend/model/block_affinity.go)."""
+"""The key of an affinity: type, host, CIDR (libcalico-go, lib/backend/model/block_affinity.go)."""
 
 
-class Pair(Struct, rename={"key": "Key", "value": "Value"}):
-    """A key of etcd, with its value."""
-
+class _Pair(Struct, rename={"key": "Key", "value": "Value"}):
     key: str
     value: dict[str, Any] | None = None
 
@@ -249,35 +231,36 @@ class Pair(Struct, rename={"key": "Key", "value": "Value"}):
 class Export(Struct):
     """Calico's IPAM, as far as ipamc reads it."""
 
-    block_affinities: list[Pair] = []
-    blocks: list[Pair] = []
-    config: Pair | None = None
+    block_affinities: list[_Pair] = []
+    blocks: list[_Pair] = []
+    config: _Pair | None = None
 
 
 def exported(export: Export) -> Iterator[dict[str, Any]]:
     """Yield the objects of an export as `kubectl` prints those of a cluster without etcd.
 
-    `calicoctl datastore migrate export` prints the lists of `calicoctl get -o yaml`, the ClusterInformation as
-    JSON, and Calico's IPAM as JSON, with lines of `===` between them
-    (calicoctl/commands/datastore/migrate/export.go, migrateipam.go). Names of nodes are Kubernetes' ones already.
+    `calicoctl datastore migrate export` prints the lists of `calicoctl get -o yaml`, the ClusterInformation
+    as JSON, and Calico's IPAM as JSON, with lines of `===` between them; names of nodes are Kubernetes' ones
+    (calicoctl/commands/datastore/migrate/export.go, migrateipam.go).
     """
+
+    def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "apiVersion": "crd.projectcalico.org/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+
     for pair in export.blocks:
-        yield _object("IPAMBlock", pair.key.rpartition("/")[2], pair.value or {})
+        yield custom("IPAMBlock", pair.key.rpartition("/")[2], pair.value or {})
     for pair in export.block_affinities:
         if found := _AFFINITY(pair.key):
             kind, host, address, prefix = found.groups()
             spec = {**(pair.value or {}), "type": kind, "node": host, "cidr": f"{address}/{prefix}"}
-            yield _object("BlockAffinity", f"{host}-{address}-{prefix}", spec)
+            yield custom("BlockAffinity", f"{host}-{address}-{prefix}", spec)
     if export.config:
-        yield _object("IPAMConfig", "default", _config(export.config.value or {}))
-
-
-def _config(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a configuration with the names of the custom resource; etcd leaves out what is false."""
-    words = {"strict_affinity": "strictAffinity", "auto_allocate_blocks": "autoAllocateBlocks"}
-    absent = dict.fromkeys(words.values(), False)
-    return absent | {words.get(key, key): member for key, member in value.items()}
-
-
-def _object(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": "crd.projectcalico.org/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        words = {"strict_affinity": "strictAffinity", "auto_allocate_blocks": "autoAllocateBlocks"}
+        value = {words.get(key, key): member for key, member in (export.config.value or {}).items()}
+        absent = dict.fromkeys(words.values(), False)  # etcd leaves out what is false
+        yield custom("IPAMConfig", "default", absent | value)

@@ -15,20 +15,30 @@ from msgspec.structs import replace
 from ipamc.model.assertion import Assertion
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool, Range
 from ipamc.model.diagnostics import Place
-from ipamc.model.wording import listing, nearest
-from ipamc.read.kinds.base import Foreign
-from ipamc.read.kinds.calico import RawCalicoPool, read_calico_pool
-from ipamc.read.kinds.ciliumnode import RawDocument, read_cilium_node
+from ipamc.read import hints, rules
 from ipamc.read.kinds.cluster import RawCluster, read_cluster
-from ipamc.read.kinds.clustercidr import RawClusterCidr, read_cluster_cidr
-from ipamc.read.kinds.inventory import RawInventory, read_inventory
-from ipamc.read.kinds.node import RawAmounts, RawCondition, RawNode, read_node
-from ipamc.read.kinds.pool import RawPool, read_pool
+from ipamc.read.kinds.nodes import (
+    RawAmounts,
+    RawCiliumNode,
+    RawCondition,
+    RawInventory,
+    RawNode,
+    read_cilium_node,
+    read_inventory,
+    read_node,
+)
+from ipamc.read.kinds.pools import (
+    RawCalicoPool,
+    RawClusterCidr,
+    RawPool,
+    read_calico_pool,
+    read_cluster_cidr,
+    read_pool,
+)
 from ipamc.read.kinds.tests import RawTests, read_tests
-from ipamc.read.syntax import rules
 from ipamc.read.syntax.document import Document, Keys, Odd
 from ipamc.read.syntax.other_text import cut_off
-from ipamc.read.values import Reading
+from ipamc.read.values import Foreign, Reading
 
 Value = Cluster | Pool | Node | CiliumNode | Range | Assertion
 
@@ -75,7 +85,7 @@ KINDS = (
         ("cilium.io/v2",),
         "CiliumNode",
         "ciliumnode.schema.json",
-        RawDocument,
+        RawCiliumNode,
         read_cilium_node,
         of_nodes=True,
     ),
@@ -83,6 +93,7 @@ KINDS = (
 POOL_WORDS = tuple(sorted({kind.name.encode() for kind in KINDS if not kind.of_nodes}))
 """One of these words is in every file with a pool or a Cluster; most inventories have none of them."""
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
+_SPELLINGS = tuple((kind.name, kind.api_versions) for kind in KINDS)
 _SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
 _FLUX = ".toolkit.fluxcd.io"
 
@@ -124,10 +135,9 @@ def _walk(
         return
     if not isinstance(version, str) or not isinstance(kind, str):
         reading.complete = False
-        kinds = {known.name: known.api_versions for known in reversed(KINDS)}
         reading.found.extend(
-            rules.wrong_shape(at / name, problem, way_out or f"the kinds are {listing(_spellings())}")
-            for name, problem, way_out in unnamed(value, names, kinds)
+            rules.wrong_shape(at / name, problem, way_out)
+            for name, problem, way_out in hints.unnamed(value, names, _SPELLINGS)
         )
         return
     group = version.partition("/")[0]
@@ -139,11 +149,13 @@ def _walk(
         typed = {} if kind == "List" else {"apiVersion": version, "kind": kind.removesuffix("List")}
         yield from _walk_list(value, at, odd, typed, reading)
     else:
-        reading.complete = reading.complete and _nearest(kind) != "Cluster"
+        reading.complete = reading.complete and hints.nearest_kind(kind, _SPELLINGS) != "Cluster"
         at = (
             at / "apiVersion" if kind.removesuffix("List") in {known.name for known in KINDS} else at / "kind"
         )
-        reading.found.append(rules.unknown_kind(at, version, kind, _way_out(kind, version)))
+        reading.found.append(
+            rules.unknown_kind(at, version, kind, hints.unknown_kind(kind, version, _SPELLINGS))
+        )
 
 
 def _walk_list(
@@ -170,79 +182,6 @@ def _walk_list(
         yield from _walk(item, here / index, tuple(by_item.get(index, ())), typed, reading)
 
 
-def _spellings() -> list[str]:
-    return [f"{kind.name} ({kind.api_versions[0]})" for kind in KINDS]
-
-
-def _nearest(kind: str) -> str:
-    return nearest(kind.removesuffix("List") or kind, [known.name for known in KINDS])
-
-
-def _way_out(kind: str, version: str) -> str:
-    if kind.removesuffix("List") == "CiliumPodIPPool":
-        return f"it is rendered from a pool: write apiVersion: {OURS}, kind: IPPool, and blockSize in place of maskSize"
-    near = _nearest(kind)
-    versions = [version for known in KINDS if known.name == near for version in known.api_versions]
-    if near and near == kind.removesuffix("List"):
-        if meant := nearest(version, versions):
-            return f"did you mean apiVersion: {meant}?"
-        return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    if near:
-        return f"did you mean {near!r} of {listing(versions)}?"
-    return f"move it out of this folder; the kinds here are {listing(_spellings())}"
-
-
-_HELM = frozenset(
-    {"ipam", "operator", "hubble", "kubeProxyReplacement", "k8sServiceHost", "tunnelProtocol", "bpf", "cni"}
-)
-_KUSTOMIZE = frozenset({"resources", "patches", "components", "namePrefix", "configMapGenerator", "bases"})
-
-
-def unnamed(
-    value: Mapping[str, Any], names: Mapping[str, Any], kinds: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, problem, way out) for what a document lacks of apiVersion and kind, or has as no text.
-
-    `names` are the two, as they are or as its list has them; `kinds` are apiVersions by kind. The way out may be "".
-    """
-    version, kind = names["apiVersion"], names["kind"]
-    if version is None and kind is None:
-        ours = _meant(value)
-        head = f"write apiVersion: {kinds[ours][0]} and kind: {ours}" if ours else ""
-        yield "kind", "the document has no apiVersion and no kind", _other_tool(value) or head
-        return
-    for name, given in names.items():
-        if isinstance(given, str):
-            continue
-        better = ""
-        if name == "kind" and (meant := _meant(value)):
-            better = f"write kind: {meant}"
-        elif name == "apiVersion" and isinstance(kind, str) and kind in kinds:
-            better = f"write apiVersion: {kinds[kind][0]}"
-        yield name, f"{name} is not text" if given else f"the document has no {name}", better
-
-
-def _other_tool(value: Mapping[str, Any]) -> str:
-    keys = value.keys()
-    if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
-        return "for kustomize, write apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization: it is passed over then"
-    if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
-        return "if these are values of Helm, move the file out of the cluster's folder; those of ipamc come into rendered/cilium/helm-values.yaml"
-    return ""
-
-
-def _meant(value: Mapping[str, Any]) -> str:
-    """Return the kind of ipamc's own of which a document has the fields; "" where it has none."""
-    spec = value.get("spec")
-    if isinstance(value.get("nodes"), list):
-        return "NodeInventory"
-    if isinstance(value.get("tests"), list):
-        return "Tests"
-    if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
-        return "Cluster"
-    return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
-
-
 _NOTHING = frozenset[str]()
 _AMOUNTS = frozenset(RawAmounts.__struct_encode_fields__)
 _PARTS = {
@@ -260,7 +199,7 @@ _PARTS = {
     },
 }
 FIELDS = {name: reads for fields in _PARTS.values() for name, reads in fields.items()}
-"""Large fields of Kubernetes' objects, most of a dump, each with the fields below it that a kind reads, at any depth."""
+"""Large fields of objects, most of a dump, each with the fields below it that a kind reads, at any depth."""
 _PATHS = {(part, name) for part, fields in _PARTS.items() for name in fields}
 _FOREIGN = {
     (version, kind.name) for kind in KINDS if issubclass(kind.shape, Foreign) for version in kind.api_versions
@@ -268,7 +207,7 @@ _FOREIGN = {
 
 
 def unread(item: Mapping[str, Any], keys: Keys) -> bool:
-    """Tell whether a path from an object leads to one of FIELDS, in a kind that reads no more of it than that.
+    """Tell whether a path from an object leads to one of FIELDS, in a kind that reads no more of it.
 
     An unknown field of an ipamc kind is a mistake, so nothing there is unread.
     """

@@ -28,8 +28,7 @@ from ipamc.model.cluster import (
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
-from ipamc.read.kinds.base import Metadata, Natural, Own, Positive, Text
-from ipamc.read.values import Reading
+from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 
@@ -37,9 +36,7 @@ VersionText = Annotated[str, Meta(pattern=r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
-class RawCilium(Own):
-    """`spec.cilium`."""
-
+class _Cilium(Own):
     version: VersionText
     managed_by: ManagedBy
     assume: VersionText | UnsetType = UNSET
@@ -48,30 +45,22 @@ class RawCilium(Own):
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
 
 
-class RawKubernetes(Own):
-    """`spec.kubernetes`."""
-
+class _Kubernetes(Own):
     version: VersionText
 
 
-class RawIpam(Own):
-    """`spec.ipam`."""
-
+class _Ipam(Own):
     mode: Mode
     operator: OperatorRole = "bystander"
     pinning: Pinning | UnsetType = UNSET
     auto_create: list[Text] = field(default_factory=list)
 
 
-class RawBudget(Own):
-    """`spec.budget`."""
-
+class _Budget(Own):
     leave: Percent = 5
 
 
-class RawOutput(Own):
-    """`spec.output`."""
-
+class _Output(Own):
     shard_size: Positive = 250
     node_objects: NodeObjects = "guarded"
 
@@ -79,9 +68,9 @@ class RawOutput(Own):
 class RawSpec(Own):
     """`spec`."""
 
-    cilium: RawCilium
-    ipam: RawIpam
-    kubernetes: RawKubernetes | UnsetType = UNSET
+    cilium: _Cilium
+    ipam: _Ipam
+    kubernetes: _Kubernetes | UnsetType = UNSET
     ip_families: Annotated[list[Literal["IPv4", "IPv6"]], Meta(min_length=1, max_length=2)] = field(
         default_factory=lambda: ["IPv4"]
     )
@@ -89,11 +78,11 @@ class RawSpec(Own):
     unmatched_nodes: UnmatchedNodes = "error"
     unpooled: Unpooled = "refuse"
     quarantine_days: Natural | Literal["never"] = 7
-    budget: RawBudget = field(default_factory=RawBudget)
+    budget: _Budget = field(default_factory=_Budget)
     bgp: Bgp = "none"
     address_space: str = ""
     patch_nodes: PatchNodes | UnsetType = UNSET
-    output: RawOutput = field(default_factory=RawOutput)
+    output: _Output = field(default_factory=_Output)
 
     def __post_init__(self) -> None:
         if len(set(self.ip_families)) < len(self.ip_families):
@@ -135,12 +124,12 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         assume=None if isinstance(cilium.assume, UnsetType) else _version(cilium.assume),
         managed_by=cilium.managed_by,
         namespace=cilium.namespace,
-        routing_mode="" if isinstance(cilium.routing_mode, UnsetType) else cilium.routing_mode,
+        routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
         mode=ipam.mode,
         operator=ipam.operator,
-        pinning=pinning if isinstance(ipam.pinning, UnsetType) else ipam.pinning,
+        pinning=given(ipam.pinning, pinning),
         auto_create=tuple(ipam.auto_create),
         families=tuple({"IPv4": 4, "IPv6": 6}[family] for family in spec.ip_families),
         excluded=reading.ranges(spec.excluded_cidrs, here / "excludedCIDRs", pods=False),
@@ -150,7 +139,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         budget_leave=spec.budget.leave,
         bgp=spec.bgp,
         address_space=spec.address_space,
-        patch_nodes=patch if isinstance(spec.patch_nodes, UnsetType) else spec.patch_nodes,
+        patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
     )

@@ -24,11 +24,9 @@ from ipamc.model.selector.label_syntax import label_key_problem
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, listing
 from ipamc.read import rules
-from ipamc.read.kinds.base import Own, Text
-from ipamc.read.kinds.inventory import RawMetadata
-from ipamc.read.kinds.pool import Prefix4, Prefix6, RawSelector, by_family, read_selector
-from ipamc.read.syntax import rules as syntax_rules
-from ipamc.read.values import Reading
+from ipamc.read.kinds.nodes import IgnoredMetadata
+from ipamc.read.kinds.pools import Prefix4, Prefix6, RawSelector, by_family, read_selector
+from ipamc.read.values import AnyOf, Own, Reading, Text, given
 
 MOST_NODES = 100_000
 """The most nodes that `room` asks for."""
@@ -38,44 +36,31 @@ MOST_ITEMS = 1000
 Cidrs = Annotated[list[str], Meta(min_length=1, max_length=MOST_ITEMS)]
 
 
-class RawBlocks(Own):
-    """`blocks`."""
-
+class _Blocks(AnyOf):
+    any_of = ("within", "outside", "ipv4", "ipv6")
     node_selector: str | RawSelector
     within: Cidrs | UnsetType = UNSET
     outside: Cidrs | UnsetType = UNSET
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
 
-    def __post_init__(self) -> None:
-        if UNSET is self.within is self.outside is self.ipv4 is self.ipv6:
-            raise ValueError
 
-
-class RawNodeHas(Own):
-    """`node`."""
-
+class _NodeHas(Own):
     name: Text
     has: Cidrs
 
 
-class RawRoom(Own):
-    """`room`."""
-
+class _Room(AnyOf):
+    any_of = ("pool", "like", "node_selector", "each")
     nodes: Annotated[int, Meta(ge=1, le=MOST_NODES)]
     pool: Text | UnsetType = UNSET
     like: dict[str, str] | UnsetType = UNSET
     node_selector: str | RawSelector | UnsetType = UNSET
     each: Text | UnsetType = UNSET
 
-    def __post_init__(self) -> None:
-        if UNSET is self.pool is self.like is self.node_selector is self.each:
-            raise ValueError
 
-
-class RawApart(Own):
-    """`apart`."""
-
+class _Apart(AnyOf):
+    any_of = ("ipv4", "ipv6")
     node_selectors: (
         Annotated[list[str | RawSelector], Meta(min_length=2, max_length=MOST_ITEMS)] | UnsetType
     ) = UNSET
@@ -83,45 +68,18 @@ class RawApart(Own):
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
 
-    def __post_init__(self) -> None:
-        if UNSET is self.ipv4 is self.ipv6:
-            raise ValueError
-
 
 Ticket = Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class RawAgreed(Own):
-    """An entry of `renumber.agreed`."""
-
+class _Agreed(Own):
     node: Text
     ticket: Ticket
 
 
-class RawRenumber(Own):
-    """`renumber`."""
-
+class _Renumber(Own):
     ticket: Ticket
-    agreed: list[RawAgreed] = field(default_factory=list)
-
-
-class RawTest(Own):
-    """An entry of `tests`."""
-
-    name: Text | UnsetType = UNSET
-    because: str = ""
-    warn: bool = False
-    allow_empty: bool = False
-    blocks: RawBlocks | UnsetType = UNSET
-    node: RawNodeHas | UnsetType = UNSET
-    room: RawRoom | UnsetType = UNSET
-    apart: RawApart | UnsetType = UNSET
-    nothing_in: Cidrs | UnsetType = UNSET
-    renumber: RawRenumber | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        if all(getattr(self, name) is UNSET for name in _KINDS):
-            raise ValueError
+    agreed: list[_Agreed] = field(default_factory=list)
 
 
 _KINDS = {
@@ -135,27 +93,39 @@ _KINDS = {
 """Each kind of assertion, as the struct and as the document calls it."""
 
 
+class _Test(AnyOf):
+    any_of = tuple(_KINDS)
+    name: Text | UnsetType = UNSET
+    because: str = ""
+    warn: bool = False
+    allow_empty: bool = False
+    blocks: _Blocks | UnsetType = UNSET
+    node: _NodeHas | UnsetType = UNSET
+    room: _Room | UnsetType = UNSET
+    apart: _Apart | UnsetType = UNSET
+    nothing_in: Cidrs | UnsetType = UNSET
+    renumber: _Renumber | UnsetType = UNSET
+
+
 class RawTests(Own):
     """The document."""
 
     api_version: str
     kind: str
-    tests: Annotated[list[RawTest], Meta(min_length=1, max_length=MOST_ITEMS)]
+    tests: Annotated[list[_Test], Meta(min_length=1, max_length=MOST_ITEMS)]
     address_space: Text | UnsetType = UNSET
-    metadata: RawMetadata | UnsetType = UNSET
+    metadata: IgnoredMetadata | UnsetType = UNSET
 
 
 def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion]:
     """Yield the assertions, in the order of the document."""
-    space = "" if isinstance(raw.address_space, UnsetType) else raw.address_space
+    space = given(raw.address_space, "")
     for index, test in enumerate(raw.tests):
         here = at / "tests" / index
-        given = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
-        if len(given) > 1:
-            problem = f"a test has {' and '.join(given)}, and makes one assertion"
-            reading.found.append(
-                syntax_rules.wrong_shape(here / given[1], problem, "write an entry for each")
-            )
+        present = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
+        if len(present) > 1:
+            problem = f"a test has {' and '.join(present)}, and makes one assertion"
+            reading.found.append(rules.wrong_shape(here / present[1], problem, "write an entry for each"))
             continue
         asserts = _asserted(test, here, reading)
         if asserts is not None:
@@ -170,9 +140,15 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
             )
 
 
-def _asserted(test: RawTest, at: Place, reading: Reading) -> Asserted | None:
-    if not isinstance(test.blocks, UnsetType):
-        return _blocks(test.blocks, at / "blocks", reading)
+def _asserted(test: _Test, at: Place, reading: Reading) -> Asserted | None:
+    if not isinstance(raw := test.blocks, UnsetType):
+        here = at / "blocks"
+        return BlocksOf(
+            selector=read_selector(raw.node_selector, here / "nodeSelector", reading),
+            within=_cidrs(raw.within, here / "within", reading),
+            outside=_cidrs(raw.outside, here / "outside", reading),
+            sizes=by_family(raw.ipv4, raw.ipv6),
+        )
     if not isinstance(test.node, UnsetType):
         reading.name(test.node.name, "node", at, "node", "name")
         return NodeHas(node=test.node.name, has=reading.ranges(test.node.has, at / "node" / "has"))
@@ -182,32 +158,28 @@ def _asserted(test: RawTest, at: Place, reading: Reading) -> Asserted | None:
         return _apart(test.apart, at / "apart", reading)
     if not isinstance(test.nothing_in, UnsetType):
         return NothingIn(ranges=_cidrs(test.nothing_in, at / "nothingIn", reading))
-    if not isinstance(test.renumber, UnsetType):
-        return _renumber(test.renumber, at / "renumber", reading)
-    return None
-
-
-def _blocks(raw: RawBlocks, at: Place, reading: Reading) -> BlocksOf:
-    return BlocksOf(
-        selector=read_selector(raw.node_selector, at / "nodeSelector", reading),
-        within=_cidrs(raw.within, at / "within", reading),
-        outside=_cidrs(raw.outside, at / "outside", reading),
-        sizes=by_family(raw.ipv4, raw.ipv6),
-    )
-
-
-def _room(raw: RawRoom, at: Place, reading: Reading) -> Room | None:
-    given = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
-    if not (raw.node_selector is UNSET and raw.each is UNSET):
-        given.append("each" if raw.node_selector is UNSET else "nodeSelector")
-    if len(given) > 1:
-        problem = f"room has {' and '.join(given)}: the nodes are of one of them"
-        reading.found.append(syntax_rules.wrong_shape(at / given[1], problem, f"keep {listing(given)}"))
+    if isinstance(test.renumber, UnsetType):
         return None
-    each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
+    agreed = []
+    for index, entry in enumerate(test.renumber.agreed):
+        here = at / "renumber" / "agreed" / index
+        reading.name(entry.node, "node", here, "node")
+        agreed.append(Agreed(node=entry.node, ticket=entry.ticket, at=here))
+    return Renumber(ticket=test.renumber.ticket, agreed=tuple(agreed))
+
+
+def _room(raw: _Room, at: Place, reading: Reading) -> Room | None:
+    present = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
+    if not (raw.node_selector is UNSET and raw.each is UNSET):
+        present.append("each" if raw.node_selector is UNSET else "nodeSelector")
+    if len(present) > 1:
+        problem = f"room has {' and '.join(present)}: the nodes are of one of them"
+        reading.found.append(rules.wrong_shape(at / present[1], problem, f"keep {listing(present)}"))
+        return None
+    each = _label(raw.each, at / "each", reading)
     return Room(
         nodes=raw.nodes,
-        pool="" if isinstance(raw.pool, UnsetType) else raw.pool,
+        pool=given(raw.pool, ""),
         like=None if isinstance(raw.like, UnsetType) else reading.labels(raw.like, at, "like"),
         selector=None
         if isinstance(raw.node_selector, UnsetType)
@@ -216,11 +188,11 @@ def _room(raw: RawRoom, at: Place, reading: Reading) -> Room | None:
     )
 
 
-def _apart(raw: RawApart, at: Place, reading: Reading) -> Apart | None:
+def _apart(raw: _Apart, at: Place, reading: Reading) -> Apart | None:
     if (raw.node_selectors is UNSET) == (raw.each is UNSET):
         has = "no nodeSelectors and no each" if raw.each is UNSET else "nodeSelectors and each"
         fix = "name two groups of nodes or more by nodeSelectors, or one label by each"
-        reading.found.append(syntax_rules.wrong_shape(at / "each", f"apart has {has}", fix))
+        reading.found.append(rules.wrong_shape(at / "each", f"apart has {has}", fix))
         return None
     selectors: tuple[Selector, ...] = ()
     if not isinstance(raw.node_selectors, UnsetType):
@@ -229,31 +201,24 @@ def _apart(raw: RawApart, at: Place, reading: Reading) -> Apart | None:
             read_selector(selector, here / index, reading)
             for index, selector in enumerate(raw.node_selectors)
         )
-    each = "" if isinstance(raw.each, UnsetType) else _label(raw.each, at / "each", reading)
+    each = _label(raw.each, at / "each", reading)
     return Apart(selectors=selectors, each=each, prefixes=by_family(raw.ipv4, raw.ipv6))
-
-
-def _renumber(raw: RawRenumber, at: Place, reading: Reading) -> Renumber:
-    agreed = []
-    for index, entry in enumerate(raw.agreed):
-        here = at / "agreed" / index
-        reading.name(entry.node, "node", here, "node")
-        agreed.append(Agreed(node=entry.node, ticket=entry.ticket, at=here))
-    return Renumber(ticket=raw.ticket, agreed=tuple(agreed))
 
 
 def _cidrs(raw: list[str] | UnsetType, at: Place, reading: Reading) -> tuple[Range, ...]:
     return () if isinstance(raw, UnsetType) else reading.ranges(raw, at, pods=False)
 
 
-def _label(key: str, at: Place, reading: Reading) -> str:
+def _label(key: str | UnsetType, at: Place, reading: Reading) -> str:
+    if isinstance(key, UnsetType):
+        return ""
     if problem := label_key_problem(key):
         reading.found.append(rules.bad_label(at, "label key", key, problem))
     return key
 
 
 def _said(asserts: Asserted) -> str:
-    """Return what a test without a name asserts."""
+    """Return the assertion of a test without a name, in words."""
     match asserts:
         case BlocksOf():
             return f"blocks of {cut(asserts.selector.canonical)}"
@@ -263,12 +228,8 @@ def _said(asserts: Asserted) -> str:
             return f"room for {count(asserts.nodes, 'more node')}{_of(asserts)}"
         case Apart():
             lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(asserts.prefixes.items()))
-            groups = (
-                f"the values of {asserts.each}"
-                if asserts.each
-                else " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
-            )
-            return f"no {lengths} shared by {groups}"
+            some = " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
+            return f"no {lengths} shared by {f'the values of {asserts.each}' if asserts.each else some}"
         case NothingIn():
             return f"nothing in {_ranges(asserts.ranges)}"
         case Renumber():
@@ -279,7 +240,8 @@ def _of(room: Room) -> str:
     if room.pool:
         return f" in pool {cut(room.pool)}"
     if room.like is not None:
-        return f" with {', '.join(f'{key}={value}' for key, value in sorted(room.like.items())[:6]) or 'no labels'}"
+        labels = ", ".join(f"{key}={value}" for key, value in sorted(room.like.items())[:6])
+        return f" with {labels or 'no labels'}"
     of = f" like those of {cut(room.selector.canonical)}" if room.selector else ""
     return f"{of} for each {room.each}" if room.each else of
 

@@ -16,12 +16,12 @@ MAX_DEPTH = 100
 """Levels of nesting that a document may have."""
 
 MAX_NODES = 200_000
-"""Nodes of a cluster, and as many CiliumNodes; documents of a file, and mappings in one list. Twice the largest
-cluster that the benchmarks have. All are counted while they are read: a refusal takes no memory for the rest."""
+"""Nodes of a cluster, and as many CiliumNodes; documents of a file, and mappings in one list: twice the
+largest measured cluster. They are counted while they are read: a refusal takes no memory for the rest."""
 
 MAX_CONTAINERS = 10_000_000
-"""Mappings and lists of a document, or of an item of a JSON List: a million nodes have three million. Each takes
-some ninety bytes, and may be two bytes of text."""
+"""Mappings and lists of a document, or of an item of a JSON List: a million nodes have three million. Each
+takes some ninety bytes of memory for two bytes of text or more."""
 
 MAX_EXPANDED = 1_000_000
 """Values that all aliases of a file may stand for in total; text counts as a value for each 64 characters."""
@@ -75,7 +75,7 @@ class Cut(Struct, frozen=True):
     number: int
     """How many marks are in the text."""
     marks: Mapping[str, Any]
-    """The value that each of them stands for; None if nobody reads it. They are shared and not to be changed."""
+    """The value of each of them; None if nobody reads it. They are shared and not to be changed."""
 
 
 Unread = Callable[[Mapping[str, Any], Keys], bool]

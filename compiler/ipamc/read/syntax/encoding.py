@@ -1,4 +1,4 @@
-"""Bytes to text: UTF-8 without control characters; and offsets in a text to lines and columns."""
+"""Bytes to text: UTF-8 without control characters; offsets in a text or an excerpt to lines and columns."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import codecs
 import re
 from array import array
 from bisect import bisect_right
+from collections.abc import Sequence
 from functools import cached_property
 from itertools import accumulate, chain
+from typing import Self
 
 from ipamc.model.diagnostics import Place, Span
 from ipamc.model.wording import typed
-from ipamc.read.syntax import rules
+from ipamc.read import rules
 from ipamc.read.syntax.document import Unreadable
 
 BOM = b"\xef\xbb\xbf"
@@ -27,8 +29,8 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 class Lines:
     """The lines of one text. Made only for findings: the first `span` costs one pass over the text.
 
-    Most texts have no carriage return. Their lines are counted by steps, in 0.03 s for 100 MB; to find each of them
-    takes 1 s, and eight bytes.
+    Most texts have no carriage return. Their lines are counted by steps, in 0.03 s for 100 MB; to find each
+    of them takes 1 s, and eight bytes.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -49,44 +51,33 @@ class Lines:
             return None
         return array("q", chain([0], (found.end() for found in _BREAK.finditer(self._text))))
 
-    def _number(self, offset: int) -> int:
-        if self._starts is not None:
-            return bisect_right(self._starts, offset)
-        step = offset // _STEP
-        return self._counts[step] + self._text.count("\n", step * _STEP, offset) + 1
-
-    def _ends(self, number: int, offset: int) -> tuple[int, int]:
-        """Return where the line of an offset begins, and where its break begins."""
-        if self._starts is None:
-            last = self._text.find("\n", offset)
-            return self._text.rfind("\n", 0, offset) + 1, len(self._text) if last < 0 else last
-        first = self._starts[number - 1]
-        if number == len(self._starts):
-            return first, len(self._text)
-        last = self._starts[number]
-        return first, last - (2 if self._text.endswith("\r\n", first, last) else 1)
-
     def span(self, start: int, end: int) -> Span:
-        """Return the span from one offset to another, cut at the end of its first line.
-
-        Equal offsets are a point.
-        """
-        number = self._number(start)
+        """Return the span from one offset to another, cut at the end of its first line; equal ones are a point."""
+        text, starts = self._text, self._starts
+        if starts is not None:
+            number = bisect_right(starts, start)
+        else:
+            step = start // _STEP
+            number = self._counts[step] + text.count("\n", step * _STEP, start) + 1
         if number not in self._sources:  # all findings of a line share its text: minified JSON is one line
-            first, last = self._ends(number, start)
-            self._sources[number] = first, self._text[first:last]
+            if starts is None:
+                first, last = text.rfind("\n", 0, start) + 1, text.find("\n", start)
+            else:
+                first, last = starts[number - 1], -1
+                if number < len(starts):
+                    last = starts[number] - (2 if text.endswith("\r\n", first, starts[number]) else 1)
+            self._sources[number] = first, text[first : last if last >= 0 else len(text)]
         first, source = self._sources[number]
         last = first + len(source)
         column = min(start, last) - first + 1
-        end_column = max(column, min(end, last) - first + 1)
-        return Span(self._path, number, column, end_column, source)
+        return Span(self._path, number, column, max(column, min(end, last) - first + 1), source)
 
 
 def check(path: str, data: bytes) -> None:
     """Raise Unreadable exactly as `decode` does, without a text as long as the file.
 
-    A text takes one to four times the memory of its bytes: a single emoji in a dump of 100 MB makes it 400 MB.
-    This takes a piece at a time; 0.08 s for 100 MB, and a third of that for ASCII, as nearly all dumps are.
+    A text takes one to four times the memory of its bytes: an emoji in a dump of 100 MB makes it 400 MB. This
+    takes a piece at a time; 0.08 s for 100 MB, and a third of that for ASCII, as nearly all dumps are.
     """
     steps = range(0, len(data), _STEP)
     plain = data.isascii() and not any(data[at : at + _STEP].translate(None, _PLAIN_ASCII) for at in steps)
@@ -116,31 +107,95 @@ def decode(path: str, data: bytes) -> str:
     except UnicodeDecodeError as problem:
         good = problem.object[: problem.start].decode()
         at = Lines(path, good + "\N{REPLACEMENT CHARACTER}").span(len(good), len(good) + 1)
-        seen, way_out = _other_encoding(path, data) or (
-            f"byte 0x{problem.object[problem.start]:02x} is not UTF-8",
-            "save the file as UTF-8",
-        )
-        raise Unreadable(rules.not_text(at, seen, way_out)) from None
-    if data.translate(None, _PLAIN_ASCII) and (bad := _UNPRINTABLE.search(text)):
+        seen, way_out = f"byte 0x{problem.object[problem.start]:02x} is not UTF-8", "save the file as UTF-8"
+    else:
+        bad = _UNPRINTABLE.search(text) if data.translate(None, _PLAIN_ASCII) else None
+        if bad is None:
+            return text
         at = Lines(path, text).span(bad.start(), bad.end())
-        seen, way_out = _other_encoding(path, data) or (
-            f"U+{ord(bad.group()):04X} is a control character",
-            "remove it, or write it as an escape in double quotes",
-        )
-        raise Unreadable(rules.not_text(at, seen, way_out))
-    return text
-
-
-def _other_encoding(path: str, data: bytes) -> tuple[str, str] | None:
-    """Return what a file is that is known by its first bytes, and how to make a text of it."""
+        seen = f"U+{ord(bad.group()):04X} is a control character"
+        way_out = "remove it, or write it as an escape in double quotes"
     name = typed(path)
     if data.startswith(_GZIP):
         packed = path if path.endswith(".gz") else f"{path}.gz"
         rename = "" if packed == path else f"mv {name} {typed(packed)} && "
-        return "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
-    if data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
-        return (
-            "the file is UTF-16, as > of Windows PowerShell writes it",
-            f"save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf-8 && mv utf-8 {name}; in PowerShell write it with | Out-File -Encoding utf8 {name} in place of >",
+        seen, way_out = "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
+    elif data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
+        seen = "the file is UTF-16, as > of Windows PowerShell writes it"
+        way_out = (
+            f"save it as UTF-8: iconv -f UTF-16 -t UTF-8 {name} > utf-8 && mv utf-8 {name}; "
+            f"in PowerShell write it with | Out-File -Encoding utf8 {name} in place of >"
         )
-    return None
+    raise Unreadable(rules.not_text(at, seen, way_out))
+
+
+Piece = tuple[int, int]
+"""Where a part of a file begins, and where it ends, in bytes."""
+
+
+class Excerpt(bytes):
+    """Some pieces of a file as one text, which is read in place of the file.
+
+    It is bytes, so that nothing that reads files has to know of it; who shows a place asks `lines_of`.
+    """
+
+    whole: bytes
+    """The file."""
+    pieces: Sequence[Piece]
+
+    def __new__(cls, whole: bytes, pieces: Sequence[Piece]) -> Self:
+        """Take pieces of a file, in their order."""
+        excerpt = super().__new__(cls, b"".join([whole[start:end] for start, end in pieces]))
+        excerpt.whole, excerpt.pieces = whole, pieces
+        return excerpt
+
+
+def lines_of(path: str, data: bytes, text: str) -> Lines:
+    """Return the lines of an input, whose bytes were read as `text`; of an Excerpt, those of its file."""
+    return _WholeLines(path, data, text) if isinstance(data, Excerpt) else Lines(path, text)
+
+
+class _WholeLines(Lines):
+    """From offsets in an excerpt to lines of its file. One span costs a count of line breaks before it."""
+
+    def __init__(self, path: str, excerpt: Excerpt, text: str) -> None:
+        super().__init__(path, text)
+        self._whole = excerpt.whole
+        self._to = [start for start, _ in excerpt.pieces]
+        lengths = [end - start for start, end in excerpt.pieces]
+        self._from = list(accumulate(lengths[:-1], initial=0))
+        self._ascii = text.isascii()
+        self._returns = b"\r" in excerpt.whole
+        self._known = (0, 1)
+        """Where a line begins, and its number: most places are in one item."""
+
+    def span(self, start: int, end: int) -> Span:
+        """Return the span in the file from one offset in the excerpt to another, as `Lines` does."""
+        whole = self._whole
+        first = self._offset(start)
+        last = self._offset(end - 1) + 1 if end > start else first
+        breaks = (b"\n", b"\r") if self._returns else (b"\n",)
+        line = max(whole.rfind(end_of_line, 0, first) for end_of_line in breaks) + 1
+        ends = (whole.find(end_of_line, line) for end_of_line in breaks)
+        stop = min((offset for offset in ends if offset >= 0), default=len(whole))
+        column = self._characters(line, min(first, stop)) + 1
+        end_column = max(column, self._characters(line, min(last, stop)) + 1)
+        return Span(self._path, self._number(line), column, end_column, whole[line:stop].decode())
+
+    def _number(self, line: int) -> int:
+        """Return the number of the line that begins at an offset in the file."""
+        start, number = self._known if self._known[0] <= line else (0, 1)
+        number += self._whole.count(b"\n", start, line)
+        if self._returns:
+            number += self._whole.count(b"\r", start, line) - self._whole.count(b"\r\n", start, line)
+        self._known = line, number
+        return number
+
+    def _offset(self, index: int) -> int:
+        """Return the offset in the file of a character of the excerpt."""
+        at = index if self._ascii else len(self._text[:index].encode())
+        piece = bisect_right(self._from, at) - 1
+        return self._to[piece] + at - self._from[piece]
+
+    def _characters(self, start: int, end: int) -> int:
+        return len(self._whole[start:end].decode(errors="replace"))

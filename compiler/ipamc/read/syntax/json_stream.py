@@ -17,28 +17,23 @@ import msgspec
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Place
 from ipamc.model.progress import share
 from ipamc.model.wording import typed
-from ipamc.read.syntax import rules
-from ipamc.read.syntax.document import (
-    MAX_CONTAINERS,
-    MAX_DEPTH,
-    MAX_NODES,
-    Document,
-    Keys,
-    Unreadable,
-)
-from ipamc.read.syntax.encoding import BOM, Lines
+from ipamc.read import rules
+from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Document, Keys, Unreadable
+from ipamc.read.syntax.encoding import BOM, Lines, check
 from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16
-"""Bytes up to which indenting a text is the fastest way to find its depth, and takes little memory."""
+"""Bytes of a small text."""
 
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
-_HUGE_NUMBER = re.compile(r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})")
-_LONE_SURROGATE = re.compile(
-    r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+# Patterns of mistakes are compiled when there is one.
+_HUGE_NUMBER = r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})"
+_LONE_SURROGATE = (
+    r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
+    r"(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
@@ -50,7 +45,7 @@ _HEAD = 256
 
 
 def has_more_entries(data: bytes, most: int) -> bool:
-    """Tell whether the lists of a JSON document have more than `most` mappings and lists, before any is decoded.
+    """Tell whether the lists of a JSON document have more than `most` mappings and lists, without decoding.
 
     Takes memory and time of the text's size; with no more braces than `most` they are counted, and no more.
     """
@@ -62,19 +57,13 @@ def has_more_entries(data: bytes, most: int) -> bool:
     return next(islice(entries, most, None), entries) is None
 
 
-def refuse_many(at: Place, data: bytes, most: int = 10 * MAX_NODES) -> None:
-    """Raise Unreadable for a JSON document with more than MAX_NODES entries, if it has more than `most` braces."""
-    if data.count(b"{") > most and has_more_entries(data, MAX_NODES):
-        raise Unreadable(rules.too_many(at, "nodes or other entries"))
-
-
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
     """Yield the one document of a JSON file in UTF-8.
 
     Raises Unreadable; for a list also while its items are read.
     """
+    check(path, data)
     data = data.removeprefix(BOM)
-    refuse_many(Place(path), data)
     try:
         yield Document(Place(path), _value(path, data))
     except _REFUSALS as problem:
@@ -83,12 +72,14 @@ def json_documents(path: str, data: bytes) -> Iterator[Document]:
 
 def _value(path: str, data: bytes) -> Any:
     """Return the value of the file. Of a list, no copy of the items is made: a dump has 200 MB of them."""
-    if not _STARTS_WITH_BRACE(data):
-        return _sound(Place(path), data, data)
-    members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
+    members: dict[str, msgspec.Raw] = {}
+    if _STARTS_WITH_BRACE(data):
+        members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
     items = memoryview(members.get("items", b""))
     kind = msgspec.json.decode(members.get("kind", b"null"))
     if bytes(items[:1]) != b"[" or not isinstance(kind, str) or not kind.endswith("List"):
+        if has_more_entries(data, MAX_NODES):
+            raise Unreadable(rules.too_many(Place(path), "nodes or other entries"))
         return _sound(Place(path), data, data)
     _sound(Place(path), data, _without(data, items))
     shell = {key: msgspec.json.decode(raw) for key, raw in members.items() if key != "items"}
@@ -121,30 +112,48 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Return a decoded part of the file.
 
-    Raises Unreadable if it has too many containers or is nested too deep, or if a key is there twice: it then
-    prints differently.
+    Raises Unreadable if it has too many containers, is nested too deep, or has a key twice.
     """
-    if (
-        len(part) > MAX_CONTAINERS
-        and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS < len(_brackets(part)) / 2
-    ):
+    many = len(part) > MAX_CONTAINERS and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS
+    if many and len(_brackets(part)) / 2 > MAX_CONTAINERS:
         problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
         raise Unreadable(rules.too_much(at, problem, "split the document"))
     value = msgspec.json.decode(part)
-    if _is_too_deep(part):
-        raise Unreadable(
-            rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
-        )
-    if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1) and _has_duplicates(part):
-        raise Unreadable(*_duplicates(at.path, data))
+    # Indenting is the fastest way to find the depth of a small text, and takes little memory.
+    if len(part) < _SMALL:
+        deep = _TOO_DEEP in msgspec.json.format(part, indent=1)
+    else:
+        deep = max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > MAX_DEPTH
+    if deep:
+        raise Unreadable(_too_deep(at))
+    if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1):
+        _refuse_duplicates(at.path, data, part)
     return value
 
 
-def _is_too_deep(part: bytes) -> bool:
-    """Return whether JSON has more than MAX_DEPTH levels, in memory and time of its own size."""
-    if len(part) < _SMALL:
-        return _TOO_DEEP in msgspec.json.format(part, indent=1)
-    return max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > MAX_DEPTH
+def _too_deep(at: Place) -> Diagnostic:
+    return rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+
+
+def _refuse_duplicates(path: str, data: bytes, part: bytes) -> None:
+    """Raise Unreadable for a key that a mapping has twice; escapes and exponents alone print differently."""
+    different: list[bool] = []
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        if len({key for key, _ in pairs}) < len(pairs):
+            different.append(True)
+
+    json.loads(part, object_pairs_hook=look, parse_int=float)
+    if different:
+        text = data.decode()
+        lines, found = Lines(path, text), Findings()
+
+        def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
+            found.append(rules.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
+
+        with contextlib.suppress(Enough):
+            scan_json(text, None, twice)
+        raise Unreadable(*found)
 
 
 def _brackets(part: bytes) -> bytes:
@@ -156,62 +165,37 @@ def _brackets(part: bytes) -> bytes:
     return b"".join(rest.split(b'"')[::2])
 
 
-def _has_duplicates(data: bytes) -> bool:
-    """Return whether a mapping has a key twice: escapes and exponents alone also print differently."""
-    found = False
-
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        nonlocal found
-        found = found or len({key for key, _ in pairs}) < len(pairs)
-
-    json.loads(data, object_pairs_hook=look, parse_int=float)
-    return found
-
-
-def _duplicates(path: str, data: bytes) -> list[Diagnostic]:
-    text = data.decode()
-    lines, found = Lines(path, text), Findings()
-
-    def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
-        found.append(rules.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
-
-    with contextlib.suppress(Enough):
-        scan_json(text, None, twice)
-    return list(found)
-
-
 def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     """Return the finding for a text that is not JSON, in the words of the standard library's reader."""
     text = data.decode()
     lines = Lines(path, text)
-    too_deep = rules.too_much(Place(path), f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
     if isinstance(problem, RecursionError):
-        return too_deep
+        return _too_deep(Place(path))
     decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
     try:
         _, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
         if rest := text[end:].lstrip(_BLANKS):
-            at = lines.span(len(text) - len(rest), len(text) - len(rest) + 1)
-            file = typed(path)
-            way_out = f'make them one List: jq -s \'{{apiVersion: "v1", kind: "List", items: .}}\' {file} > all.json && mv all.json {file}'
+            at, file = lines.span(len(text) - len(rest), len(text) - len(rest) + 1), typed(path)
+            query = 'jq -s \'{apiVersion: "v1", kind: "List", items: .}\''
+            way_out = f"make them one List: {query} {file} > all.json && mv all.json {file}"
             return rules.json_syntax(at, "more than one value in a JSON file", way_out)
     except json.JSONDecodeError as known:
-        at = lines.span(known.pos, known.pos + 1)
         if known.pos >= len(text.rstrip()) or known.msg.startswith("Unterminated string"):
-            return rules.json_syntax(
-                lines.span(end := len(text.rstrip()), end),
+            at = lines.span(end := len(text.rstrip()), end)
+            problem_text, way_out = (
                 "the file ends inside a value: it was cut off",
                 f"write it again, whole: {kubectl(path)}",
             )
-        return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:])
+            return rules.json_syntax(at, problem_text, way_out)
+        return rules.json_syntax(lines.span(known.pos, known.pos + 1), known.msg[0].lower() + known.msg[1:])
     except _Constant as known:
         index = text.index(str(known))
         return rules.json_syntax(lines.span(index, index + len(str(known))), f"{known} is not a JSON value")
     except RecursionError:
-        return too_deep
-    if lone := _LONE_SURROGATE.search(text):
+        return _too_deep(Place(path))
+    if lone := re.search(_LONE_SURROGATE, text):
         return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
-    huge = _HUGE_NUMBER.search(text)
+    huge = re.search(_HUGE_NUMBER, text)
     return rules.json_syntax(lines.span(*huge.span()) if huge else Place(path), "the number is too large")
 
 

@@ -1,7 +1,7 @@
-"""What a file is that is no document: what kubectl prints for people, its errors, a page, a merge in progress.
+"""Files that are no documents: what kubectl prints for people, its errors, a page, a merge in progress.
 
-A parser would stop somewhere in it, and say what it misses there. These texts are known by their beginnings, so
-a look at them costs nothing; conflict markers are searched for, some 0.08 s for 100 MB.
+A parser would stop somewhere inside, and name what it misses there. These texts are known by their
+beginnings, at no cost; conflict markers are searched for, some 0.08 s for 100 MB.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ipamc.model.diagnostics import Diagnostic, Place, Span
 from ipamc.model.wording import typed
-from ipamc.read.syntax import rules
+from ipamc.read import rules
 from ipamc.read.syntax.encoding import BOM, Lines
 
 _HEAD = 4096
@@ -41,8 +41,7 @@ class Other(NamedTuple):
 _TABLE = "this is kubectl's table for people"
 _ERROR = Other("this is an error of kubectl, in the place of its objects", first="mend it first, then run: ")
 _BESIDE = Other(
-    "this is a message of kubectl, beside its objects",
-    first="write the objects alone, without 2>&1 or &>: ",
+    "this is a message of kubectl, beside its objects", first="write the objects alone, without 2>&1 or &>: "
 )
 _OTHERS = (
     (re.compile(rb"(NAMESPACE +)?NAME +[A-Z]"), Other(_TABLE)),
@@ -84,31 +83,29 @@ def recognised(head: bytes) -> Other | None:
 
 def other_text(path: str, data: bytes) -> Diagnostic | None:
     """Return the finding for an input that is no document; None for all others, sound or not."""
-    rule = rules.json_syntax if path.endswith(".json") else rules.yaml_syntax
+    is_json = path.endswith(".json")
+    rule = rules.json_syntax if is_json else rules.yaml_syntax
     if other := recognised(data):
         return rule(first_line(path, data), other.problem, way_out=other.help(kubectl(path)))
-    if path.endswith(".json") and _YAML(data[:_HEAD].removeprefix(BOM)):
-        yaml = f"{path.removesuffix('.json')}.yaml"
-        return rule(
-            first_line(path, data),
-            "this is YAML, in a file whose name ends in .json",
-            way_out=f"mv {typed(path)} {typed(yaml)}",
-        )
+    if is_json and _YAML(data[:_HEAD].removeprefix(BOM)):
+        way_out = f"mv {typed(path)} {typed(path.removesuffix('.json') + '.yaml')}"
+        problem = "this is YAML, in a file whose name ends in .json"
+        return rule(first_line(path, data), problem, way_out=way_out)
     return conflict_marker(path, data) if any(mark in data for mark in _MARKS) else None
 
 
 def conflict_marker(path: str, data: bytes) -> Diagnostic | None:
-    """Return the finding for the first line that git wrote into an input with a conflict; None without one."""
+    """Return the finding for the first line that git wrote into a conflicting input; None without one."""
     found = _MARK.search(data)
     if found is None:
         return None
     rule = rules.json_syntax if path.endswith(".json") else rules.yaml_syntax
     at = _line(path, data, found.start())
-    return rule(
-        at,
-        f"line {at.line} is a conflict marker of git",
-        way_out=f"keep one side, or both where they add to each other, and delete the lines with <<<<<<<, ======= and >>>>>>>; then run: git add {typed(path)}",
+    way_out = (
+        "keep one side, or both where they add to each other, and delete the lines with <<<<<<<, ======= and "
+        f">>>>>>>; then run: git add {typed(path)}"
     )
+    return rule(at, f"line {at.line} is a conflict marker of git", way_out=way_out)
 
 
 def first_line(path: str, data: bytes) -> Span:
@@ -132,8 +129,5 @@ def kubectl(path: str) -> str:
 def cut_off(at: Place, items: int) -> Diagnostic:
     """Return the finding for a List that has no kind behind its items, where kubectl prints it."""
     number = f"after item {items:,}" if items else "before the first item"
-    return rules.yaml_syntax(
-        at,
-        f"the file ends inside items, {number}: it was cut off",
-        way_out=f"write it again, whole: {kubectl(at.path)}",
-    )
+    problem = f"the file ends inside items, {number}: it was cut off"
+    return rules.yaml_syntax(at, problem, way_out=f"write it again, whole: {kubectl(at.path)}")

@@ -24,7 +24,7 @@ from yaml.events import (
 )
 
 from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Keys
-from ipamc.read.syntax.yaml_events import parser
+from ipamc.read.syntax.yaml import parser
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _BRACKET_OR_TEXT = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
@@ -65,18 +65,15 @@ class Spot:
 def scan_yaml(text: str, wanted: Spot) -> None:
     """Fill in the spots of a YAML stream; their first key is the document's index.
 
-    Stops silently at a syntax error, and where a value is nested too deep: the reader went no further either.
-    A parser's time for each token grows with the depth of brackets.
+    Stops silently at a syntax error, and where a value is nested too deep: the reader went no further either,
+    and a parser's time for each token grows with the depth of brackets.
     """
     with contextlib.suppress(yaml.YAMLError, _TooDeep):
         _YamlScan(text).stream(wanted)
 
 
 def scan_cut_yaml(cut: Cut, wanted: Spot) -> bool:
-    """Do the same for a cut text, with offsets in that text.
-
-    Returns whether the spots are filled in as for the whole text; they may be filled in partly if not.
-    """
+    """Do the same for a cut text, with its offsets; tell whether the whole text would have the same spots."""
     scan = _YamlScan(cut.text, cut.marks)
     try:
         end = scan.stream(wanted)
@@ -95,7 +92,7 @@ class _YamlScan:
         self.depth = 0
         self.marks = marks
         self.met = 0
-        """How many marks were skipped as whole scalars. One that is wanted is not counted: its text is not here."""
+        """Marks that were skipped as whole scalars, but for wanted ones: their text is not here."""
 
     def stream(self, wanted: Spot) -> int:
         """Fill in the spots of all documents; return the offset at which the scan ended."""

@@ -1,10 +1,11 @@
-"""YAML text to documents, from the parser's events: half the time of composing nodes, no positions."""
+"""YAML text to documents from the parser's events: half the time of composing nodes. Syntax errors."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import yaml
 from yaml.events import (
@@ -17,9 +18,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.model.diagnostics import MOST, Diagnostic, Place, Span
+from ipamc.model.diagnostics import MOST, Diagnostic, Place, Related, Span
 from ipamc.model.progress import measure
-from ipamc.read.syntax import rules
+from ipamc.read import rules
 from ipamc.read.syntax.document import (
     MAX_CONTAINERS,
     MAX_DEPTH,
@@ -35,20 +36,80 @@ from ipamc.read.syntax.document import (
     Unreadable,
 )
 from ipamc.read.syntax.encoding import Lines
-from ipamc.read.syntax.yaml_events import parser, syntax_error
 from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
+
+
+class Parser(Protocol):
+    """What PyYAML's parsers have in common."""
+
+    def get_event(self) -> Any:
+        """Return the next event; the last one is a StreamEndEvent. Raises YAMLError."""
+
+
+def parser(text: str) -> Parser:
+    """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower).
+
+    Both count offsets in characters.
+    """
+    made: Parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
+    return made
+
+
+_WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose the help
+    ("cannot start any token", "put a text that begins with @, ` or % in quotes"),
+    ("mapping values are not allowed", 'put a text that contains ": " in quotes, and check the indentation'),
+    ("did not find expected key", "check the indentation of this line and of the lines above it"),
+    ("did not find expected ',' or", "close the bracket, or add the comma"),
+    ("did not find expected '-'", "check the indentation of this line and of the lines above it"),
+    ("could not find expected ':'", "add the colon, or check the indentation"),
+    ("unexpected end of stream", "close the quote"),
+    ("did not find expected <document start>", "write --- on a line of its own before each further document"),
+    ("did not find expected node content", "write the value, or close the bracket"),
+)
+
+
+_SELECTOR = re.compile(
+    r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
+)
+"""A label that is written as a mapping in the line of its selector."""
+
+
+def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
+    """Return the finding for an error of the parser, with its context if that is on another line."""
+    lines = Lines(path, text)
+    if not isinstance(problem, yaml.MarkedYAMLError) or problem.problem_mark is None:
+        return rules.yaml_syntax(Place(path), " ".join(str(problem).split()))
+    index, end = problem.problem_mark.index, len(text.rstrip())
+    if text[index : index + 1] == "\t":
+        at = lines.span(index, index + len(text[index:]) - len(text[index:].lstrip("\t")))
+        where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
+        way_out = "write spaces in its place: YAML allows no tab there"
+        return rules.yaml_syntax(at, f"a tab {where}", way_out=way_out)
+    message, mark = problem.problem or "not YAML", problem.context_mark
+    way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "")
+    also: tuple[Related, ...] = ()
+    if mark is not None and (index >= end or mark.line != problem.problem_mark.line):
+        context = problem.context or "in the value that begins here"
+        also = (Related(lines.span(mark.index, mark.index), context),)
+    if index >= end:  # a quote or a bracket is open, or the file was cut off
+        way_out = f"{way_out or 'write the rest'}; if the file was cut off, write it again, whole"
+        return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
+    at = lines.span(index, index + 1)
+    if selector := _SELECTOR.match(at.source):
+        better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
+        return rules.yaml_syntax(at, message, way_out=better)
+    return rules.yaml_syntax(at, message, also, way_out)
+
 
 _CORE = "tag:yaml.org,2002:"
 _TAGS = {
     "!": str,
-    **{
-        _CORE + name: kind
-        for name, kind in {"str": str, "int": int, "float": float, "bool": bool, "null": type(None)}.items()
-    },
+    **{f"{_CORE}{kind.__name__}": kind for kind in (str, int, float, bool)},
+    f"{_CORE}null": type(None),
 }
 _MERGE = "<<"
 _LENGTH = 64
-"""Characters of source that count as a value where an alias stands for them: some label values are as long."""
+"""Characters of source that count as a value where an alias stands for them; some labels are as long."""
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
@@ -74,18 +135,21 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
 
 
 def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
-    """Return the documents of a cut text; None if it has findings, or if not every mark is where it may be."""
+    """Return the documents of a cut text; None if it has findings, or a mark where it may not be."""
     builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
     if cut.text.count("%TAG") > MAX_TAG_LINES:
         return None
     try:
         for event in builder.starts():
             value = builder.node(event, ())
-            # What an alias stands for is weighed, and what was cut out would be missing.
-            if builder.cuts and (
-                builder.anchors or not all(_may_be(value, at, unread) for at in builder.cuts)
-            ):
+            if builder.cuts and builder.anchors:  # an alias is weighed by its text, which is not here
                 return None
+            for keys in builder.cuts:
+                owner, below = value, keys  # of an item of a list, or of the document
+                if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
+                    owner, below = value["items"][keys[1]], keys[2:]
+                if not isinstance(owner, dict) or not unread(owner, below):
+                    return None
             met += len(builder.cuts)
             documents.append(Document(Place(path, builder.index), value, tuple(builder.odd)))
     except (yaml.YAMLError, Unreadable):
@@ -93,18 +157,10 @@ def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
     return documents if met == cut.number and not builder.broken else None
 
 
-def _may_be(document: Any, keys: Keys, unread: Unread) -> bool:
-    """Tell whether a mark is in an object, a document or an item of a list, and where it may be in it."""
-    if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
-        document, keys = document["items"][keys[1]], keys[2:]
-    return isinstance(document, dict) and unread(document, keys)
-
-
 class _Builder:
     """Builds values from events. Equal plain texts share one string and one result of `resolve`.
 
-    In a cut text `marks` are the scalars that stand for values. Until the next document begins, `cuts` has the paths
-    of those that were met.
+    `marks` are the scalars that stand for values in a cut text; `cuts` the paths of those in this document.
     """
 
     def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -176,16 +232,14 @@ class _Builder:
         result: dict[str, Any] = {}
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
-            # Most keys and values are plain text that was seen before, so this is written without function calls.
-            key = (
-                known(event.value)
-                if type(event) is ScalarEvent and not event.style and event.tag is None
-                else None
-            )
+            # Most keys and values are plain text that was seen before: no function calls.
+            plain = type(event) is ScalarEvent and not event.style and event.tag is None
+            key = known(event.value) if plain else None
             if type(key) is not str:
                 key = self.key(event, keys)
             if key in result:
-                self.twice(event, key, keys)
+                first = Place(self.path, self.index, (*keys, key), key=True)
+                self.unsound(rules.duplicate_key(key, self.span(event), first))
             event = get()
             if type(event) is ScalarEvent and not event.style and event.tag is None and event.anchor is None:
                 value = known(event.value)
@@ -236,13 +290,10 @@ class _Builder:
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
+            way_out = "write a plain key; a template such as {{ … }} is rendered by nobody here: "
+            way_out += "write what it stands for"
             raise Unreadable(
-                *self.broken,
-                rules.wrong_shape(
-                    self.span(event),
-                    "the key is not text",
-                    "write a plain key; a template such as {{ … }} is rendered by nobody here: write what it stands for",
-                ),
+                *self.broken, rules.wrong_shape(self.span(event), "the key is not text", way_out)
             )
         text: str = event.value
         if event.anchor is not None:
@@ -251,12 +302,9 @@ class _Builder:
             self.tagged(event, text)
         elif not event.style:
             if text == _MERGE:
+                problem = "<< is a merge key, which YAML 1.2 no longer has"
                 way_out = "write the fields out; anchors and aliases without << are fine"
-                self.unsound(
-                    rules.not_plain_yaml(
-                        self.span(event), "<< is a merge key, which YAML 1.2 no longer has", way_out
-                    )
-                )
+                self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
                 agreed = type(value) is not Ambiguous
@@ -278,43 +326,28 @@ class _Builder:
             self.refuse_tag(event)
 
     def refuse_tag(self, event: Any) -> None:
-        tag = event.tag.replace(_CORE, "!!", 1)[:100]
-        way_out = "remove the tag"
+        tag, way_out = event.tag.replace(_CORE, "!!", 1)[:100], "remove the tag"
         if tag.startswith("!") and not tag.startswith("!!"):
             way_out += "; a text that begins with ! is put in quotes, such as '!has(gpu)'"
-        self.unsound(
-            rules.not_plain_yaml(self.span(event), f"{tag} is a tag that readers take differently", way_out)
-        )
+        problem = f"{tag} is a tag that readers take differently"
+        self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
 
     def alias(self, event: Any) -> Any:
         """Return the value that an alias stands for: the same object, counted at every use."""
+        name = event.anchor[:100]
         if event.anchor not in self.anchors:
-            raise Unreadable(
-                *self.broken,
-                rules.yaml_syntax(
-                    self.span(event), f"*{event.anchor[:100]} has no anchor &{event.anchor[:100]} before it"
-                ),
-            )
+            problem = f"*{name} has no anchor &{name} before it"
+            raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), problem))
         anchored = self.anchors[event.anchor]
         if anchored is None:
-            self.stop(
-                event, f"*{event.anchor[:100]} is inside the value that it stands for", "write the value out"
-            )
+            self.stop(event, f"*{name} is inside the value that it stands for", "write the value out")
         value, weight = anchored
         self.built += weight
         self.expanded += weight
         if self.expanded > MAX_EXPANDED:
-            self.stop(
-                event,
-                f"the aliases of this file stand for more than {MAX_EXPANDED:,} values",
-                "write the values out",
-            )
+            problem = f"the aliases of this file stand for more than {MAX_EXPANDED:,} values"
+            self.stop(event, problem, "write the values out")
         return value
-
-    def twice(self, event: Any, key: str, keys: Keys) -> None:
-        self.unsound(
-            rules.duplicate_key(key, self.span(event), Place(self.path, self.index, (*keys, key), key=True))
-        )
 
     def unsound(self, finding: Diagnostic) -> None:
         """Refuse the document and go on: there may be more findings."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
 from typing import Final
 
 
@@ -30,9 +29,15 @@ _MARKS_11: Final = {"=", "<<"}
 _WORDS: Final = _TRUE | _FALSE | _NULL | _TRUE_11 | _FALSE_11 | _MARKS_11
 
 _INT_11_TEXT = r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(?::[0-5]?[0-9])*)"
-_FLOAT_11_TEXT = r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)"
+_FLOAT_11_TEXT = (
+    r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?"
+    r"|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)"
+)
 _DAY_11_TEXT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_11_TEXT = r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
+_TIME_11_TEXT = (
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
+    r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
+)
 _INT_12_TEXT = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
 _FLOAT_12_TEXT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _INFINITE_TEXT = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
@@ -43,10 +48,11 @@ _INT_12 = re.compile(_INT_12_TEXT).fullmatch
 _FLOAT_12 = re.compile(_FLOAT_12_TEXT).fullmatch
 _INFINITE = re.compile(_INFINITE_TEXT).fullmatch
 _ANY = re.compile(
-    f"{_INT_11_TEXT}|{_FLOAT_11_TEXT}|{_DAY_11_TEXT}|{_TIME_11_TEXT}|{_INT_12_TEXT}|{_FLOAT_12_TEXT}|{_INFINITE_TEXT}"
+    f"{_INT_11_TEXT}|{_FLOAT_11_TEXT}|{_DAY_11_TEXT}|{_TIME_11_TEXT}|{_INT_12_TEXT}|{_FLOAT_12_TEXT}|"
+    f"{_INFINITE_TEXT}"
 ).fullmatch
 
-_DIGITS = 18
+DIGITS = 18
 """Longer integers become floats, which no field accepts; Python refuses to read some thousand digits."""
 
 
@@ -127,7 +133,7 @@ def _yaml_12(text: str) -> int | float | None:
 
 
 def _integer(digits: str, base: int) -> int | float:
-    if len(digits) > _DIGITS:
+    if len(digits) > DIGITS:
         return float(digits) if base == 10 else float("inf")
     return int(digits or "0", base)
 
@@ -143,15 +149,3 @@ def _infinite(text: str) -> float:
     if text[-1] in "nN":
         return float("nan")
     return float("-inf") if text[0] == "-" else float("inf")
-
-
-def meant(text: str, types: Collection[str]) -> str:
-    """Return the integer or boolean that a text was meant to be, written as every reader reads it, or ""."""
-    if "boolean" in types and text.lower() in {"true", "yes", "y", "on", "false", "no", "n", "off"}:
-        return "true" if text.lower() in {"true", "yes", "y", "on"} else "false"
-    plain = text.replace("_", "").lstrip("0") or text[:1]
-    return (
-        plain
-        if "integer" in types and plain.isdecimal() and plain.isascii() and len(plain) <= _DIGITS
-        else ""
-    )

@@ -8,13 +8,7 @@ empties it.
 
 from __future__ import annotations
 
-from ipamc.render.targets import (
-    cilium_config,
-    cilium_node,
-    node,
-    node_config,
-    pod_ip_pool,
-)
+from ipamc.render.targets import cilium_config, cilium_node, node, node_config, pod_ip_pool
 from ipamc.render.targets.context import Target
 
 TARGETS = (

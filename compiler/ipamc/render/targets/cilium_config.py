@@ -31,7 +31,6 @@ def files(layout: Layout) -> Iterator[File]:
 
 def helm_values(layout: Layout) -> Iterator[File]:
     """Yield `cilium/helm-values.yaml` for `helm upgrade -f`; it is no manifest.
-
     `operator.rollOutPods` annotates the operator's pods with a checksum of `cilium-config`: it restarts by itself,
     and pods lose nothing by that. There is no `rollOutCiliumPods`: it would restart every agent at any change of
     `cilium-config`, also of keys that only the operator reads and of keys of others, and in a change of mode before
@@ -54,7 +53,6 @@ def helm_values(layout: Layout) -> Iterator[File]:
 
 def component(layout: Layout) -> Iterator[File]:
     """Yield the files of `cilium/component/`, which the user's kustomization with Cilium names, not ours.
-
     A kustomize Component that patches ConfigMap `cilium-config` and Deployment `cilium-operator` of a chart. Both
     patches are strategic, so a base without those objects fails the build. The operator reads its configuration only
     at its start: an annotation with the data's hash restarts it when the data changes. As a bystander it gets
@@ -117,7 +115,6 @@ def data(layout: Layout) -> dict[str, str]:
 
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
-
     With `operator: adopt` the operator gives out whatever is free in the list: see `operator_list`. A bystander
     gives out nothing and has all pools. The mask is the longest prefix in use: with a shorter one the operator
     would book more addresses than a block has.

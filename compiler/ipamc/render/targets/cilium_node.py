@@ -43,7 +43,6 @@ def files(layout: Layout) -> Iterator[File]:
 
 def waiting(layout: Layout) -> Iterator[File]:
     """Yield what is in no file: the CiliumNodes of planned nodes that the operator would delete, by the path of their part.
-
     They are applied once their agents, which wait for a block, have made them. Seeds have no such moment.
     """
     if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
@@ -53,7 +52,6 @@ def waiting(layout: Layout) -> Iterator[File]:
 
 def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Line, ...]], Values | None]:
     """Return the function from a node and its lines to the template's values, by mode; None: no object.
-
     `waiting`: of the nodes that wait for their agents, and of no others. The operator must keep a planned node's
     CiliumNode. IPv4 comes first, as the operator writes it back.
     """
@@ -103,13 +101,12 @@ def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple
                 allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
-        ),
+        )
     )
 
 
 def single(block: Block, number: int = 0) -> Iterator[str]:
     """Yield the addresses that crd mode lists, in order: of more than two without the first and the last.
-
     The first `number` of them; 0: all.
     """
     first, last = (block.first + 1, block.last - 1) if block.size > 2 else (block.first, block.last)

@@ -46,7 +46,6 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     def by_shard(self, make: Callable[[Want, tuple[Line, ...]], T | None]) -> Iterator[tuple[str, list[T]]]:
         """Yield each shard by name, with what `make` returns for its nodes from their held lines, by node name.
-
         None is left out, and so is a shard with nothing. Nodes are taken in the order in which they were read, and
         not shard by shard: there each is somewhere else in memory, and 100,000 of them took half as long again.
         """

@@ -48,7 +48,6 @@ def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
 
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
     """Return whether the apiserver accepts the Node: one block of each family, no change of podCIDRs.
-
     A Node with other podCIDRs is left out until it was deleted and joined again; IPC0503 tells about it.
     """
     if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):

@@ -56,7 +56,6 @@ def _file(cluster: Cluster, path: str, configs: Sequence[Values]) -> File:
 
 def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | None:
     """Return the config of one node, or None if it holds no block of a pool of its own.
-
     Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
     addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
     its blocks have. Of pools that nodes share it pre-allocates nothing: blocks come as pods ask for them.
@@ -103,7 +102,6 @@ class SameOffers(Struct, frozen=True):
 
 def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
-
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
     candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more values
@@ -129,7 +127,6 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
 
 def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
     """Return nodes grouped by their offers, which nodes that look alike to the selectors share by identity.
-
     One step for each node.
     """
     groups: dict[int, SameOffers] = {}
@@ -149,7 +146,6 @@ MOST_VALUES = 100_000
 
 class _ByLabels:
     """Selectors by labels of the nodes with a first candidate, as far as they can be proved.
-
     Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one both
     select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting it.
     Only pins can make another pool than the highest one the first candidate: see `_misled`.

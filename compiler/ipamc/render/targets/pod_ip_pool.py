@@ -80,7 +80,6 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
 
 def shared_families(layout: Layout, pool: Pool, given: Given) -> Iterator[tuple[int, tuple[str, ...], int]]:
     """Yield (family, CIDRs for Cilium, block size), IPv4 first, for the cluster's families.
-
     A family in which no address is left is not among them.
     """
     cluster, before = layout.plan.cluster, layout.before.pools.get(pool.name)

@@ -19,8 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
-from ipamc.review.address_map import ClusterMap, PoolMap
-from ipamc.review.lock_versions import Step, Versions
+from ipamc.review.address_map import ClusterMap, LockVersion, PoolMap, Versions
 
 _FEW = 16
 """A label that fewer than one node in so many has is written as pairs."""
@@ -179,7 +178,7 @@ def _runs(numbers: Iterable[int]) -> list[int]:
     return [part for number, run in groupby(numbers) for part in (number, sum(1 for _ in run))]
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: LockVersion) -> dict[str, Any]:
     return {
         "commit": step.commit,
         "second": step.second,

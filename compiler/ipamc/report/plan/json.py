@@ -8,7 +8,6 @@ from typing import Any
 from msgspec.structs import asdict
 
 from ipamc.lock.transitions import Reason, Transition
-from ipamc.lock.utilisation import Use
 from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
@@ -46,11 +45,15 @@ def _difference(difference: Difference) -> dict[str, Any]:
     return {
         "nodes": asdict(lines.counts),
         "added": [
-            {**_line(added.line), "origin": added.origin, **({"of": added.of} if added.of else {})}
-            for added in lines.added
+            {**_line(each.line), "origin": each.origin, **({"of": each.of} if each.of else {})}
+            for each in lines.added
         ],
         "quarantine": [
-            {"reason": found.reason, "before": _end(found.before), "after": _end(found.after or found.other)}
+            {
+                "reason": found.reason,
+                "before": found.before and _line(found.before),
+                "after": (after := found.after or found.other) and _line(after),
+            }
             for found in lines.transitions
             if found.is_about_quarantine
         ],
@@ -85,23 +88,23 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "misplaced": [
             {
-                "why": group.why,
-                "illegal": group.illegal,
-                "move": group.move,
-                "lines": [_line(line) for line in group.lines],
+                "why": each.why,
+                "illegal": each.illegal,
+                "move": each.move,
+                "lines": list(map(_line, each.lines)),
             }
-            for group in difference.misplaced
+            for each in difference.misplaced
         ],
         "steps": list(difference.steps),
         "restarts": list(map(asdict, difference.restarts)),
         "leaving": [
             {
-                "kind": group.kind,
-                "names": list(group.names),
-                "stays": group.stays.value,
-                "removable": group.removable,
+                "kind": each.kind,
+                "names": list(each.names),
+                "stays": each.stays.value,
+                "removable": each.removable,
             }
-            for group in difference.leaving
+            for each in difference.leaving
         ],
         "lock": list(map(asdict, difference.settings)),
         "flags": list(map(asdict, difference.flags)),
@@ -110,7 +113,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for pool in difference.pools
         ],
         "repooled": [
-            {"old": moved.before, "new": moved.after, "lines": [_line(line) for line in moved.lines]}
+            {"old": moved.before, "new": moved.after, "lines": list(map(_line, moved.lines))}
             for moved in lines.pool_transfers
         ],
         "poolsKnown": difference.pools_known,
@@ -120,8 +123,8 @@ def _difference(difference: Difference) -> dict[str, Any]:
                 "family": f"IPv{capacity.family}",
                 "blockSize": capacity.size,
                 "short": capacity.short,
-                "before": _use(capacity.before),
-                "after": _use(capacity.after),
+                "before": capacity.before and use_record(capacity.before),
+                "after": capacity.after and use_record(capacity.after),
             }
             for capacity in difference.capacity
         ],
@@ -142,14 +145,6 @@ def _line(line: Line) -> dict[str, str | bool | int]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
-def _end(line: Line | None) -> dict[str, str | bool | int] | None:
-    return _line(line) if line else None
-
-
 def _former(found: Transition) -> dict[str, str | bool | int]:
     before = {"was": str(found.before.state)} if found.before else {}
     return {**_line(found.line), **before, **({"to": found.to} if found.to else {})}
-
-
-def _use(use: Use | None) -> dict[str, object] | None:
-    return use_record(use) if use else None

@@ -1,8 +1,8 @@
 """A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
 
-A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. If the plan
-is longer, every list is cut to the same length, then the clusters at the end are left out, and the last line says
-how much. The counts over all clusters come first, then the clusters with the worst first.
+A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. Of a longer
+plan every list is cut to the same length, then the last clusters are left out, and the last line says how much.
+The counts over all clusters come first, then the clusters with the worst first.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OPEN = 10
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
-"""Where GitHub or GitLab would see a person, a request, a label, a milestone, an epic, a snippet or a URL begin."""
+"""Where GitHub or GitLab see the beginning of a person, request, label, milestone, epic, snippet or URL."""
 _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan's own arrows and minus signs
 
 
@@ -57,15 +57,15 @@ def render(report: PlanReport) -> str:
 
 
 def _cut(report: PlanReport, text: str, what: str) -> str:
-    return (
-        f"{text}\n**Cut to fit into a comment: {what} left out.** The whole plan: {code(command(report))}\n"
-    )
+    whole = f"The whole plan: {code(command(report))}"
+    return f"{text}\n**Cut to fit into a comment: {what} left out.** {whole}\n"
 
 
 def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -> tuple[str, int]:
     """Return the comment with at most `limit` rows a list, and the number of rows that are left out."""
     cutter = _Cutter(limit, alone=len(report.clusters) == 1)
-    parts = [mark(report), f"### {_sign(report.clusters)} {headline(report.clusters)}"]
+    sign = "⛔" if any(map(_stops, report.clusters)) else "✅"
+    parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
     for cluster in clusters:
         parts += [] if quiet(cluster) else cutter.cluster(cluster)
     if same := [_with_warnings(cluster) for cluster in clusters if quiet(cluster)]:
@@ -77,10 +77,7 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
 
 
 def mark(report: PlanReport) -> str:
-    """Return an HTML comment that identifies the clusters of the plan: all, or those that were named.
-
-    It has the same length for any number of them: readers do not see it, and a comment has room for so much.
-    """
+    """Return an HTML comment that identifies the clusters of the plan, all or named, in a fixed length."""
     scope = hashlib.sha256("\0".join(report.scope).encode()).hexdigest()[:32] if report.scope else ""
     return f"<!-- ipamc:plan{scope and f' {scope}'} -->"
 
@@ -92,7 +89,7 @@ def command(report: PlanReport) -> str:
 
 
 def _order(cluster: ClusterReport) -> tuple[bool, bool, bool, str]:
-    """Return what sorts the worst first: refused ones, those that a person must look at, those that change."""
+    """Return a key: refused clusters first, then those that a person must look at, then those that change."""
     return not cluster.failed, not _stops(cluster), quiet(cluster), cluster.name
 
 
@@ -101,12 +98,8 @@ def _with_warnings(cluster: ClusterReport) -> str:
     return code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else "")
 
 
-def _sign(clusters: Sequence[ClusterReport]) -> str:
-    return "⛔" if any(map(_stops, clusters)) else "✅"
-
-
 def _stops(cluster: ClusterReport) -> bool:
-    """Tell whether a person must look: the plan is refused, a cluster goes, nodes move, or steps are to be taken."""
+    """Tell whether a person must look: it is refused, the cluster goes, nodes move, or there are steps."""
     difference = cluster.difference
     moves = difference is not None and bool(difference.lines.counts.renumbered or difference.steps)
     return cluster.failed or cluster.status is Status.DELETED or moves
@@ -115,14 +108,14 @@ def _stops(cluster: ClusterReport) -> bool:
 def plain(text: str) -> str:
     """Return text without Markdown or HTML: all but harmless characters are character references.
 
-    Forges look for @names, #numbers and URLs in the text that these stand for, too: they would tell people
-    and other requests that they are mentioned. So a space of no width follows what begins one.
+    Forges look for @names, #numbers and URLs in decoded references, too, and would notify people and other
+    requests. So a space of no width follows what begins one.
     """
     return _escaped(_REFERENCE.sub(NO_WIDTH, visible(text)))
 
 
 def code(text: str) -> str:
-    """Return text in a fixed font. Forges do not turn @names and #numbers in it into links; of URLs they may."""
+    """Return text in a fixed font, in which forges make no links of @names and #numbers, but of URLs."""
     return f"<code>{_escaped(visible(text).replace('://', f':{NO_WIDTH}//'))}</code>"
 
 
@@ -172,20 +165,15 @@ class _Cutter:
         if section.sign is Sign.URGENT or short:
             yield f"**{title}**{about}\n\n{_table(section.head, rows)}{cut}"
         else:
-            yield f"<details><summary>{title}{about}</summary>\n\n{_block(rows, section.sign)}{cut}\n\n</details>"
+            yield _folded(f"{title}{about}", f"{_block(rows, section.sign)}{cut}")
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
-        errors, warnings = (
-            [finding for finding in findings if finding.severity is severity]
-            for severity in (Severity.ERROR, Severity.WARNING)
-        )
+        errors = [_finding(finding) for finding in findings if finding.severity is Severity.ERROR]
+        warnings = [_finding(finding) for finding in findings if finding.severity is Severity.WARNING]
         if errors:
-            yield f"**{count(len(errors), 'error')}**\n\n{self.items(list(map(_finding, errors)))}"
+            yield f"**{count(len(errors), 'error')}**\n\n{self.items(errors)}"
         if warnings:
-            yield (
-                f"<details><summary>{count(len(warnings), 'warning')}</summary>\n\n"
-                f"{self.items(list(map(_finding, warnings)))}\n\n</details>"
-            )
+            yield _folded(count(len(warnings), "warning"), self.items(warnings))
 
     def notes(self, clusters: Sequence[ClusterReport]) -> Iterator[str]:
         if found := notes(clusters):
@@ -197,6 +185,10 @@ class _Cutter:
         return "\n".join(f"- {item}" for item in (*shown, *([f"… and {more:,} more"] if more else [])))
 
 
+def _folded(summary: str, body: str) -> str:
+    return f"<details><summary>{summary}</summary>\n\n{body}\n\n</details>"
+
+
 def _finding(finding: Diagnostic) -> str:
     fix = f"<br>help: {plain(finding.help)}" if finding.help else ""
     return f"{finding.code} {code(where(finding.at))} {plain(finding.message)}{fix}"
@@ -205,12 +197,8 @@ def _finding(finding: Diagnostic) -> str:
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     if not rows:
         return ""
-    lines = [
-        head,
-        ["---"] * len(head),
-        *([code(cell) if cell not in {"", ARROW} else cell for cell in row] for row in rows),
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    cells = ([code(cell) if cell not in {"", ARROW} else cell for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *cells))
 
 
 def _block(rows: Sequence[Sequence[str]], sign: str) -> str:

@@ -14,10 +14,9 @@ from ipamc.model.lock import Line
 from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import Renumber
-from ipamc.review.diff.misplaced import Misplaced
+from ipamc.review.diff.lock_lines import Misplaced, Renumber
 from ipamc.review.diff.plan_report import ClusterReport, Status
-from ipamc.review.diff.pools import Capacity, Change, Field, PoolChange
+from ipamc.review.diff.pools import Capacity, PoolChange, PoolField, PoolStatus
 
 NONE = "(none)"
 ARROW = "→"
@@ -25,8 +24,10 @@ NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
 _UNLAWFUL = {
-    Reason.VANISHED: "vanished from the lock: the base has these lines, and no line covers any of their addresses now",
-    Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, and none keeps the block",
+    Reason.VANISHED: "vanished from the lock: the base has these lines, "
+    "and no line covers any of their addresses now",
+    Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, "
+    "and none keeps the block",
     Reason.ENDED_EARLY: "out of quarantine early: its days are not over",
     Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
 }
@@ -59,29 +60,23 @@ class Section(Struct, frozen=True, kw_only=True):
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
 
-    Before them, if there are any, refused and deleted clusters, nodes whose lines vanished, and changes of mode.
+    Before them, where there are any: refused and deleted clusters, vanished nodes, changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)
     gone = sum(cluster.status is Status.DELETED for cluster in clusters)
     deleted = sum(cluster.nodes for cluster in clusters)
-    modes = [
-        f"mode {setting.old} {ARROW} {setting.new}"
-        for cluster in clusters
-        if cluster.difference
-        for setting in cluster.difference.settings
-        if setting.name == "mode"
-    ]
+    settings = [each for cluster in clusters if cluster.difference for each in cluster.difference.settings]
+    modes = [f"mode {setting.old} {ARROW} {setting.new}" for setting in settings if setting.name == "mode"]
+    changes = (
+        "".join(modes) if len(clusters) == 1 else f"{count(len(modes), 'change')} of mode" if modes else ""
+    )
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{count(gone, 'cluster')} deleted" if gone else "",
         f"{vanished:,} vanished" if vanished else "",
-        modes[0]
-        if len(clusters) == 1 and modes
-        else f"{count(len(modes), 'change')} of mode"
-        if modes
-        else "",
+        changes,
         f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
         f"+{sum(nodes.added for nodes in counts):,}",
         f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
@@ -114,20 +109,13 @@ def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
     for reason in REFUSED:
         yield _former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT)
-    yield Section(
-        title="steps, in this order (ipamc runbook CLUSTER has them with checks)",
-        head=("step", "what to do"),
-        rows=tuple((f"{number}.", step) for number, step in enumerate(difference.steps, 1)),
-        sign=Sign.URGENT,
-    )
+    title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
+    steps = ((f"{number}.", step) for number, step in enumerate(difference.steps, 1))
+    yield _section(title, ("step", "what to do"), steps, Sign.URGENT)
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
     yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
-    yield Section(
-        title="misplaced",
-        head=("why, and which",),
-        rows=tuple((_misplaced(group),) for group in difference.misplaced),
-        sign=Sign.URGENT,
-    )
+    misplaced = ((_misplaced(group),) for group in difference.misplaced)
+    yield _section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
     yield from _cluster(difference)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
@@ -136,34 +124,30 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
-    yield Section(
-        title="single addresses",
-        head=("node", "block", "base", "", "now"),
-        rows=tuple(
-            (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
-            for found in resized
-        ),
-        sign=Sign.CHANGED,
-        about=names(found.line.node for found in resized),
+    bases = (
+        (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
+        for found in resized
     )
+    about = names(found.line.node for found in resized)
+    yield _section("single addresses", ("node", "block", "base", "", "now"), bases, about=about)
     yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
-    yield Section(
-        title="added",
-        head=("node", "block", "pool", "origin"),
-        rows=tuple(
-            (
-                block.line.node,
-                str(block.line.block),
-                block.line.pool or NONE,
-                block.why,
-            )
-            for block in lines.added
-        ),
-        sign=Sign.ADDED,
-        about=names(block.line.node for block in lines.added),
-    )
+    rows = ((each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added)
+    about = names(each.line.node for each in lines.added)
+    yield _section("added", ("node", "block", "pool", "origin"), rows, Sign.ADDED, about)
     about = names(renumber.node for renumber in lines.still_pending)
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
+
+
+def _section(
+    title: str,
+    head: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    sign: Sign = Sign.CHANGED,
+    about: str = "",
+    *,
+    folded: bool = False,
+) -> Section:
+    return Section(title=title, head=head, rows=tuple(rows), sign=sign, about=about, folded=folded)
 
 
 def _misplaced(group: Misplaced) -> str:
@@ -176,74 +160,34 @@ def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
     nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
-    yield Section(
-        title="restarts",
-        head=("what restarts, and why",),
-        rows=tuple((restart.sentence,) for restart in difference.restarts)
-        or (
-            (("nothing restarts: no flag changes, and no block or default pool of a running node",),)
-            if nothing
-            else ()
-        ),
-        sign=Sign.CHANGED,
-    )
-    yield Section(
-        title="leave the tree and stay in the cluster",
-        head=("which, and what they do",),
-        rows=tuple((group.sentence,) for group in difference.leaving),
-        sign=Sign.CHANGED,
-    )
+    restarts = [(restart.sentence,) for restart in difference.restarts]
+    if nothing and not restarts:
+        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
+    yield _section("restarts", ("what restarts, and why",), restarts)
+    leaving = ((group.sentence,) for group in difference.leaving)
+    yield _section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:
-    yield Section(
-        title="lock",
-        head=("setting", "base", "", "now"),
-        rows=tuple((setting.name, setting.old, ARROW, setting.new) for setting in difference.settings),
-        sign=Sign.CHANGED,
+    settings = ((setting.name, setting.old, ARROW, setting.new) for setting in difference.settings)
+    yield _section("lock", ("setting", "base", "", "now"), settings)
+    flags = (
+        (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), f"({flag.why})" if flag.why else "")
+        for flag in difference.flags
     )
-    yield Section(
-        title="flags",
-        head=("flag", "base", "", "now", "why"),
-        rows=tuple(
-            (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), f"({flag.why})" if flag.why else "")
-            for flag in difference.flags
-        ),
-        sign=Sign.CHANGED,
-    )
-    yield Section(
-        title="pools",
-        head=("pool", "change", "what"),
-        rows=tuple(_pools(difference)),
-        sign=Sign.CHANGED,
-    )
-    unchanged = sum(not capacity.changed for capacity in difference.capacity)
-    yield Section(
-        title="capacity, in free blocks",
-        head=("pool", "block size", "before", "", "now", "of", "addresses"),
-        rows=tuple(_room(capacity) for capacity in difference.capacity if capacity.changed),
-        sign=Sign.CHANGED,
-        about=f"{count(unchanged, 'pool')} unchanged" if unchanged else "",
-    )
-    yield Section(
-        title="aggregates, of held and pending blocks (ipamc show --aggregates)",
-        head=("pool", "prefixes"),
-        rows=tuple((change.pool or NONE, prefixes(change)) for change in difference.aggregates),
-        sign=Sign.CHANGED,
-        folded=True,
-    )
-    files = difference.files
-    yield Section(
-        title="rendered",
-        head=("files", "which"),
-        rows=tuple(
-            (f"{count(len(paths), 'file')} {word}:", names(paths))
-            for word, paths in (("written", files.written), ("removed", files.removed))
-            if paths
-        ),
-        sign=Sign.CHANGED,
-        folded=True,
-    )
+    yield _section("flags", ("flag", "base", "", "now", "why"), flags)
+    yield _section("pools", ("pool", "change", "what"), _pools(difference))
+    changed = [_room(capacity) for capacity in difference.capacity if capacity.changed]
+    same = len(difference.capacity) - len(changed)
+    head = ("pool", "block size", "before", "", "now", "of", "addresses")
+    about = f"{count(same, 'pool')} unchanged" if same else ""
+    yield _section("capacity, in free blocks", head, changed, about=about)
+    title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
+    aggregates = ((change.pool or NONE, prefixes(change)) for change in difference.aggregates)
+    yield _section(title, ("pool", "prefixes"), aggregates, folded=True)
+    paths_of = (("written", difference.files.written), ("removed", difference.files.removed))
+    files = ((f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths)
+    yield _section("rendered", ("files", "which"), files, folded=True)
 
 
 def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
@@ -261,11 +205,8 @@ def _quoted(value: str | None) -> str:
 
 
 def _renumbers(title: str, renumbers: tuple[Renumber, ...], sign: Sign, about: str = "") -> Section:
-    rows = tuple(
-        (renumber.node, _blocks(renumber.old), ARROW, _blocks(renumber.new), renumber.why)
-        for renumber in renumbers
-    )
-    return Section(title=title, head=("node", "block", "", "to", "why"), rows=rows, sign=sign, about=about)
+    rows = ((each.node, _blocks(each.old), ARROW, _blocks(each.new), each.why) for each in renumbers)
+    return _section(title, ("node", "block", "", "to", "why"), rows, sign, about)
 
 
 def _blocks(lines: tuple[Line, ...]) -> str:
@@ -277,24 +218,13 @@ def _addresses(line: Line | None) -> str:
 
 
 def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOVED) -> Section:
-    rows = tuple(
-        (
-            (found.before or found.line).node,
-            str(found.line.block),
-            found.line.pool or NONE,
-            state(found.before) if found.before else NONE,
-            ARROW,
-            _now(found),
-        )
-        for found in changes
-    )
-    return Section(
-        title=title,
-        head=("node", "block", "pool", "base", "", "now"),
-        rows=rows,
-        sign=sign,
-        about=names(found.line.node for found in changes),
-    )
+    rows = []
+    for found in changes:
+        before = state(found.before) if found.before else NONE
+        line = (str(found.line.block), found.line.pool or NONE)
+        rows.append(((found.before or found.line).node, *line, before, ARROW, _now(found)))
+    about = names(found.line.node for found in changes)
+    return _section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, about)
 
 
 def _now(found: Transition) -> str:
@@ -305,26 +235,24 @@ def _now(found: Transition) -> str:
 
 
 def _pool(pool: PoolChange) -> Iterator[tuple[str, str, str]]:
-    if pool.change is Change.CHANGED:
+    if pool.change is PoolStatus.CHANGED:
         yield from ((pool.name, pool.change, f"{field.name}: {_field(field)}") for field in pool.fields)
     else:
         fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
         yield pool.name, pool.change, "; ".join(fields)
 
 
-def _field(field: Field) -> str:
+def _field(field: PoolField) -> str:
     if field.whole:
         return f"{', '.join(field.old) or NONE} {ARROW} {', '.join(field.new) or NONE}"
-    return " ".join((*(f"−{item}" for item in field.old), *(f"+{item}" for item in field.new)))  # noqa: RUF001 - a minus is as wide as a plus
+    old = [f"−{item}" for item in field.old]  # noqa: RUF001 - a minus is as wide as a plus
+    return " ".join([*old, *(f"+{item}" for item in field.new)])
 
 
 def _room(capacity: Capacity) -> tuple[str, ...]:
     now = capacity.after
-    free = (
-        f"{now.available * 100 / now.total:.0f} % free{': low' if capacity.short else ''}"
-        if now and now.total
-        else ""
-    )
+    share = f"{now.available * 100 / now.total:.0f} % free" if now and now.total else ""
+    free = f"{share}: low" if share and capacity.short else share
     total = f"of {number(now.blocks)}" if now else ""
     return capacity.pool, f"/{capacity.size}", _free(capacity.before), ARROW, _free(now), total, free
 

@@ -1,14 +1,14 @@
 """A plan as a picture: the rows of each pool in which something changes, before and after.
 
-It is made for a comment or a summary of a pipeline, where an SVG is shown as an image: it has no script, no link
-and no font of its own, and follows the reader's light or dark theme. Rows without a change are left out, and a
-large plan is cut; the text of the plan has everything.
+A comment or a summary of a pipeline shows it as an image: without a script, a link or a font, and in the light
+or dark theme of the reader. Rows without a change are left out, and a large plan is cut; the text of the plan
+has everything.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
@@ -36,16 +36,20 @@ _STYLE = """
 text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1b2430; }
 .title { font-weight: bold; font-size: 14px; } .soft { fill: #5b6675; }
 .page { fill: #ffffff; } .free { fill: #e6ebf1; } .held { fill: #2f6fb5; } .pending { fill: #e0a100; }
-.apart { fill: #8a8f98; opacity: .5; } .quarantined { fill: #b4552d; } .released { fill: #7fb3a6; } .same { opacity: .35; }
-.new { stroke: #d1007a; stroke-width: 2; } .gone { fill: none; stroke: #d1007a; stroke-width: 2; stroke-dasharray: 3 2; }
+.apart { fill: #8a8f98; opacity: .5; } .quarantined { fill: #b4552d; } .released { fill: #7fb3a6; } \
+.same { opacity: .35; }
+.new { stroke: #d1007a; stroke-width: 2; } .gone { fill: none; stroke: #d1007a; stroke-width: 2; \
+stroke-dasharray: 3 2; }
 @media (prefers-color-scheme: dark) {
-text { fill: #e4e9f0; } .soft { fill: #9aa7b6; } .page { fill: #12171e; } .free { fill: #262f3a; } .held { fill: #4f93dd; }
-.pending { fill: #f0b929; } .quarantined { fill: #d97a50; } .released { fill: #5c9a8b; } .new, .gone { stroke: #ff5cb8; }
+text { fill: #e4e9f0; } .soft { fill: #9aa7b6; } .page { fill: #12171e; } .free { fill: #262f3a; } \
+.held { fill: #4f93dd; }
+.pending { fill: #f0b929; } .quarantined { fill: #d97a50; } .released { fill: #5c9a8b; } \
+.new, .gone { stroke: #ff5cb8; }
 }
 """
 
 Key = tuple[Block, str]
-"""A block and its node: what changed about it is told by its state."""
+"""A block and its node."""
 
 
 class _Drawing(Struct):
@@ -76,11 +80,9 @@ def render(report: PlanReport) -> str:
         drawing.text(f"and {count(drawing.left_out, 'more row')} with changes, which the plan's text has")
     if drawing.rows:
         _legend(drawing)
-    head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {drawing.y + 10}" width="{_WIDTH}">'
-    )
-    ground = f'<rect class="page" width="{_WIDTH}" height="{drawing.y + 10}"/>'
-    body = "\n".join(drawing.parts)
+    height, body = drawing.y + 10, "\n".join(drawing.parts)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}">'
+    ground = f'<rect class="page" width="{_WIDTH}" height="{height}"/>'
     return f"{head}\n<style>{_STYLE}</style>\n{ground}\n{body}\n</svg>\n"
 
 
@@ -107,9 +109,7 @@ def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
             inside[block].append(key)
     for pool in found.map.pools:
         here = [part.range.block for part in pool.use.ranges if part.range.block in inside]
-        apart = (
-            [outermost(kept) for kept in (pool.reserved, pool.excluded, pool.without_line)] if here else []
-        )
+        apart = [outermost(kept) for kept in (pool.reserved, pool.excluded, pool.without_line) if here]
         for block in here:
             _range(drawing, pool.use, block, apart, (before, after), inside[block])
     if outside:
@@ -154,7 +154,13 @@ def _range(
                 for blocks in apart
                 for kept in blocks_over(blocks, row)
             ]
-            drawing.parts += _row(row, cells, side, rows[number], x, drawing.y)
+            free = range(x, x + cells * _CELL, _CELL)
+            shape = f'y="{drawing.y}" width="{_CELL - 1}" height="{_ROW - 2}"/>'
+            drawing.parts.append("".join(f'<rect class="free" x="{left}" {shape}' for left in free))
+            for line in lines_over(side, row):
+                sort = f"{line.state} {'new' if (line.block, line.node) in rows[number] else 'same'}"
+                said = f"{line.block} of {line.node}: {line.state}"
+                drawing.parts.append(_box(sort, row, cells, line.block, x, drawing.y, said))
         here = {(line.block, line.node) for line in lines_over(lines[1], row)}
         drawing.parts += [
             _box("gone", row, cells, block, x, drawing.y, f"{block} of {node}: not in the lock any more")
@@ -163,19 +169,6 @@ def _range(
         drawing.y += _ROW
         drawing.rows += 1
     drawing.y += 6
-
-
-def _row(row: Block, cells: int, lines: Sequence[Line], changed: set[Key], x: int, y: int) -> Iterator[str]:
-    """Yield a row: free cells, then the blocks in it."""
-    yield "".join(
-        f'<rect class="free" x="{x + cell * _CELL}" y="{y}" width="{_CELL - 1}" height="{_ROW - 2}"/>'
-        for cell in range(cells)
-    )
-    for line in lines_over(lines, row):
-        lit = "new" if (line.block, line.node) in changed else "same"
-        yield _box(
-            f"{line.state} {lit}", row, cells, line.block, x, y, f"{line.block} of {line.node}: {line.state}"
-        )
 
 
 def _box(sort: str, row: Block, cells: int, block: Block, x: int, y: int, said: str) -> str:
@@ -192,17 +185,9 @@ def _box(sort: str, row: Block, cells: int, block: Block, x: int, y: int, said: 
 def _legend(drawing: _Drawing) -> None:
     drawing.y += 4
     x = 10
-    for sort, words in (
-        ("held", "held"),
-        ("pending", "pending"),
-        ("quarantined", "quarantined"),
-        ("released", "released"),
-        ("apart", "reserved"),
-        ("free", "free"),
-        ("new", "changed"),
-        ("gone", "gone"),
-    ):
-        fill = "free new" if sort == "new" else sort
+    named = {"apart": "reserved", "new": "changed"}
+    for sort in ("held", "pending", "quarantined", "released", "apart", "free", "new", "gone"):
+        words, fill = named.get(sort, sort), "free new" if sort == "new" else sort
         drawing.parts.append(
             f'<rect class="{fill}" x="{x}" y="{drawing.y}" width="11" height="11"/>'
             f'<text x="{x + 16}" y="{drawing.y + 10}">{words}</text>'

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ipamc.model.diagnostics import names
-from ipamc.report.plan.sections import Section, Sign, headline, notes, quiet, sections
+from ipamc.report.plan.sections import Sign, headline, notes, quiet, sections
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
@@ -25,11 +25,9 @@ def render(report: PlanReport, *, colour: bool = False) -> str:
     if same := [visible(cluster.name) for cluster in report.clusters if quiet(cluster)]:
         parts.append(f"no changes: {', '.join(same)}\n")
     if found := notes(report.clusters):
-        rows = (
-            f"  {note.code}: {visible(note.message)} ({names(map(visible, clusters))})\n"
-            for note, clusters in found
-        )
-        parts.append(f"{paint('notes', 'strong', colour=colour)}\n{''.join(rows)}")
+        rows = [paint("notes", "strong", colour=colour)]
+        rows += [f"  {note.code}: {visible(note.message)} ({names(map(visible, of))})" for note, of in found]
+        parts.append("".join(f"{row}\n" for row in rows))
     if len(report.clusters) > 1:
         parts.append(f"{len(report.clusters):,} clusters: {headline(report.clusters)}\n")
     return "\n".join(parts)
@@ -42,15 +40,11 @@ def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
     said = f"; {cluster.status}: {visible(cluster.said)}" if cluster.said else ""
     rows = [f"{paint(title, 'strong', colour=colour)}{headline((cluster,))}{said}"]
     for section in sections(cluster.difference):
-        rows += _section(section, colour=colour)
+        about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
+        style = "error" if section.sign is Sign.URGENT else "strong"
+        rows.append(f"  {paint(f'{section.title}{about}', style, colour=colour)}")
+        rows += [f"    {row}" for row in aligned(section.rows, section.sign, WIDE - 4)]
     return "".join(f"{row}\n" for row in rows)
-
-
-def _section(section: Section, *, colour: bool) -> Iterator[str]:
-    about = f" ({section.about})" if section.sign is Sign.CHANGED and section.about else ""
-    title = f"{section.title}{about}"
-    yield f"  {paint(title, 'error' if section.sign is Sign.URGENT else 'strong', colour=colour)}"
-    yield from (f"    {row}" for row in aligned(section.rows, section.sign, WIDE - 4))
 
 
 def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) -> Iterator[str]:
@@ -68,7 +62,7 @@ def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) 
 
 
 def _folded(text: str, limit: int) -> Iterator[str]:
-    """Yield a line folded between words, and around commands: what is pasted stays in one piece, however long."""
+    """Yield a line folded between words; a command stays in one piece to be pasted, however long."""
     line = ""
     for unit in _UNITS(text):
         if line and width(line) + 1 + width(unit) > limit:

@@ -32,7 +32,7 @@ _LEFT = frozenset({"name", "block", "use", "back"})
 _NARROW = 60
 """Below this width one cell is between columns, else two."""
 _GO = {"reserved": 12, "quarantined": 12, "size": 6, "back": 6, "free": 6, "block": 6}
-"""Columns that a narrow terminal does without, the first one first, and the cells that a bar needs beside them."""
+"""Columns that a narrow terminal leaves out, the first one first, and the cells of a bar beside them."""
 
 
 class Screen(Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Screen(Struct, frozen=True, kw_only=True):
     """It is a terminal: names that are too long are cut, and so are lists of pools. Never in a pipe."""
 
 
-class Row(Struct, frozen=True, kw_only=True):
+class TableRow(Struct, frozen=True, kw_only=True):
     """A row of a table, and the lines below it."""
 
     cells: dict[str, str]
@@ -80,14 +80,10 @@ def used(use: Use) -> int:
     return use.total - use.available
 
 
-def lay_out(rows: Sequence[Row], screen: Screen) -> Layout:
+def lay_out(rows: Sequence[TableRow], screen: Screen) -> Layout:
     """Return the columns that fit, and their widths; those that are empty in every row are left out."""
-    share = max((len(percent(used(row.use), row.use.total)) for row in rows if row.use), default=0)
-    widths = {
-        name: max(width(row.cells.get(name, "")) for row in rows) if rows else 0
-        for name in _HEAD
-        if name != "use"
-    }
+    share = max((len(_share(row.use)) for row in rows if row.use), default=0)
+    widths = {name: max((width(row.cells.get(name, "")) for row in rows), default=0) for name in _HEAD}
     widths = {name: max(wide, len(_HEAD[name])) for name, wide in widths.items() if wide}
     gap = "  " if screen.width >= _NARROW else " "
     if "block" in widths:
@@ -114,7 +110,11 @@ def lay_out(rows: Sequence[Row], screen: Screen) -> Layout:
     return Layout(widths=ordered, bar=bar, gap=gap, head=head)
 
 
-def _name_width(rows: Sequence[Row], more: int) -> int:
+def _share(use: Use) -> str:
+    return percent(used(use), use.total)
+
+
+def _name_width(rows: Sequence[TableRow], more: int) -> int:
     """Return the cells of the names, where those of rows without a block size may take so many more."""
     return max(
         len(_HEAD["name"]),
@@ -133,7 +133,7 @@ def _filled(text: str, wide: int, name: str) -> str:
     return text + space if name in _LEFT else space + text
 
 
-def draw(rows: Iterable[Row], layout: Layout, screen: Screen) -> Iterator[str]:
+def draw(rows: Iterable[TableRow], layout: Layout, screen: Screen) -> Iterator[str]:
     """Yield the lines of rows, each with those below it."""
     for row in rows:
         cells = []
@@ -149,13 +149,11 @@ def draw(rows: Iterable[Row], layout: Layout, screen: Screen) -> Iterator[str]:
                     text = cut(text, room - len(mark), layout.head, mark)
                 cells.append(_filled(text, room, name))
             elif name == "use" and row.use:
-                share = percent(used(row.use), row.use.total)
-                shown = f"{bar(row.use, layout.bar, screen)} {share:>{wide - layout.bar - 1}}"
-                cells.append(paint(shown, row.style, colour=screen.colour) if row.style else shown)
-            elif name == "room" and row.full:
-                cells.append(paint(_filled(text, wide, name), "error", colour=screen.colour))
+                drawn = f"{bar(row.use, layout.bar, screen)} {_share(row.use):>{wide - layout.bar - 1}}"
+                cells.append(paint(drawn, row.style, colour=screen.colour) if row.style else drawn)
             else:
-                cells.append(_filled(text, wide, name))
+                urgent = name == "room" and row.full and screen.colour
+                cells.append(paint(_filled(text, wide, name), "error", colour=urgent))
         yield layout.gap.join(cells).rstrip()
         yield from row.lines
 

@@ -42,34 +42,21 @@ _FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")
 
 def pools(clusters: Iterable[Shown]) -> str:
     """Return a row for each pool and family."""
-    return _written(POOLS, (_pool(cluster.name, pool) for cluster in clusters for pool in cluster.pools))
+    return _table(POOLS, (_pool(cluster.name, pool) for cluster in clusters for pool in cluster.pools))
 
 
 def blocks(clusters: Iterable[Shown]) -> str:
     """Return a row for each chosen line of the locks."""
-    return _written(BLOCKS, (row for cluster in clusters for row in _blocks(cluster)))
+    return _table(BLOCKS, (row for cluster in clusters for row in _blocks(cluster)))
 
 
 def _pool(name: str, shown: ShownPool) -> Sequence[object]:
-    use, ending = shown.use.use, shown.ending
-    return (
-        name,
-        shown.use.pool.name,
-        f"IPv{shown.use.family.family}",
-        shown.use.family.block_size,
-        use.total,
-        use.held,
-        use.quarantined,
-        use.released,
-        use.reserved,
-        use.free,
-        use.blocks,
-        use.blocks_held,
-        use.blocks_free,
-        shown.room,
-        ending.day if ending else "",
-        ending.blocks if ending else 0,
-    )
+    use, family, ending = shown.use.use, shown.use.family, shown.ending
+    addresses = (use.total, use.held, use.quarantined, use.released, use.reserved, use.free)
+    blocks = (use.blocks, use.blocks_held, use.blocks_free)
+    end = (ending.day, ending.blocks) if ending else ("", 0)
+    of = (name, shown.use.pool.name, f"IPv{family.family}", family.block_size)
+    return *of, *addresses, *blocks, shown.room, *end
 
 
 def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:
@@ -88,7 +75,7 @@ def _block(cluster: Shown, pool: str, cidr: str, line: Line) -> Sequence[object]
     return cluster.name, pool, family, cidr, line.block, line.node, line.state, line.since, ends
 
 
-def _written(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "".join(f"{','.join(map(_cell, row))}\r\n" for row in (head, *rows))
 
 

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use
+from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import Line, State
-from ipamc.report.show.columns import Row, Screen, dots, draw, head_row, lay_out, legend, used
+from ipamc.report.show.columns import Screen, TableRow, dots, draw, head_row, lay_out, legend, used
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
 from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
@@ -42,11 +43,6 @@ class Look(Struct, frozen=True, kw_only=True):
     """Pools may be missing: totals are of those that are shown."""
 
 
-class _Part(Struct, frozen=True, kw_only=True):
-    rows: Sequence[Row]
-    foot: Sequence[str]
-
-
 def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
     """Return the pools of all clusters, in the order given, and a total over more than one cluster.
 
@@ -55,24 +51,23 @@ def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
     """
     parts = [_cluster(cluster, look, screen) for cluster in clusters]
     totals = _totals("all clusters", clusters) if len(clusters) > 1 else ()
-    layout = lay_out([*(row for part in parts for row in part.rows), *totals], screen)
+    layout = lay_out([*(row for rows, _ in parts for row in rows), *totals], screen)
     text: list[str] = []
-    for number, (cluster, part) in enumerate(zip(clusters, parts, strict=True)):
+    for number, (cluster, (rows, foot)) in enumerate(zip(clusters, parts, strict=True)):
         text += [""] if number else []
         text += _title(cluster, look, screen, back="back" not in layout.widths)
-        text += [head_row(layout, screen)] if part.rows and not number else []
-        text += draw(part.rows, layout, screen)
-        text += part.foot
+        text += [head_row(layout, screen)] if rows and not number else []
+        text += [*draw(rows, layout, screen), *foot]
     if totals:
         text += ["", *draw(totals, layout, screen)]
-    if any(
-        pool.use.use.quarantined + pool.use.use.reserved for cluster in clusters for pool in cluster.pools
-    ):
+    uses = [pool.use.use for cluster in clusters for pool in cluster.pools]
+    if any(use.quarantined + use.reserved for use in uses):
         text += ["", legend(screen)]
     return "".join(f"{line}\n" for line in text)
 
 
-def _cluster(cluster: Shown, look: Look, screen: Screen) -> _Part:
+def _cluster(cluster: Shown, look: Look, screen: Screen) -> tuple[list[TableRow], list[str]]:
+    """Return the rows of a cluster's pools and of their total, and the lines below them."""
     groups = _sorted(cluster.pools, look)
     limit = MOST if screen.cuts and not look.every and len(groups) > MOST + MOST // 5 else len(groups)
     rows = [row for group in groups[:limit] for row in _pool_rows(cluster, group, look, screen)]
@@ -84,7 +79,7 @@ def _cluster(cluster: Shown, look: Look, screen: Screen) -> _Part:
         foot = [f"{dots(screen)} and {count(len(left_out), 'more pool')}{most}: --all shows them"]
     if cluster.outside and look.blocks:
         foot += ["outside every pool", *_listed(cluster.outside, cluster, "  ", screen)]
-    return _Part(rows=rows, foot=foot)
+    return rows, foot
 
 
 def _title(cluster: Shown, look: Look, screen: Screen, *, back: bool) -> list[str]:
@@ -101,11 +96,14 @@ def _title(cluster: Shown, look: Look, screen: Screen, *, back: bool) -> list[st
         names = {pool.use.pool.name for pool in cluster.pools}
         parts.append(f"{len(names):,} of {count(cluster.every, 'pool')} shown")
     name = visible(cluster.name)
-    text = f"{name}: {'; '.join(parts)}"
-    lines = [text]
-    if screen.cuts:
-        lines = textwrap.wrap(text, max(screen.width, 20), subsequent_indent="  ", break_on_hyphens=False)
-    return [lines[0].replace(name, paint(name, "strong", colour=screen.colour), 1), *lines[1:]]
+    first, *more = _wrapped(f"{name}: {'; '.join(parts)}", "  ", screen)
+    return [first.replace(name, paint(name, "strong", colour=screen.colour), 1), *more]
+
+
+def _wrapped(text: str, indent: str, screen: Screen) -> list[str]:
+    if not screen.cuts:
+        return [text]
+    return textwrap.wrap(text, max(screen.width, 20), subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
@@ -133,7 +131,7 @@ def _share(use: Use) -> float:
     return used(use) / use.total if use.total else 0
 
 
-def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[Row]:
+def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[TableRow]:
     for shown in group:
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
@@ -141,44 +139,34 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: S
         wanted = len(ranges) > 1 if look.ranges is None else look.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]
-        yield Row(
+        yield TableRow(
             cells={
                 "name": visible(pool.name),
                 "block": f"/{shown.use.family.block_size}",
                 **_numbers(use, family),
-                "room": _room(shown),
+                "room": _room(pool, use, shown.room),
                 "back": f"{amount(shown.ending.blocks)} on {shown.ending.day}" if shown.ending else "",
             },
             use=use,
-            style=_style(shown),
+            style=_style(pool, use, shown.room),
             full=not shown.room and not pool.disabled,
             family=family,
             lines=(*_reasons(shown, look, screen), *_listed(lines, cluster, "  ", screen)),
         )
         for part in ranges if wanted else ():
-            yield Row(
-                cells={"name": f"  {part.range.block}", **_numbers(part.use, family)},
-                use=part.use,
-                lines=tuple(_listed(listed[part], cluster, "    ", screen)),
-            )
+            cells = {"name": f"  {part.range.block}", **_numbers(part.use, family)}
+            below = tuple(_listed(listed[part], cluster, "    ", screen))
+            yield TableRow(cells=cells, use=part.use, lines=below)
 
 
 def _reasons(shown: ShownPool, look: Look, screen: Screen) -> Iterator[str]:
-    """Yield a line for each CIDR that is reserved for a reason; the first few on a terminal, where not all is asked for."""
-    told = [
-        cidr
-        for cidr in shown.use.pool.reserved
-        if cidr.reason and cidr.block.family == shown.use.family.family
-    ]
-    limit = _REASONS if screen.cuts and not look.every else len(told)
-    for cidr in told[:limit]:
-        text = f"  {cidr.block} reserved: {visible(cidr.reason)}"
-        yield from (
-            textwrap.wrap(text, max(screen.width, 20), subsequent_indent="    ", break_on_hyphens=False)
-            if screen.cuts
-            else [text]
-        )
-    if left_out := told[limit:]:
+    """Yield a line for each CIDR that is reserved for a reason; on a terminal, unless `--all`, a few."""
+    reserved = [cidr for cidr in shown.use.pool.reserved if cidr.block.family == shown.use.family.family]
+    with_reason = [cidr for cidr in reserved if cidr.reason]
+    limit = _REASONS if screen.cuts and not look.every else len(with_reason)
+    for cidr in with_reason[:limit]:
+        yield from _wrapped(f"  {cidr.block} reserved: {visible(cidr.reason)}", "    ", screen)
+    if left_out := with_reason[limit:]:
         yield f"  {dots(screen)} and {count(len(left_out), 'more reserved CIDR')}: --all shows them"
 
 
@@ -192,49 +180,37 @@ def _numbers(use: Use, family: int) -> dict[str, str]:
     }
 
 
-def _room(shown: ShownPool) -> str:
-    if shown.use.pool.disabled:
-        return "no new node" if shown.use.use.held else "disabled"
-    kind = "unlisted node" if shown.use.pool.unlisted else "node"
-    return f"{amount(shown.room)} {kind}{'' if shown.room == 1 else 's'}"
+def _room(pool: Pool, use: Use, room: int) -> str:
+    if pool.disabled:
+        return "no new node" if use.held else "disabled"
+    return f"{amount(room)} {'unlisted node' if pool.unlisted else 'node'}{'' if room == 1 else 's'}"
 
 
-def _style(shown: ShownPool) -> str:
-    pool, use = shown.use.pool, shown.use.use
+def _style(pool: Pool, use: Use, room: int) -> str:
     if pool.disabled:
         return "dim"
-    if use.blocks_free < pool.blocks_per_node and not shown.room:
+    if use.blocks_free < pool.blocks_per_node and not room:
         return "error"
     return "warning" if use.available * 100 < use.total * LOW else ""
 
 
-def _totals(name: str, clusters: Sequence[Shown]) -> list[Row]:
+def _totals(name: str, clusters: Sequence[Shown]) -> list[TableRow]:
     """Return a row for each family of which there is more than one pool."""
     rows = []
     for family in (4, 6):
         pools = [pool for cluster in clusters for pool in cluster.pools if pool.use.family.family == family]
         if len(pools) < 2:  # the row of one pool is its total
             continue
-        use = _sum([pool.use.use for pool in pools])
+        uses = [pool.use.use for pool in pools]
+        use = Use(**{name: sum(getattr(each, name) for each in uses) for name in Use.__struct_fields__})
         open_pools = [pool for pool in pools if not pool.use.pool.disabled and not pool.use.pool.unlisted]
         room = sum(pool.room for pool in open_pools)
         said = open_pools and all(cluster.adds_up for cluster in clusters if cluster.pools)
         both = any(pool.use.family.family != family for cluster in clusters for pool in cluster.pools)
-        rows.append(
-            Row(
-                cells={
-                    "name": f"{name}, IPv{family}" if both else name,
-                    **_numbers(use, family),
-                    "room": f"{amount(room)} node{'' if room == 1 else 's'}" if said else "",
-                },
-                use=use,
-            )
-        )
+        rooms = f"{amount(room)} node{'' if room == 1 else 's'}" if said else ""
+        cells = {"name": f"{name}, IPv{family}" if both else name, **_numbers(use, family), "room": rooms}
+        rows.append(TableRow(cells=cells, use=use))
     return rows
-
-
-def _sum(uses: Sequence[Use]) -> Use:
-    return Use(**{name: sum(getattr(use, name) for use in uses) for name in Use.__struct_fields__})
 
 
 def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) -> Iterator[str]:

@@ -1,65 +1,153 @@
-"""All rules of an audit, in order: a cause before its consequences."""
+"""The rules of an audit in order, and those about the dump itself: its cluster, its age, what it lacks."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Iterable, Iterator
 
-from ipamc.model.diagnostics import Diagnostic, Severity
-from ipamc.review.audit.blocks import block_of_another, block_of_no_pool, other_blocks, two_nodes_one_block
-from ipamc.review.audit.causes import Suppressed
-from ipamc.review.audit.comparable import not_in_the_dump, nothing_applied
-from ipamc.review.audit.context import Found, Scene
-from ipamc.review.audit.flags import controller_allocates, flags_differ, older_cilium, other_keys
-from ipamc.review.audit.nodes import (
-    created_again,
-    ghost_nodes,
-    gone,
-    left_but_runs,
-    unlisted,
-    waiting,
-    without_node,
-)
-from ipamc.review.audit.operator import operator_errors
-from ipamc.review.audit.pods import endpoint_differs, one_address_twice, pods_outside, without_endpoint
-from ipamc.review.audit.routes import former_router, unread_pod_cidrs, wrong_routes
-from ipamc.review.audit.three_ways import three_ways
+from ipamc.model.cluster import Mode
+from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
+from ipamc.model.dump import SLACK
+from ipamc.read.rules import DUMP
+from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
+from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
+from ipamc.review.audit.context import Context, Result
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
-CHECKS: tuple[Callable[[Scene, Suppressed], Iterator[Found]], ...] = (
+
+def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
+    """Return why a dump cannot be compared; nothing where it can.
+
+    `changed` and `applied_at` are when the lock and what was applied were committed, RFC 3339 in UTC.
+    """
+    return [*other_cluster(context), *older_dump(context, changed, applied_at)]
+
+
+def other_cluster(context: Context) -> Iterator[Diagnostic]:
+    """IPC0901: a dump is of the cluster that it is compared with."""
+    if not context.dump.is_of_another(context.cluster):
+        return
+    listed = [node for node in context.cluster.nodes if not node.planned]
+    live = context.dump.nodes_by_name
+    node = next((node for node in listed if node.name in live), None)
+    name = context.cluster.name
+    if node is None:
+        text = f"none of {count(len(listed), 'node')} is in it, but {names(live)}"
+    else:
+        text = f"each node has another uid there, as {node.name} has {live[node.name].uid or 'none'}"
+    one = node or listed[0]
+    again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt"
+    yield error(
+        "IPC0901",
+        live[node.name].at if node else context.dump.at,
+        f"this is no dump of {name}: {text}",
+        also=[Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")],
+        help=f"make the dump with the context of {name}: {DUMP}; {again}",
+    )
+
+
+def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diagnostic]:
+    """IPC0902: a dump is newer than what was applied, and than the lock."""
+    newest, at, path = context.dump.newest, context.dump.at, context.lock.path
+    since = applied_at or changed
+    if _is_before(newest, since):
+        what = f"what was applied last ({context.applied.revision})" if context.applied else path
+        between = "what came between would look as if it had been changed by hand"
+        text = f"the dump is of {newest}, and {what} of {since}: {between}"
+        yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
+    elif _is_before(newest, changed):
+        pending = "what is pending here may have been applied since"
+        text = f"the dump is of {newest}, and {path} of {changed}: {pending}"
+        yield note("IPC0902", at, text, help=f"for the state of now make a new one: {DUMP}")
+
+
+def _is_before(one: str, other: str) -> bool:
+    try:
+        first, second = (datetime.datetime.fromisoformat(text) for text in (one, other))
+        return (second - first).total_seconds() > SLACK
+    except (ValueError, TypeError):
+        return False
+
+
+def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0903: it is known what was applied last."""
+    if context.applied is None:
+        ref = f"refs/ipamc/applied/{context.cluster.name}"
+        unknown = "what is pending and what was edited by hand cannot be told apart"
+        text = f"there is no {ref}, so the dump is compared with git alone: {unknown}"
+        way_out = f"git fetch origin '+{ref}:{ref}', or --applied REV"
+        yield Result(note("IPC0903", Span(context.git.shown), text, help=way_out))
+
+
+_WITHOUT = {
+    POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which version of "
+    "Cilium runs; kube-controller-manager's arguments",
+    ENDPOINT: "whether Cilium knows each pod",
+    CILIUM_NODE: "the blocks that agents use, what the operator reports",
+    POOL: "the pools of the operator",
+    NODE_CONFIG: "the pools that agents start with",
+    CONFIG_MAP: "Cilium's flags, and what depends on them",
+    DEPLOYMENT: "the operator's arguments",
+}
+_WORDS = {CONFIG_MAP: "cilium-config", DEPLOYMENT: "the operator's Deployment or Pod"}
+"""Where not a whole kind is missing."""
+
+
+def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0904: a dump has the kinds of objects that an audit looks at."""
+    rendered = {document["kind"] for document in context.git.objects.values()}
+    wanted = [POD, ENDPOINT, CILIUM_NODE, *(kind for kind in (POOL, NODE_CONFIG) if kind in rendered)]
+    missing = [kind for kind in wanted if kind not in context.dump.kinds]
+    if context.config is None:
+        missing.append(CONFIG_MAP)
+    if context.arguments is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
+        missing.append(DEPLOYMENT)
+    shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
+    codes = sorted(code for code, kinds in NEEDS.items() if kinds & {*missing, *shows_blocks})
+    if missing:
+        lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
+        unknown = "; ".join(_WITHOUT[kind] for kind in missing)
+        text = f"the dump lacks {lacks}; not checked: {unknown} ({', '.join(codes)})"
+        yield Result(note("IPC0904", context.dump.at, text, help=f"run {DUMP}"))
+
+
+CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     nothing_applied,
     not_in_the_dump,
-    flags_differ,
-    other_keys,
-    ghost_nodes,
-    two_nodes_one_block,
-    wrong_routes,
-    left_but_runs,
-    block_of_another,
-    created_again,
-    waiting,
-    unlisted,
-    gone,
-    without_node,
-    three_ways,
-    block_of_no_pool,
-    other_blocks,
-    former_router,
-    pods_outside,
-    one_address_twice,
-    without_endpoint,
-    endpoint_differs,
-    operator_errors,
-    unread_pod_cidrs,
-    controller_allocates,
-    older_cilium,
+    programs.flags_differ,
+    programs.other_keys,
+    nodes.ghost_nodes,
+    blocks.two_nodes_one_block,
+    blocks.wrong_routes,
+    nodes.left_but_runs,
+    blocks.block_of_another,
+    nodes.created_again,
+    nodes.waiting,
+    nodes.unlisted,
+    nodes.gone,
+    nodes.without_node,
+    three_ways.three_ways,
+    blocks.block_of_no_pool,
+    blocks.other_blocks,
+    blocks.former_router,
+    pods.pods_outside,
+    pods.one_address_twice,
+    pods.without_endpoint,
+    pods.endpoint_differs,
+    programs.operator_errors,
+    blocks.unread_pod_cidrs,
+    programs.controller_allocates,
+    programs.older_cilium,
 )
+"""A cause stands before its consequences."""
 
 
-def audit(scene: Scene) -> Iterator[Diagnostic]:
+def audit(context: Context) -> Iterator[Diagnostic]:
     """Yield what is wrong in a cluster. Linear in the objects of the dump, but for sorting blocks."""
-    told = Suppressed()
+    suppressed = Suppressed()
     for check in CHECKS:
-        for item in list(check(scene, told)):
-            told.add(item.causes)
+        for item in list(check(context, suppressed)):
+            suppressed.add(item.causes)
             yield item.finding
 
 

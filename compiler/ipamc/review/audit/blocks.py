@@ -1,163 +1,139 @@
-"""Rules about the blocks that nodes have in the cluster: against each other, the lock and the pools."""
+"""Rules about the blocks that nodes have in the cluster: against each other, the lock, pools and routes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
+from ipamc.check.evidence import pod_cidrs_count
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import aggregated, index_around, lines_over, overlaps
-from ipamc.model.cidr import Block
-from ipamc.model.cluster import Mode
+from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
+from ipamc.model.cidr import BITS, Block, address_text, parse_block
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import AGENT
+from ipamc.model.cilium.versions import can
+from ipamc.model.cilium.versions import text as version_text
+from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import SHOWN, Found, Make, Scene, and_more, texts, whose
+from ipamc.review.audit.context import LISTED, Context, Make, Result, and_more, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
-Pair = tuple[ShownBlock, ShownBlock]
+_LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
 
 
-def two_nodes_one_block(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0910: no two nodes have the same addresses."""
-    every = sorted(
-        (shown for blocks in scene.shown.values() for shown in blocks),
-        key=lambda shown: (shown.block, shown.node),
-    )
-    pairs: list[Pair] = [
-        (outer, inner)
-        for outer, inner in overlaps(every, lambda shown: shown.block)
-        if outer.node != inner.node
-    ]
+    every = [shown for blocks in context.shown.values() for shown in blocks]
+    every.sort(key=lambda shown: (shown.block, shown.node))
+    pairs = [pair for pair in overlaps(every, lambda shown: shown.block) if pair[0].node != pair[1].node]
     if not pairs:
         return
     outer, inner = pairs[0]
     nodes = {shown.node for pair in pairs for shown in pair}
+    gone = nodes - context.dump.nodes_by_name.keys()
     same = "both have" if outer.block == inner.block else f"overlap: {outer.block} and"
-    yield Found(
-        error(
-            "IPC0910",
-            scene.at(inner.node),
-            f"nodes {outer.node} and {inner.node} {same} {inner.block}"
-            + (f"; {len(pairs):,} pairs: {names(nodes)}" if pairs[1:] else ""),
-            also=[related for pair in pairs[:SHOWN] for related in _both(scene, pair)],
-            help=_keep(scene, outer, inner),
-        ),
-        [
-            *(
-                scene.other_blocks(one.node, (one.block, other.block))
-                for pair in pairs
-                for one, other in (pair, pair[::-1])
-                # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
-                if (scene.source(one.node), CILIUM_NODE)
-                != (f"{NODE} {one.node}", scene.source(other.node).partition(" ")[0])
-            ),
-            *(Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(nodes - scene.dump.nodes_by_name.keys())),
-        ],
-    )
+    more = f"; {len(pairs):,} pairs: {names(nodes)}" if pairs[1:] else ""
+    text = f"nodes {outer.node} and {inner.node} {same} {inner.block}{more}"
+    also = []
+    for pair in pairs[:LISTED]:
+        for shown in pair:
+            has = f"{shown.node}{', whose Node is gone' if shown.node in gone else ''}: {shown.block}"
+            also.append(context.related(shown.node, has))
+        for line in lines_over(context.lock.lines, pair[1].block)[:1]:
+            row = f"the lock has {line.block} for {line.node} ({line.state})"
+            also.append(Related(line_at(context.lock, line), row))
+    causes = [Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(gone)]
+    for pair in pairs:
+        for one, other in (pair, pair[::-1]):
+            # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
+            by_node = context.source(one.node) == f"{NODE} {one.node}"
+            if not (by_node and context.source(other.node) == f"{CILIUM_NODE} {other.node}"):
+                causes.append(context.other_blocks(one.node, (one.block, other.block)))
+    way_out = _keep(context, outer, inner)
+    yield Result(error("IPC0910", context.at(inner.node), text, also=also, help=way_out), causes)
 
 
-def _both(scene: Scene, pair: Pair) -> Iterator[Related]:
-    """Yield the places of both nodes, and the row of the lock."""
-    for shown in pair:
-        gone = "" if shown.node in scene.dump.nodes_by_name else ", whose Node is gone"
-        yield scene.related(shown.node, f"{shown.node}{gone}: {shown.block}")
-    for line in lines_over(scene.lock.lines, pair[1].block)[:1]:
-        yield Related(line_at(scene.lock, line), f"the lock has {line.block} for {line.node} ({line.state})")
-
-
-def _keep(scene: Scene, outer: ShownBlock, inner: ShownBlock) -> str:
-    gone = [shown.node for shown in (outer, inner) if shown.node not in scene.dump.nodes_by_name]
+def _keep(context: Context, outer: ShownBlock, inner: ShownBlock) -> str:
+    gone = [shown.node for shown in (outer, inner) if shown.node not in context.dump.nodes_by_name]
     if gone:
         return f"if {gone[0]} is really gone: kubectl delete ciliumnode {gone[0]}"
-    held = [shown.node for shown in (outer, inner) if shown.block in scene.held(shown.node)]
+    held = [shown.node for shown in (outer, inner) if shown.block in context.held(shown.node)]
     stays = held[0] if len(held) == 1 else outer.node
     leaves = inner.node if stays == outer.node else outer.node
-    return f"{stays} keeps it; drain {leaves}, {scene.anew(leaves)}"
+    return f"{stays} keeps it; drain {leaves}, {context.rejoin(leaves)}"
 
 
-def block_of_another(scene: Scene, told: Suppressed) -> Iterator[Found]:
+def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0911: no node has a block that the lock has for another node."""
-    found: list[tuple[ShownBlock, Line]] = []
-    for node, blocks in scene.shown.items():
+    pairs: list[tuple[ShownBlock, Line]] = []
+    for node, blocks in context.shown.items():
         for shown in blocks:
-            found += (
+            pairs += (
                 (shown, line)
-                for line in scene.law.others(shown)
-                if scene.law.of(shown) is Ownership.ANOTHERS
-                and not told.explains("IPC0911", scene.source(node), [shown.block])
+                for line in context.law.others(shown)
+                if context.law.of(shown) is Ownership.ANOTHERS
+                and not suppressed.explains("IPC0911", context.source(node), [shown.block])
             )
-    if not found:
+    if not pairs:
         return
-    shown, line = found[0]
-    nodes = list(dict.fromkeys(shown.node for shown, _ in found))
+    shown, line = pairs[0]
+    node = shown.node
+    nodes = list(dict.fromkeys(shown.node for shown, _ in pairs))
     state = "" if line.state is State.HELD else f" ({line.state})"
-    yield Found(
-        error(
-            "IPC0911",
-            scene.at(shown.node),
-            f"node {shown.node} has {shown.block}, and the lock has {line.block} for {line.node}{state}{and_more(nodes)}",
-            also=[
-                related
-                for shown, line in found[:SHOWN]
-                for related in (
-                    scene.related(shown.node, f"{shown.node} has {shown.block}"),
-                    Related(line_at(scene.lock, line), f"the lock has it for {line.node}"),
-                )
-            ],
-            help=f"see which block the pods of {shown.node} use; if that of the lock: {scene.anew(shown.node)}; "
-            f"else drain it first: kubectl drain {shown.node} --ignore-daemonsets --delete-emptydir-data",
-        ),
-        [scene.other_blocks(shown.node, [shown.block]) for shown, _ in found],
+    lock = f"the lock has {line.block} for {line.node}{state}"
+    text = f"node {node} has {shown.block}, and {lock}{and_more(nodes)}"
+    also = []
+    for each, other in pairs[:LISTED]:
+        also.append(context.related(each.node, f"{each.node} has {each.block}"))
+        also.append(Related(line_at(context.lock, other), f"the lock has it for {other.node}"))
+    drain = f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
+    of_lock = f"if that of the lock: {context.rejoin(node)}"
+    way_out = f"see which block the pods of {node} use; {of_lock}; else drain it first: {drain}"
+    yield Result(
+        error("IPC0911", context.at(node), text, also=also, help=way_out),
+        [context.other_blocks(each.node, [each.block]) for each, _ in pairs],
     )
 
 
-def other_blocks(scene: Scene, told: Suppressed) -> Iterator[Found]:
+def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0912: a node has the blocks that the lock has for it, also where nothing is rendered for it."""
     by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
-    for node, blocks in scene.shown.items():
-        if node not in scene.inventory or scene.object_of(node) in scene.git.objects:
+    for node, blocks in context.shown.items():
+        rendered = context.object_of(node) in context.git.objects
+        if node not in context.inventory or rendered or context.is_skipped(node):
             continue
-        if scene.is_skipped(node):
+        strays = [shown.block for shown, _ in context.law.strays(blocks)]
+        if strays and suppressed.explains("IPC0912", context.source(node), strays):
             continue
-        strays = [shown for shown, _ in scene.law.strays(blocks)]
-        if strays and told.explains("IPC0912", scene.source(node), [shown.block for shown in strays]):
-            continue
-        if make := scene.verdict(node) or (note if _lacks(scene, node, blocks) else None):
+        if make := context.verdict(node) or (note if _lacks(context, node, blocks) else None):
             by_severity[make].append(node)
     for make, some in by_severity.items():
         if some:
             node = some[0]
-            held = texts(scene.held(node)) or "nothing"
-            yield Found(
-                make(
-                    "IPC0912",
-                    scene.at(node),
-                    f"node {node} has {whose(scene.shown[node])}, and the lock has {held} for it{and_more(some)}",
-                    also=[related for each in some[:SHOWN] for related in scene.line_of(each)],
-                    help=f"ipamc import {scene.cluster.name} --refresh, then ipamc compile {scene.cluster.name}"
-                    if make is note
-                    else f"if its pods use what the lock has: {scene.anew(node)}; else drain it first",
-                ),
-                [scene.other_blocks(each, [shown.block for shown in scene.shown[each]]) for each in some]
-                if make is not note
-                else (),
-            )
+            has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
+            text = f"node {node} has {has}, and the lock has {held} for it{and_more(some)}"
+            move = f"if its pods use what the lock has: {context.rejoin(node)}; else drain it first"
+            way_out = context.refresh if make is note else move
+            causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
+            finding = make("IPC0912", context.at(node), text, also=context.lines_of(some), help=way_out)
+            yield Result(finding, () if make is note else causes)
 
 
-def _lacks(scene: Scene, node: str, blocks: Sequence[ShownBlock]) -> bool:
+def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
     """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool.
 
-    With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool nobody
-    else gets it, of a shared one the operator gives it to another node.
+    With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool
+    nobody else gets it, of a shared one the operator gives it to another node.
     """
-    there, own = Shown(blocks), scene.cluster.own_pools
+    there, own = Shown(blocks), context.cluster.own_pools
     return any(
-        line.state is State.HELD
-        and (not own or f"{POOL} {line.pool}" in scene.git.objects)
-        and not there.fits(line.block)
-        for line in scene.lines.get(node, ())
+        (not own or f"{POOL} {line.pool}" in context.git.objects) and not there.fits(line.block)
+        for line in context.held_lines(node)
     )
 
 
@@ -165,33 +141,206 @@ _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
 """Of a pool of one node, the lock takes the block out before the node moves, and puts it in as it settles."""
 
 
-def block_of_no_pool(scene: Scene, told: Suppressed) -> Iterator[Found]:
+def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
-    if scene.cluster.mode is not Mode.MULTI_POOL or POOL not in scene.dump.kinds:
+    if context.cluster.mode is not Mode.MULTI_POOL or POOL not in context.dump.kinds:
         return
     pools: Mapping[str, list[Block]] = {
         pool.name: list(aggregated(cidr for cidrs in pool.cidrs.values() for cidr in cidrs))
-        for pool in scene.dump.pools
+        for pool in context.dump.pools
     }
-    found = [
+    outside = [
         (seen.name, block, pool)
-        for seen in scene.dump.cilium_nodes
+        for seen in context.dump.cilium_nodes
         for block, pool in seen.allocated
         if index_around(pools.get(pool, ()), block) is None
-        and scene.law.of(ShownBlock(block, seen.name, seen.at, pool)) not in _MOVES
-        and not any(
-            told.explains("IPC0913", each, [block]) for each in (scene.source(seen.name), f"{POOL} {pool}")
-        )
+        if context.law.of(ShownBlock(block, seen.name, seen.at, pool)) not in _MOVES
+        if not suppressed.explains("IPC0913", context.source(seen.name), [block])
+        if not suppressed.explains("IPC0913", f"{POOL} {pool}", [block])
     ]
-    if found:
-        node, block, pool = found[0]
-        nodes = list(dict.fromkeys(name for name, _, _ in found))
+    if outside:
+        node, block, pool = outside[0]
+        nodes = list(dict.fromkeys(name for name, _, _ in outside))
         missing = "does not have it" if pool in pools else "is not in the cluster"
-        yield Found(
-            error(
-                "IPC0913",
-                scene.at(node),
-                f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}",
-                help=f"ipamc ci apply {scene.cluster.name} --repair, if the pool is ours; else create it again: {count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it",
-            )
+        text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}"
+        users = f"{count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it"
+        way_out = f"{context.apply} --repair, if the pool is ours; else create it again: {users}"
+        yield Result(error("IPC0913", context.at(node), text, help=way_out))
+
+
+def _speaker(context: Context) -> Cluster:
+    """Return the cluster with MetalLB as its speaker, where cilium-config says that it announces podCIDRs."""
+    if context.cluster.bgp == "none" and (context.config or {}).get("bgp-announce-pod-cidr") == "true":
+        return replace(context.cluster, bgp="metallb")
+    return context.cluster
+
+
+def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
+    """IPC0950: a Node and its CiliumNode have the same blocks, where both decide about routes."""
+    if not pod_cidrs_count(_speaker(context)):
+        return
+    pairs = [(context.dump.nodes_by_name.get(seen.name), seen) for seen in context.dump.cilium_nodes]
+    apart = [
+        (node, seen)
+        for node, seen in pairs
+        if node and node.pod_cidrs and seen.blocks and sorted(node.pod_cidrs) != sorted(seen.blocks)
+        if not suppressed.explains("IPC0950", context.source(node.name), (*node.pod_cidrs, *seen.blocks))
+    ]
+    if not apart:
+        return
+    node, seen = apart[0]
+    owners = {block: seen.name for seen in context.dump.cilium_nodes for block in seen.blocks}
+    blocks = sorted(owners)
+    also = []
+    for one, other in apart[:LISTED]:
+        used = ""
+        if context.cluster.mode is not Mode.KUBERNETES:
+            users = {owners[each] for block in one.pod_cidrs for each in blocks_over(blocks, block)}
+            users.discard(other.name)
+            used = f", which node {min(users)} uses" if users else ""
+        also.append(Related(one.at, f"Node {one.name}: {texts(one.pod_cidrs)}{used}"))
+        also.append(Related(other.at, f"CiliumNode {other.name}: {texts(other.blocks)}"))
+        also += context.line_of(one.name)
+    more = and_more([each.name for each, _ in apart])
+    has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
+    look = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
+    again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
+    way_out = f"see which block the pods use: {look}; {again}"
+    text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
+    # What is not the source of the node's blocks is apart from it: in kubernetes mode the CiliumNode.
+    kind = CILIUM_NODE if context.shows_nodes else NODE
+    causes = [
+        Cause(f"{kind} {one.name}", Fact.APART, (*one.pod_cidrs, *other.blocks)) for one, other in apart
+    ]
+    yield Result(error("IPC0950", node.at, text, also=also, help=way_out), causes)
+
+
+def _effect(cluster: Cluster) -> str:
+    """Return who leads traffic to the wrong node, for a message."""
+    source = announced_from(cluster)
+    speaker = "MetalLB" if cluster.bgp == "metallb" else "the BGP control plane"
+    announces = f"{speaker} of Cilium {version_text(cluster.cilium)} announces those of {source}s"
+    if cluster.mode is Mode.KUBERNETES:
+        agents = "pods use the Node's at the agent's next start, and other nodes route by the CiliumNode"
+        return f"{agents}; {announces}" if source else agents
+    if source == "Node":
+        return f"{announces}, and pods use those of CiliumNodes"
+    others = "pods use those of CiliumNodes, and a speaker that reads Nodes announces the others"
+    return f"{announces}; {others}" if source else others
+
+
+def announced_from(cluster: Cluster) -> str:
+    """Return which object's blocks Cilium announces by BGP: Node, CiliumNode, or "" where it announces none.
+
+    Pools of multi-pool mode are announced by what `pools.allocated` of the CiliumNode has (check/bgp.py).
+    """
+    version, mode = cluster.cilium, cluster.mode
+    if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:
+        reads_cilium_nodes = can(version, Capability.METALLB_CILIUM_NODE)
+        return "CiliumNode" if reads_cilium_nodes and mode is Mode.CLUSTER_POOL else "Node"
+    if cluster.bgp == "control-plane" and mode is not Mode.CRD:
+        of_node = mode is Mode.KUBERNETES and not can(version, Capability.BGP_CILIUM_NODE)
+        return "Node" if of_node else "CiliumNode"
+    return ""
+
+
+def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
+    """IPC0951: Nodes have no podCIDRs beside the blocks of CiliumNodes."""
+    if context.config is None or pod_cidrs_count(_speaker(context)):
+        return
+    apart = [
+        (node, mine)
+        for node in context.dump.nodes
+        if node.pod_cidrs and not suppressed.explains("IPC0951", context.source(node.name), node.pod_cidrs)
+        if (mine := context.blocks_of(node.name)) and not set(node.pod_cidrs) <= set(mine)
+    ]
+    if apart:
+        node, mine = apart[0]
+        more = and_more([each.name for each, _ in apart])
+        text = (
+            f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}{more}: "
+            f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode, but a speaker that reads "
+            "Nodes would announce wrong routes"
         )
+        also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
+        yield Result(note("IPC0951", node.at, text, also=also))
+
+
+def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
+    """IPC0952: an agent runs with the blocks that its CiliumNode has."""
+    old = [
+        (seen, router)
+        for seen, router in _outside(context)
+        if not suppressed.explains("IPC0952", context.object_of(seen.name), [router])
+        if not suppressed.explains("IPC0952", f"{CILIUM_NODE} {seen.name}", [router])
+    ]
+    cilium_nodes = context.dump.cilium_nodes
+    unknown = [seen for seen in cilium_nodes if not seen.internal_ips and _has_started(context, seen)]
+    restart = (
+        f"kubectl -n {context.cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName="
+    )
+    if old:
+        seen, router = old[0]
+        nodes = [each.name for each, _ in old]
+        runs = f"still runs with the router address {address_text(router.family, router.first)}"
+        text = f"the agent of {seen.name} {runs}, outside its blocks {texts(_all_of(seen))}{and_more(nodes)}"
+        way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
+        around = [(each.name, _around(context, each.name, address)) for each, address in old]
+        yield Result(
+            error("IPC0952", seen.at, text, also=context.lines_of(nodes), help=way_out),
+            [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, blocks) for name, blocks in around if blocks],
+        )
+    if unknown:
+        seen, nodes = unknown[0], [each.name for each in unknown]
+        again = (
+            "it was made again since the agent started, which may still give pods addresses of a former block"
+        )
+        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_more(nodes)}"
+        text = f"the agent of {seen.name} {runs}: {again}"
+        way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
+        yield Result(error("IPC0952", seen.at, text, also=context.lines_of(nodes), help=way_out))
+
+
+def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
+    """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
+
+    Without cilium-config, only of a pool or a block of the lock: users may choose another
+    (`local-router-ipv4`).
+    """
+    if any(f"local-router-ipv{family}" in (context.config or {}) for family in (4, 6)):
+        return
+    for seen in context.dump.cilium_nodes:
+        if seen.name not in context.dump.nodes_by_name:
+            continue
+        blocks = _all_of(seen)
+        for family, number in seen.internal_ips:
+            router = Block(family, number, BITS[family])
+            mine = [block for block in blocks if block.family == family]
+            if mine and not any(block.contains(router) for block in (*mine, *_LINK_LOCAL)):
+                ours = context.ranges.of(router) or _around(context, seen.name, router)
+                if context.config is not None or ours:
+                    yield seen, router
+                break
+
+
+def _has_started(context: Context, seen: CiliumNode) -> bool:
+    """Tell whether an agent is past its start, when it writes its addresses, and has a block of each family.
+
+    Annotations do not tell, where ipamc writes them.
+    """
+    node: Node | None = context.dump.nodes_by_name.get(seen.name)
+    families = {block.family for block in _all_of(seen)}
+    if node is None or seen.deleting or families < {*context.cluster.families}:
+        return False
+    pod = context.pods_of.get(AGENT, {}).get(seen.name)
+    runs = pod is not None and pod.phase == "Running" and not pod.deleting and not context.is_young(pod)
+    return runs or (node.agent_ran and context.cluster.patch_nodes != "annotations")
+
+
+def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
+    """Return the blocks around an address that the lock has or had for a node."""
+    return tuple([line.block for line in context.lines.get(node, ()) if line.block.contains(router)])
+
+
+def _all_of(seen: CiliumNode) -> list[Block]:
+    return [*seen.blocks, *(block for block, _ in seen.allocated), *seen.addresses]

@@ -1,8 +1,9 @@
-"""What findings prove of an object, which later finding each proof explains, and which kinds a rule needs.
+"""Facts that findings prove of objects, the later findings that each explains, and the kinds that rules need.
 
-A finding hides a later one only by a row of `EXPLAINS`, about the same object, and within the blocks that it names.
-What rests on a kind that the dump does not have proves nothing. So a dump that lacks a kind has no finding more than
-the whole one, except those that say what is not known: IPC0904, and IPC0943 of a kind that was not asked for.
+A finding hides a later one only by a row of `EXPLAINS`, about the same object, and within the blocks that it
+names. What rests on a kind that the dump does not have proves nothing. So a dump that lacks a kind has no
+finding that the whole one has not, except those that say what is not known: IPC0904, and IPC0943 of a kind
+that was not asked for.
 """
 
 from __future__ import annotations
@@ -58,9 +59,7 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0942": "the same",
         "IPC0943": "the CiliumNode was collected with the former Node",
     },
-    Fact.NOT_LISTED: {
-        "IPC0944": "nothing is rendered for the node any more",
-    },
+    Fact.NOT_LISTED: {"IPC0944": "nothing is rendered for the node any more"},
     Fact.NO_BLOCK: {
         "IPC0922": "said already",
         "IPC0941": "what git has is missing, and nothing else is there",
@@ -84,12 +83,8 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0942": "said already, with both blocks",
         "IPC0952": "the agent runs with the block of the Node",
     },
-    Fact.MISSING: {
-        "IPC0913": "the node has a block that git has in that pool",
-    },
-    Fact.FORMER_AGENT: {
-        "IPC0960": "an agent that did not restart gives pods addresses of that block",
-    },
+    Fact.MISSING: {"IPC0913": "the node has a block that git has in that pool"},
+    Fact.FORMER_AGENT: {"IPC0960": "an agent that did not restart gives pods addresses of that block"},
 }
 """By fact, the codes of findings that are its consequences, and why."""
 
@@ -101,12 +96,12 @@ class Suppressed:
         self._causes: dict[str, list[Cause]] = {}
 
     def add(self, causes: Iterable[Cause]) -> None:
-        """Let later findings know what one proves."""
+        """Record what a finding proves."""
         for cause in causes:
             self._causes.setdefault(cause.about, []).append(cause)
 
     def explains(self, code: str, about: str, blocks: Iterable[Block] = ()) -> bool:
-        """Tell whether a finding about an object, and about some of its blocks, is a consequence of earlier ones."""
+        """Tell whether a finding about some blocks of an object is a consequence of earlier ones."""
         causes = [cause for cause in self._causes.get(about, ()) if code in EXPLAINS[cause.fact]]
         if not causes:
             return False
@@ -120,31 +115,22 @@ BLOCKS = "blocks"
 
 NEEDS: Mapping[str, frozenset[str]] = {
     code: frozenset(kinds)
-    for code, kinds in {
-        "IPC0910": (BLOCKS,),
-        "IPC0911": (BLOCKS,),
-        "IPC0912": (BLOCKS,),
-        "IPC0913": (CILIUM_NODE, POOL),
-        "IPC0922": (BLOCKS, POD),
-        "IPC0923": (BLOCKS,),
-        "IPC0926": (CILIUM_NODE,),
-        "IPC0930": (CONFIG_MAP, DEPLOYMENT),
-        "IPC0931": (POD, CONFIG_MAP),
-        "IPC0932": (POD,),
-        "IPC0933": (CONFIG_MAP,),
-        "IPC0941": (CILIUM_NODE, POOL, NODE_CONFIG),
-        "IPC0942": (CILIUM_NODE, POOL, NODE_CONFIG),
-        "IPC0943": (CILIUM_NODE, POOL, NODE_CONFIG),
-        "IPC0944": (CILIUM_NODE, POOL, NODE_CONFIG),
-        "IPC0945": (POOL, NODE_CONFIG),
-        "IPC0950": (CILIUM_NODE,),
-        "IPC0951": (CILIUM_NODE, CONFIG_MAP),
-        "IPC0952": (CILIUM_NODE, CONFIG_MAP, POD),
-        "IPC0960": (BLOCKS, POD),
-        "IPC0961": (POD,),
-        "IPC0962": (POD, ENDPOINT, CONFIG_MAP),
-        "IPC0963": (BLOCKS, POD, ENDPOINT),
-        "IPC0970": (CILIUM_NODE,),
-    }.items()
+    for kinds, codes in (
+        ((BLOCKS,), ("IPC0910", "IPC0911", "IPC0912", "IPC0923")),
+        ((BLOCKS, POD), ("IPC0922", "IPC0960")),
+        ((BLOCKS, POD, ENDPOINT), ("IPC0963",)),
+        ((CILIUM_NODE,), ("IPC0926", "IPC0950", "IPC0970")),
+        ((CILIUM_NODE, CONFIG_MAP), ("IPC0951",)),
+        ((CILIUM_NODE, CONFIG_MAP, POD), ("IPC0952",)),
+        ((CILIUM_NODE, POOL), ("IPC0913",)),
+        ((CILIUM_NODE, POOL, NODE_CONFIG), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
+        ((POOL, NODE_CONFIG), ("IPC0945",)),
+        ((CONFIG_MAP,), ("IPC0933",)),
+        ((CONFIG_MAP, DEPLOYMENT), ("IPC0930",)),
+        ((CONFIG_MAP, POD), ("IPC0931",)),
+        ((POD,), ("IPC0932", "IPC0961")),
+        ((POD, ENDPOINT, CONFIG_MAP), ("IPC0962",)),
+    )
+    for code in codes
 }
-"""The kinds without which a rule finds less, or nothing. Every rule needs Nodes; those that are not here, nothing else."""
+"""The kinds without which a rule finds less, or nothing. Every rule needs Nodes too."""

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
-from ipamc.importing.facts import Facts, facts_of, texts_of, words_of
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
+from ipamc.model.cilium.operator_list import AGENT, CONFIG, OPERATOR
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
@@ -24,18 +24,18 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import ShownBlock
 from ipamc.model.range_index import RangeIndex
+from ipamc.read.dump.programs import texts_of, words_of
 from ipamc.read.rendered import Rendered, identity
+from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact
-from ipamc.review.live.config import AGENT, CONFIG, OPERATOR, Running
+from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
-from ipamc.review.seeds import operator_pools
 
-SHOWN = 4
-"""Of so many nodes or objects in one finding, the places are shown."""
+LISTED = 4
+"""The most nodes or objects of one finding whose places are listed."""
 YOUNG = 300
-"""Seconds before the end of a dump in which a pod may have started while kinds were listed one after the other."""
+"""Seconds before the end of a dump in which a pod may be younger than the kinds that were listed before."""
 CALICO = "calico-node"
-
 
 Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
@@ -43,17 +43,17 @@ SEVERITY: Mapping[Ownership, Make] = {
     Ownership.PENDING: note,  # a compile with this evidence settles it
     Ownership.OPERATORS: note,  # the lock follows it
 }
-"""What a block means that a node shows and does not hold, the worst first: as a compile has it with this evidence."""
+"""The severity of a block that a node shows and does not hold, the worst first, as a compile has it."""
 
 
-class Found(NamedTuple):
-    """A finding, and what it proves."""
+class Result(NamedTuple):
+    """A finding, and the facts that it proves."""
 
     finding: Diagnostic
     causes: Collection[Cause] = ()
 
 
-class Scene(Struct, frozen=True, kw_only=True, dict=True):
+class Context(Struct, frozen=True, kw_only=True, dict=True):
     """A dump beside git and what was applied last."""
 
     cluster: Cluster
@@ -65,39 +65,42 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def inventory(self) -> Mapping[str, Node]:
-        """Return the nodes of the inventory by name, planned ones too."""
+        """The nodes of the inventory by name, planned ones too."""
         return {node.name: node for node in self.cluster.nodes}
 
     @cached_property
     def live(self) -> Mapping[str, Object]:
-        """Return the objects of the dump by identity."""
+        """The objects of the dump by identity."""
         return {identity(document): document for document in self.dump.rendered}
 
     @cached_property
     def shown(self) -> Mapping[str, tuple[ShownBlock, ...]]:
-        """Return the blocks of each node that has some, as the mode has them; of CiliumNodes without a Node too."""
-        found: dict[str, tuple[ShownBlock, ...]] = {}
+        """The blocks of each node that has some, as the mode has them; of CiliumNodes without a Node too."""
         there = replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
         evidence = Evidence(there, self.lock.lines)
-        for node in there.nodes:
-            if blocks := evidence.of(node):
-                found[node.name] = blocks
-        for seen in there.cilium_nodes:
-            if seen.name not in self.dump.nodes_by_name and (blocks := evidence.by(seen)):
-                found[seen.name] = blocks
-        return found
+        blocks = {node.name: evidence.of(node) for node in there.nodes}
+        blocks |= {seen.name: evidence.by(seen) for seen in there.cilium_nodes if seen.name not in blocks}
+        return {node: some for node, some in blocks.items() if some}
+
+    def blocks_of(self, node: str) -> list[Block]:
+        """Return the blocks that a node shows."""
+        return [each.block for each in self.shown.get(node, ())]
 
     @cached_property
     def lines(self) -> Mapping[str, Sequence[Line]]:
-        """Return the lines of the lock by node, in all states."""
-        found: dict[str, list[Line]] = {}
+        """The lines of the lock by node, in all states."""
+        by_node: dict[str, list[Line]] = {}
         for line in self.lock.lines:
-            found.setdefault(line.node, []).append(line)
-        return found
+            by_node.setdefault(line.node, []).append(line)
+        return by_node
+
+    def held_lines(self, node: str) -> list[Line]:
+        """Return the lines of the blocks that the lock has for a node now."""
+        return [line for line in self.lines.get(node, ()) if line.state is State.HELD]
 
     def held(self, node: str) -> tuple[Block, ...]:
         """Return the blocks that the lock has for a node now."""
-        return tuple([line.block for line in self.lines.get(node, ()) if line.state is State.HELD])
+        return tuple([line.block for line in self.held_lines(node)])
 
     def is_skipped(self, node: str) -> bool:
         """Tell whether a node of the inventory has no block of ipamc's by `unmatchedNodes: skip`."""
@@ -106,20 +109,17 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def law(self) -> Law:
-        """Return the law of ownership, with the lines of the lock."""
+        """The law of ownership, with the lines of the lock."""
         return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges)
 
     def verdict(self, node: str) -> Make | None:
-        """Return how severe the worst is of what a node shows and does not hold; None where it holds all of it."""
+        """Return the severity of the worst block that a node shows and does not hold; None: it holds all."""
         shown = self.shown.get(node, ())
         strays = list(self.law.strays(shown))
         owners = {owner for _, owner in strays} | ({*map(self.law.of, shown)} & {Ownership.PENDING})
-        both = (
-            owners == {Ownership.PENDING}
-            and self.cluster.mode.one_block
-            and len(shown) > len({each.block.family for each in shown})
-        )
-        if both or any(self.refuses(each.block) for each, _ in strays):
+        several = len(shown) > len({each.block.family for each in shown})
+        old_and_new = owners == {Ownership.PENDING} and self.cluster.mode.one_block and several
+        if old_and_new or any(self.refuses(each.block) for each, _ in strays):
             return error
         return next((make for owner, make in SEVERITY.items() if owner in owners), None)
 
@@ -130,12 +130,12 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def ranges(self) -> RangeIndex:
-        """Return the ranges of the pools, for look-up by block."""
+        """The ranges of the pools, for look-up by block."""
         return RangeIndex(self.cluster.pools)
 
     @cached_property
     def holders(self) -> Counter[Block]:
-        """Count the nodes that show a block."""
+        """The number of nodes that show a block."""
         return Counter(shown.block for blocks in self.shown.values() for shown in blocks)
 
     @property
@@ -144,25 +144,25 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         return self.cluster.mode is Mode.KUBERNETES
 
     def at(self, node: str) -> At:
-        """Return the place in the dump where a node shows its blocks; of its other object if it has not that one."""
-        one, other = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
-        if self.shows_nodes and other is not None:
-            return other.at
-        found = one or other
-        return found.at if found else self.dump.at
+        """Return the place of the object that shows a node's blocks, else of its other one, or the dump."""
+        seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
+        if self.shows_nodes and there is not None:
+            return there.at
+        place = seen or there
+        return place.at if place else self.dump.at
 
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""
         return f"{NODE if self.shows_nodes else CILIUM_NODE} {node}"
 
     def source(self, node: str) -> str:
-        """Return the identity of the object that shows the blocks of a node: a Node without podCIDRs shows none."""
+        """Return the identity of the object that shows a node's blocks; not a Node without podCIDRs."""
         there = self.dump.nodes_by_name.get(node)
         return f"{NODE if self.shows_nodes and there and there.pod_cidrs else CILIUM_NODE} {node}"
 
     @property
     def knows_blocks(self) -> bool:
-        """Whether the dump has the kind that shows the blocks of nodes, so that a node without one has none."""
+        """Whether the dump has the kind that shows the blocks of nodes: a node without one then has none."""
         annotated = self.cluster.patch_nodes == "annotations"
         return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
 
@@ -171,57 +171,54 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         return Cause(self.source(node), Fact.OTHER_BLOCKS, (*blocks, *self.held(node)))
 
     @cached_property
-    def facts(self) -> Facts:
-        """Return what the dump tells beside blocks."""
-        return facts_of(self.dump)
-
-    @cached_property
     def config_map(self) -> SeenObject | None:
-        """Return ConfigMap cilium-config."""
+        """ConfigMap cilium-config."""
         return self.dump.other("ConfigMap", CONFIG, self.cluster.namespace)
 
     @cached_property
     def config(self) -> Mapping[str, str] | None:
-        """Return the keys of cilium-config; None where the dump does not have it."""
-        if self.config_map is None:
-            return None
-        return texts_of(self.config_map.value.get("data"))
+        """The keys of cilium-config; None where the dump does not have it."""
+        return None if self.config_map is None else texts_of(self.config_map.value.get("data"))
 
     @cached_property
     def deployment(self) -> SeenObject | None:
-        """Return the operator's Deployment."""
+        """The operator's Deployment."""
         return self.dump.other("Deployment", OPERATOR, self.cluster.namespace)
 
     @cached_property
+    def operator_pod(self) -> SeenPod | None:
+        """A Pod of the operator."""
+        return next(iter(self.pods_of.get(OPERATOR, {}).values()), None)
+
+    @cached_property
     def arguments(self) -> Sequence[str] | None:
-        """Return the words of the operator's command line, of its Deployment or else of its Pod; None: not known."""
+        """The words of the operator's command line, of its Deployment or else of its Pod; None: not known."""
         if self.deployment is not None:
             return words_of(self.deployment)
-        pod = next(iter(self.pods_of.get(OPERATOR, {}).values()), None)
-        return pod.words if pod else None
+        return self.operator_pod.words if self.operator_pod else None
 
     @cached_property
     def flags(self) -> Running:
-        """Return the flags in the cluster."""
+        """The flags in the cluster."""
         return Running(data=self.config, arguments=self.arguments)
 
     @cached_property
     def pods_of(self) -> Mapping[str, Mapping[str, SeenPod]]:
-        """Return the pods of Cilium, Calico and the control plane: by what they are, then by node."""
-        found: dict[str, dict[str, SeenPod]] = {}
+        """The pods of Cilium, Calico and the control plane: by what they are, then by node."""
+        by_app: dict[str, dict[str, SeenPod]] = {}
         for pod in self.dump.pods:
             if pod.app and not pod.has_ended:
-                found.setdefault(pod.app, {}).setdefault(pod.node, pod)
-        return found
+                by_app.setdefault(pod.app, {}).setdefault(pod.node, pod)
+        return by_app
 
     @cached_property
     def endpoints(self) -> Mapping[tuple[str, str], SeenEndpoint]:
-        """Return the CiliumEndpoints by namespace and name."""
+        """The CiliumEndpoints by namespace and name."""
         return {(endpoint.namespace, endpoint.name): endpoint for endpoint in self.dump.endpoints}
 
     @cached_property
     def _young(self) -> str:
-        """Return the time after which a pod may be younger than other objects of the dump; "": unknown."""
+        """The time after which a pod may be younger than other objects of the dump; "": unknown."""
         try:
             end = datetime.datetime.fromisoformat(self.dump.newest)
         except ValueError:
@@ -232,39 +229,25 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
         """Tell whether a pod may have started while the kinds of the dump were listed."""
         return bool(self._young) and pod.started > self._young
 
-    @property
-    def before_cilium(self) -> bool:
-        """Whether the cluster runs Calico, and nothing of Cilium yet: nothing of ours can be in it."""
-        cilium = self.config_map or self.dump.cilium_nodes or AGENT in self.pods_of
-        return bool(self.dump.calico_blocks) and not cilium
-
     def agent_ran(self, node: str) -> bool:
         """Tell whether the dump proves that Cilium's agent ran on a node."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
-        return bool(
-            (seen and (seen.owner_uid or seen.internal_ips))
-            or (there and there.agent_ran)
-            or node in self.pods_of.get(AGENT, {})
-        )
+        wrote = (seen and (seen.owner_uid or seen.internal_ips)) or (there and there.agent_ran)
+        return bool(wrote) or node in self.pods_of.get(AGENT, {})
 
     def waits_since_import(self, node: str) -> bool:
         """Tell whether a node waits for its first block as it did when the cluster was imported.
 
-        It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a block
-        of it: git has a block for it that nobody has brought there, and nobody took away.
+        It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a
+        block of it: nobody has brought it the block that git has, and nobody took that away.
         """
         there, inputs = self.dump.nodes_by_name.get(node), self.cluster.cilium_nodes_by_name
-        return (
-            self.applied is None
-            and there is not None
-            and not there.running
-            and node not in self.shown
-            and bool(inputs)
-            and not (node in inputs and inputs[node].blocks)
-        )
+        if self.applied is not None or there is None or there.running or node in self.shown:
+            return False
+        return bool(inputs) and not (node in inputs and inputs[node].blocks)
 
     def related(self, node: str, label: str) -> Related:
-        """Return the place of a node in the dump, with what is to be said there."""
+        """Return the place of a node in the dump, with a label."""
         return Related(self.at(node), label)
 
     def line_of(self, node: str, *families: int) -> list[Related]:
@@ -272,39 +255,46 @@ class Scene(Struct, frozen=True, kw_only=True, dict=True):
 
         There is none of a block that is not in the lock's file.
         """
-        held = next(
-            (
-                line
-                for line in self.lines.get(node, ())
-                if line.state is State.HELD and (not families or line.block.family in families)
-            ),
-            None,
-        )
-        if held is None or held not in self.lock.written:
+        held = (line for line in self.held_lines(node) if not families or line.block.family in families)
+        line = next(held, None)
+        if line is None or line not in self.lock.written:
             return []
-        return [Related(line_at(self.lock, held), f"the lock has {held.block} for {node}")]
+        return [Related(line_at(self.lock, line), f"the lock has {line.block} for {node}")]
 
-    def anew(self, node: str) -> str:
+    def lines_of(self, nodes: Sequence[str]) -> list[Related]:
+        """Return the rows of the first nodes of a finding."""
+        return [related for node in nodes[:LISTED] for related in self.line_of(node)]
+
+    @property
+    def apply(self) -> str:
+        """The command that applies what git has."""
+        return f"ipamc ci apply {self.cluster.name}"
+
+    @property
+    def refresh(self) -> str:
+        """The commands that follow the cluster."""
+        return f"ipamc import {self.cluster.name} --refresh, then ipamc compile {self.cluster.name}"
+
+    @property
+    def refresh_and_apply(self) -> str:
+        """The commands that follow the cluster, and give nodes what they lack."""
+        return f"ipamc import {self.cluster.name} --refresh, ipamc compile {self.cluster.name}, and apply"
+
+    def rejoin(self, node: str) -> str:
         """Return what to do with a drained node, so that it takes the block that the lock has for it.
 
         A Node that joins again has another uid than the one that is rendered.
         """
-        name = self.cluster.name
         if self.shows_nodes:
-            return f"kubectl delete node {node}, let it join again, ipamc import {name} --refresh, ipamc compile {name}, and apply"
-        return f"kubectl delete ciliumnode {node}, ipamc ci apply {name} --repair, and restart its agent"
+            return f"kubectl delete node {node}, let it join again, {self.refresh_and_apply}"
+        return f"kubectl delete ciliumnode {node}, {self.apply} --repair, and restart its agent"
 
 
 def texts(blocks: Iterable[Block]) -> str:
-    """Return blocks for a message: few of them, in their order."""
+    """Return blocks for a message: a few of them, in their order."""
     every = [str(block) for block in blocks]
-    more = f" and {len(every) - SHOWN:,} more" if len(every) > SHOWN else ""
-    return ", ".join(every[:SHOWN]) + more
-
-
-def whose(shown: Iterable[ShownBlock]) -> str:
-    """Return what a node shows, for a message."""
-    return texts(each.block for each in shown)
+    more = f" and {len(every) - LISTED:,} more" if len(every) > LISTED else ""
+    return ", ".join(every[:LISTED]) + more
 
 
 def and_more(nodes: Collection[str]) -> str:

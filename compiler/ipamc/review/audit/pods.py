@@ -9,76 +9,74 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.review.audit.causes import ENDPOINT, POD, Suppressed
-from ipamc.review.audit.context import CALICO, SHOWN, Found, Scene, whose
+from ipamc.review.audit.context import CALICO, LISTED, Context, Result, texts
 
 _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
 """By node: (family, first, last) of its blocks."""
 
 
-def pods_outside(scene: Scene, told: Suppressed) -> Iterator[Found]:
+def _name(item: SeenPod | SeenEndpoint) -> str:
+    return f"{item.namespace}/{item.name}"
+
+
+def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0960: each pod has addresses of its node's blocks."""
     outside = [
         item
-        for item in _all_outside(scene, _ranges(scene))
-        if not told.explains("IPC0960", scene.source(item[1]), [_single(item[2])])
+        for item in _all_outside(context, _ranges(context))
+        if not suppressed.explains("IPC0960", context.source(item[1]), [_single(item[2])])
     ]
     if not outside:
         return
     first, node, _ = outside[0]
     nodes = list(dict.fromkeys(name for _, name, _ in outside))
-    on = f" on {count(len(nodes), 'node')} ({names(nodes)})" if len(nodes) > 1 else f" on node {node}"
-    yield Found(
-        error(
-            "IPC0960",
-            first.at,
-            f"{count(len(outside), 'pod')}{on} with an address outside the blocks of the node: "
-            f"{names(f'{item.namespace}/{item.name} ({address_text(*bad)})' for item, _, bad in outside)}",
-            also=[
-                related
-                for item, name, bad in outside[:SHOWN]
-                for related in (
-                    Related(
-                        item.at,
-                        f"{item.namespace}/{item.name} has {address_text(*bad)}{_of_whom(scene, name, bad)}",
-                    ),
-                    scene.related(name, f"{name} has {whose(scene.shown[name])}"),
-                )
-            ],
-            help=f"kubectl -n {first.namespace} delete pod {first.name}, after its agent has restarted with the blocks of the node",
-        ),
-    )
+    on = f"{count(len(nodes), 'node')} ({names(nodes)})" if len(nodes) > 1 else f"node {node}"
+    which = names(f"{_name(item)} ({address_text(*address)})" for item, _, address in outside)
+    number = count(len(outside), "pod")
+    text = f"{number} on {on} with an address outside the blocks of the node: {which}"
+    also = []
+    for item, name, address in outside[:LISTED]:
+        other = _other_node(context, name, address)
+        of = f", which node {other} has" if other else ""
+        also.append(Related(item.at, f"{_name(item)} has {address_text(*address)}{of}"))
+        also.append(context.related(name, f"{name} has {texts(context.blocks_of(name))}"))
+    delete = f"kubectl -n {first.namespace} delete pod {first.name}"
+    way_out = f"{delete}, after its agent has restarted with the blocks of the node"
+    yield Result(error("IPC0960", first.at, text, also=also, help=way_out))
 
 
-def _all_outside(scene: Scene, ranges: _Ranges) -> Iterator[tuple[SeenPod | SeenEndpoint, str, Address]]:
-    """Yield pods, then CiliumEndpoints, with their node and the address that is outside of its blocks, each name once.
+def _all_outside(context: Context, ranges: _Ranges) -> Iterator[tuple[SeenPod | SeenEndpoint, str, Address]]:
+    """Yield pods, then CiliumEndpoints, with their node and the address outside its blocks, each name once.
 
-    In multi-pool mode a young pod may be in a block that is younger than the list of CiliumNodes, and CiliumEndpoints
-    do not tell how old they are.
+    In multi-pool mode a young pod may be in a block that is younger than the list of CiliumNodes, and
+    CiliumEndpoints do not tell how old they are.
     """
-    multi = scene.cluster.mode is Mode.MULTI_POOL
-    said: set[tuple[str, str]] = set()
-    for pod in scene.dump.pods:
+    multi = context.cluster.mode is Mode.MULTI_POOL
+    reported: set[tuple[str, str]] = set()
+    for pod in context.dump.pods:
         if pod.host_network or not pod.addresses or pod.has_ended or pod.node not in ranges:
             continue
-        bad = _outside(pod.addresses, ranges[pod.node])
-        if bad and not (multi and scene.is_young(pod)):
-            said.add((pod.namespace, pod.name))
-            yield pod, pod.node, bad
-    of_ip = {} if multi else scene.dump.node_by_ip
-    for endpoint in () if multi else scene.dump.endpoints:
-        node = of_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
-        bad = _outside(endpoint.addresses, ranges[node]) if node in ranges else None
-        if bad and (endpoint.namespace, endpoint.name) not in said:
-            yield endpoint, node, bad
+        address = _outside(pod.addresses, ranges[pod.node])
+        if address and not (multi and context.is_young(pod)):
+            reported.add((pod.namespace, pod.name))
+            yield pod, pod.node, address
+    if multi:
+        return
+    node_by_ip = context.dump.node_by_ip
+    for endpoint in context.dump.endpoints:
+        node = node_by_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
+        address = _outside(endpoint.addresses, ranges[node]) if node in ranges else None
+        if address and (endpoint.namespace, endpoint.name) not in reported:
+            yield endpoint, node, address
 
 
-def _ranges(scene: Scene) -> _Ranges:
+def _ranges(context: Context) -> _Ranges:
     """Return the addresses of the nodes that are judged: with blocks, and not with another network alone."""
-    others = {node for node in scene.pods_of.get(CALICO, {}) if not scene.agent_ran(node)}
+    others = {node for node in context.pods_of.get(CALICO, {}) if not context.agent_ran(node)}
     return {
         node: [(shown.block.family, shown.block.first, shown.block.last) for shown in blocks]
-        for node, blocks in scene.shown.items()
-        if node not in others and node in scene.dump.nodes_by_name
+        for node, blocks in context.shown.items()
+        if node not in others and node in context.dump.nodes_by_name
     }
 
 
@@ -97,20 +95,20 @@ def _single(address: Address) -> Block:
     return Block(address[0], address[1], BITS[address[0]])
 
 
-def _of_whom(scene: Scene, node: str, address: Address) -> str:
-    """Return which other node has an address. Only for the few that are shown. O(blocks)."""
+def _other_node(context: Context, node: str, address: Address) -> str:
+    """Return another node that has an address; "" where none has. O(blocks)."""
     single = _single(address)
-    for other, blocks in scene.shown.items():
+    for other, blocks in context.shown.items():
         if other != node and any(shown.block.contains(single) for shown in blocks):
-            return f", which node {other} has"
+            return other
     return ""
 
 
-def one_address_twice(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0961: no two pods have one address."""
     users: dict[Address, SeenPod] = {}
     pairs: list[tuple[SeenPod, SeenPod, Address]] = []
-    for pod in scene.dump.pods:
+    for pod in context.dump.pods:
         if pod.host_network or pod.deleting or pod.has_ended:
             continue
         for address in pod.addresses:
@@ -120,64 +118,54 @@ def one_address_twice(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noq
     if pairs:
         one, other, address = pairs[0]
         more = f"; {len(pairs):,} pairs" if pairs[1:] else ""
-        yield Found(
-            error(
-                "IPC0961",
-                other.at,
-                f"pods {one.namespace}/{one.name} ({one.node}) and {other.namespace}/{other.name} ({other.node}) both have {address_text(*address)}{more}",
-                also=[
-                    Related(first.at, f"{first.namespace}/{first.name} has {address_text(*shared)}")
-                    for first, _, shared in pairs[:SHOWN]
-                ],
-                help=f"kubectl -n {other.namespace} delete pod {other.name}",
-            )
-        )
+        both = f"{_name(one)} ({one.node}) and {_name(other)} ({other.node})"
+        text = f"pods {both} both have {address_text(*address)}{more}"
+        also = [
+            Related(pod.at, f"{_name(pod)} has {address_text(*address)}")
+            for pod, _, address in pairs[:LISTED]
+        ]
+        way_out = f"kubectl -n {other.namespace} delete pod {other.name}"
+        yield Result(error("IPC0961", other.at, text, also=also, help=way_out))
 
 
-def without_endpoint(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0962: Cilium knows each pod of a node with an agent."""
-    if not {ENDPOINT, POD} <= scene.dump.kinds:
+    config = context.config
+    if not {ENDPOINT, POD} <= context.dump.kinds:
         return
-    if scene.config is None or scene.config.get("disable-endpoint-crd") == "true":
+    if config is None or config.get("disable-endpoint-crd") == "true":
         return
-    known = scene.endpoints
-    agents = {node.name for node in scene.dump.nodes if scene.agent_ran(node.name)}
+    known = context.endpoints
+    agents = {node.name for node in context.dump.nodes if context.agent_ran(node.name)}
     without = [
         pod
-        for pod in scene.dump.pods
+        for pod in context.dump.pods
         if (pod.namespace, pod.name) not in known
         and pod.phase == "Running"
         and pod.addresses
         and not (pod.host_network or pod.deleting)
         and pod.node in agents
         and pod.started
-        and not scene.is_young(pod)
+        and not context.is_young(pod)
     ]
     if without:
-        pod = without[0]
-        yield Found(
-            warning(
-                "IPC0962",
-                pod.at,
-                f"{count(len(without), 'pod')} without a CiliumEndpoint, started before Cilium: {names(f'{each.namespace}/{each.name}' for each in without)}",
-                also=[
-                    Related(each.at, f"{each.namespace}/{each.name} on {each.node}")
-                    for each in without[1:SHOWN]
-                ],
-                help=f"kubectl -n {pod.namespace} delete pod {pod.name}",
-            )
-        )
+        first = without[0]
+        number, which = count(len(without), "pod"), names(map(_name, without))
+        text = f"{number} without a CiliumEndpoint, started before Cilium: {which}"
+        also = [Related(pod.at, f"{_name(pod)} on {pod.node}") for pod in without[1:LISTED]]
+        way_out = f"kubectl -n {first.namespace} delete pod {first.name}"
+        yield Result(warning("IPC0962", first.at, text, also=also, help=way_out))
 
 
-def endpoint_differs(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa: ARG001 - every check has these
+def endpoint_differs(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0963: a pod and its CiliumEndpoint have the same addresses."""
-    if POD not in scene.dump.kinds:
+    if POD not in context.dump.kinds:
         return
-    shown, ranges = scene.endpoints, _ranges(scene)
+    endpoints, ranges = context.endpoints, _ranges(context)
     differ = [
         (pod, endpoint)
-        for pod in (scene.dump.pods if shown else ())
-        if (endpoint := shown.get((pod.namespace, pod.name))) is not None
+        for pod in (context.dump.pods if endpoints else ())
+        if (endpoint := endpoints.get((pod.namespace, pod.name))) is not None
         and endpoint.addresses
         and pod.addresses
         and pod.addresses[0] not in endpoint.addresses
@@ -186,21 +174,13 @@ def endpoint_differs(scene: Scene, told: Suppressed) -> Iterator[Found]:  # noqa
         and set(pod.addresses).isdisjoint(endpoint.addresses)
         and pod.node in ranges
         and not _outside((*pod.addresses, *endpoint.addresses), ranges[pod.node])
-        and not scene.is_young(pod)
+        and not context.is_young(pod)
     ]
     if differ:
         pod, endpoint = differ[0]
-        yield Found(
-            warning(
-                "IPC0963",
-                endpoint.at,
-                f"{count(len(differ), 'CiliumEndpoint')} with another address than its pod: {names(f'{each.namespace}/{each.name}' for each, _ in differ)}",
-                also=[
-                    Related(
-                        pod.at,
-                        f"the pod has {address_text(*pod.addresses[0])}, and its CiliumEndpoint {address_text(*endpoint.addresses[0])}",
-                    )
-                ],
-                help=f"kubectl -n {pod.namespace} delete ciliumendpoint {pod.name}",
-            )
-        )
+        number, which = count(len(differ), "CiliumEndpoint"), names(_name(pod) for pod, _ in differ)
+        text = f"{number} with another address than its pod: {which}"
+        has, other = (address_text(*item.addresses[0]) for item in (pod, endpoint))
+        also = [Related(pod.at, f"the pod has {has}, and its CiliumEndpoint {other}")]
+        way_out = f"kubectl -n {pod.namespace} delete ciliumendpoint {pod.name}"
+        yield Result(warning("IPC0963", endpoint.at, text, also=also, help=way_out))

@@ -1,6 +1,4 @@
-"""A base and a compilation in, a frozen `Difference` out: what changes.
-
-Does not compile the base, and does not decide how a change is shown.
+"""A base and a compilation in, a frozen `Difference` out: what changes. The base is not compiled.
 
 The base is a lock and what was rendered from it, as committed or on the disk: that is what the running
 cluster has. `plan_report` puts several clusters together, and says why a plan is refused.
@@ -18,15 +16,14 @@ from ipamc.lock.transitions import REFUSED, Days, Reason, Transition
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
+from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.occupancy import last_day
 from ipamc.read.kinds import POOL_WORDS
-from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
-from ipamc.read.rendered import Rendered
+from ipamc.read.rendered import FLAGS, Rendered
 from ipamc.review.aggregates import AggregateChange, compare_aggregates
-from ipamc.review.diff.lock_lines import LineChanges, compare_lines
-from ipamc.review.diff.misplaced import Misplaced, misplaced
+from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import (
     Files,
@@ -92,10 +89,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> bool:
         """Return whether the lock, the pools, a flag or a rendered file differs."""
-        lines = self.lines.transitions
-        return bool(
-            lines or self.settings or self.flags or self.pools or self.files.written or self.files.removed
-        )
+        of_files = self.files.written or self.files.removed
+        return bool(self.lines.transitions or self.settings or self.flags or self.pools or of_files)
 
 
 class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not a failure
@@ -106,29 +101,25 @@ def read_base(
     inputs: Inputs,
     rendered: Mapping[str, bytes],
     head: Cluster | None = None,
-    written: Lock | None = None,
+    compiled: Lock | None = None,
     day: str = "",
 ) -> ClusterBase:
     """Return the base of these inputs.
 
-    `head`: the compiled cluster, if its documents are the same; `written`: the lock that was compiled, if its
-    file is the same. They are not read again. `day`: of the commit. Raises UnreadableBase.
+    `head`: the compiled cluster, if its documents are the same; `compiled`: the lock that was compiled, if
+    its file is the same. They are not read again. `day`: of the commit. Raises UnreadableBase.
     """
     was = Rendered(rendered, f"{inputs.folder}/rendered")
     if inputs.lock is None:
-        mode = head.mode if head else Mode.CLUSTER_POOL
-        return ClusterBase(
-            lock=Lock(cluster=inputs.name, mode=mode, shards=0),
-            cluster=head or _cluster(inputs),
-            rendered=was,
-        )
+        none = Lock(cluster=inputs.name, mode=head.mode if head else Mode.CLUSTER_POOL, shards=0)
+        return ClusterBase(lock=none, cluster=head or _cluster(inputs), rendered=was)
     # Where the lines are known, the header is enough.
-    text = inputs.lock if written is None else inputs.lock[: inputs.lock.find(b"\n") + 1]
-    lock, found = parse(text, inputs.lock_path)
-    if lock is None or found:
-        raise UnreadableBase(found[0].message)
-    if written is not None:
-        lock = replace(lock, lines=written.written, written=written.written)
+    text = inputs.lock if compiled is None else inputs.lock[: inputs.lock.find(b"\n") + 1]
+    lock, findings = parse(text, inputs.lock_path)
+    if lock is None or findings:
+        raise UnreadableBase(findings[0].message)
+    if compiled is not None:
+        lock = replace(lock, lines=compiled.written, written=compiled.written)
     return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was, day=day)
 
 
@@ -144,11 +135,8 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     the time. If there are CiliumNodes, every file is read: one without a node takes room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
-    sources = {
-        path: text
-        for path, text in inputs.sources.items()
-        if whole or any(word in text for word in POOL_WORDS)
-    }
+    texts = inputs.sources.items()
+    sources = {path: text for path, text in texts if whole or any(word in text for word in POOL_WORDS)}
     try:
         return read(inputs.name, inputs.folder, sources, inputs.schemas)[0]
     except Refused:
@@ -174,25 +162,25 @@ def compare(
     in_order = steps(before.lock, before.cluster, plan, runbooks)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
-    # What the base keeps back is kept for as long as it says, also where the same change shortens the quarantine.
-    was, now = (
-        last_day(today, each.quarantine_days) for each in (before.cluster or plan.cluster, plan.cluster)
-    )
+    # What the base keeps back is kept as long as it says, also where this change shortens the quarantine.
+    now = last_day(today, plan.cluster.quarantine_days)
+    was = last_day(today, before.cluster.quarantine_days) if before.cluster else now
     days = Days(today=today, over=min(was, now), shortened=now, base=before.day)
     lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
-    flags = compare_flags(trees, plan.cluster)
+    flags, ordered = compare_flags(trees, plan.cluster), bool(in_order)
+    known = FLAGS in before.rendered.texts
     return Difference(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved, runbooks)),
-        restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
-        if FLAGS in before.rendered.texts
+        restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=ordered)
+        if known
         else (),
         leaving=leaving(trees, plan.wants),
-        settings=(*_settings(before.lock, plan.lock), *_inputs(before.cluster, plan.cluster)),
+        settings=tuple(_settings(before, plan)),
         flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
@@ -202,26 +190,17 @@ def compare(
     )
 
 
-def _inputs(before: Cluster | None, after: Cluster) -> Iterator[Setting]:
-    """Yield the changes of the Cluster by which addresses are given out that the base keeps back."""
-    for name, old, new in (
-        (
-            ("addressSpace", before.address_space or NONE, after.address_space or NONE),
-            ("quarantineDays", _days(before), _days(after)),
-        )
-        if before
-        else ()
-    ):
-        if old != new:
-            yield Setting(name=name, old=old, new=new)
+def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:
+    """Yield changes of the lock's header, and of the Cluster that give out what the base keeps back."""
+    pairs: list[tuple[str, str, str]] = []
+    old, new = before.lock, plan.lock
+    if old.shards:
+        pairs = [("mode", old.mode.value, new.mode.value), ("shards", str(old.shards), str(new.shards))]
+    if was := before.cluster:
+        pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
+        pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
+    return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
 
 
 def _days(cluster: Cluster) -> str:
     return "never" if cluster.quarantine_days is None else str(cluster.quarantine_days)
-
-
-def _settings(before: Lock, after: Lock) -> list[Setting]:
-    if not before.shards:
-        return []
-    pairs = (("mode", before.mode.value, after.mode.value), ("shards", str(before.shards), str(after.shards)))
-    return [Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new]

@@ -1,22 +1,23 @@
-"""The plans of several clusters as one report, why it is refused, and whether a plan only gives blocks to new nodes."""
+"""The plans of several clusters as one report: why it is refused, and what it does beside additions."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from ipamc.lock.file import dumps
+from ipamc.check.published import check_mode_change
+from ipamc.check.published_ranges import check_published_ranges
+from ipamc.lock.file import dumps, line_at
 from ipamc.lock.transitions import REFUSED, Reason, Transition
-from ipamc.model.diagnostics import Diagnostic, Severity, count, names
-from ipamc.model.lock import Lock, State
+from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
-from ipamc.review.address_map import ClusterMap, map_of
-from ipamc.review.diff import Difference
-from ipamc.review.diff.lock_lines import changes_of
-from ipamc.review.lock_law import stated
-from ipamc.review.lock_versions import Versions, versions_of
+from ipamc.review.address_map import ClusterMap, Versions, map_of, versions_of
+from ipamc.review.diff import ClusterBase, Difference
+from ipamc.review.diff.lock_lines import LineChanges, changes_of
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -101,6 +102,63 @@ class PlanReport(Struct, frozen=True, kw_only=True):
     """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
 
 
+_WAYS_OUT = {
+    Reason.VANISHED: "a line goes only when its addresses are given out again",
+    Reason.TAKEN: "a node moves by consent: ipamc lock {cluster} --renumber NODE, and --settle NODE once it "
+    "is drained",
+    Reason.ENDED_EARLY: "if nothing uses it any more, and it was released or renamed by ipamc lock: ipamc "
+    "plan --allow-released",
+    Reason.DAY_CHANGED: "the day on which a line goes into quarantine is the compile's to write",
+}
+
+
+def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
+    """IPC0441: a line of the lock changes only as a verb changes it."""
+    for each in changes:
+        was, now = each.before, each.after or each.other
+        # The text has the quarantine in the base, too: some formats show one end of a finding alone.
+        since = f" ({stated(was)})" if was and was.since else ""
+        text = f"{each.line.block} of {(was or each.line).node}{since}: {_what_changed(each, was, now)}"
+        also = [Related(line_at(base, was), f"the base has it {stated(was)}")] if was else []
+        way_out = f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}"
+        at = line_at(plan.lock, now) if now else Span(plan.lock.path)
+        yield error("IPC0441", at, text, also=also, help=way_out)
+
+
+def _what_changed(each: Transition, was: Line | None, now: Line | None) -> str:
+    if each.reason is Reason.DAY_CHANGED and now:
+        if was and was.since == now.since:
+            return f"{stated(now)}, which no verb says of that day"
+        return f"{stated(now)}, a day on which no compile can have put it there"
+    if now is None:
+        return "the line vanished, and none has its addresses"
+    if now.state is State.PENDING and was and now.node == was.node:
+        return "it was held, and is pending"
+    return f"{now.node} has {now.block} {stated(now)}, and no line records a consent"
+
+
+def stated(line: Line) -> str:
+    """Return the state of a line, of a quarantined one with all that it says."""
+    marks = f"{', moved' if line.is_former else ''}{', pending' if line.was_pending else ''}"
+    return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
+
+
+def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
+    """Yield what a plan revokes of that which the base rendered below `folder`, and which may be applied.
+
+    A revert of a commit reverts `rendered/` as well, and a compile compares with the `rendered/` of its own
+    commit: it sees nothing wrong. IPC0538 for CIDRs of CiliumPodIPPools that would not stay. IPC0543 for a
+    mode that nodes cannot leave: a warning, because the revert is the way out where it was not applied yet.
+    """
+    rendered = replace(base.rendered, shown=folder)
+    for found in check_mode_change(plan.cluster, base.lock, None, rendered):
+        if found.code == "IPC0543":
+            yield replace(found, severity=Severity.WARNING)
+    for found in check_published_ranges(plan, rendered) if rendered.pools else ():
+        if found.code == "IPC0538" and found.severity is Severity.ERROR:
+            yield found
+
+
 _UNLAWFUL = {
     Reason.VANISHED: ("line", "vanished from the lock"),
     Reason.TAKEN: ("held block", "changed hands, and no line records a consent"),
@@ -113,12 +171,10 @@ def _which(each: Transition) -> str:
     was, now = each.before or each.line, each.other or each.after
     if each.reason is Reason.DAY_CHANGED and now:
         return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
+    if now is None:
+        return f"{was.node} ({was.block})"
     since = f", {stated(was)}" if was.since else ""
-    return (
-        f"{was.block} of {was.node}{since} ({now.node} has {now.block})"
-        if now
-        else f"{was.node} ({was.block})"
-    )
+    return f"{was.block} of {was.node}{since} ({now.node} has {now.block})"
 
 
 def published_lost(cluster: ClusterReport) -> int:
@@ -129,12 +185,13 @@ def published_lost(cluster: ClusterReport) -> int:
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """Yield why the plan is refused, a line each.
 
-    That is deleted clusters, lines that changed as no verb changes them, published CIDRs that would not stay, and
-    what `fail_on` names.
+    That is deleted clusters, lines that changed as no verb changes them, published CIDRs that would not stay,
+    and what `fail_on` names.
     """
     for cluster in report.clusters:
         if cluster.status is Status.DELETED and not cluster.agreed:
-            yield f"{cluster.name}: the cluster was deleted, and its lock with it; if it may go: --allow-deleted"
+            gone = "the cluster was deleted, and its lock with it"
+            yield f"{cluster.name}: {gone}; if it may go: --allow-deleted"
         if cluster.status is Status.DELETED and "leave" in fail_on:
             left_nodes = count(cluster.nodes, "node")
             yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
@@ -175,12 +232,13 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
     if report.status is not Status.PLANNED or report.difference is None:
         yield f"the cluster is {report.status}: {report.said}"
         return
-    yield from _lines(report.difference)
     difference = report.difference
+    yield from _beyond_lines(difference.lines)
     if difference.settings:
         yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
     if difference.flags:
-        yield f"it changes {count(len(difference.flags), 'flag')}: {names(flag.name for flag in difference.flags)}"
+        which = names(flag.name for flag in difference.flags)
+        yield f"it changes {count(len(difference.flags), 'flag')}: {which}"
     if difference.pools or not difference.pools_known:
         changed = names(pool.name for pool in difference.pools)
         yield f"it changes pools: {changed}" if difference.pools else "what it does to pools is not known"
@@ -193,8 +251,7 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield f"objects leave the tree: {left}"
 
 
-def _lines(difference: Difference) -> Iterator[str]:
-    lines = difference.lines
+def _beyond_lines(lines: LineChanges) -> Iterator[str]:
     moved = {move.node for move in (*lines.pending, *lines.completed)}
     if moved:
         yield f"it renumbers {count(len(moved), 'node')}: {names(moved)}"
@@ -207,10 +264,10 @@ def _lines(difference: Difference) -> Iterator[str]:
         ("changed as no verb changes them", lines.of(*REFUSED)),
     ):
         if changes:
-            found = names(f"{each.line.node} ({each.line.block})" for each in changes)
-            yield f"{count(len(changes), 'block')} {what}: {found}"
+            which = names(f"{each.line.node} ({each.line.block})" for each in changes)
+            yield f"{count(len(changes), 'block')} {what}: {which}"
     if again := [added for added in lines.added if added.of]:
-        found = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
-        yield f"{count(len(again), 'block')} given again: {found}"
+        which = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
+        yield f"{count(len(again), 'block')} given again: {which}"
     if lines.pool_transfers:
         yield "ranges belong to other pools now"

@@ -14,7 +14,7 @@ from ipamc.model.lock import Lock
 from ipamc.review.shown_pools import uses_on
 
 _SINGLE = frozenset(
-    {
+    [
         "ipv4.blockSize",
         "ipv6.blockSize",
         "nodeSelector",
@@ -27,12 +27,12 @@ _SINGLE = frozenset(
         "namespaceSelector",
         "allowFirstIP",
         "allowLastIP",
-    }
+    ]
 )
 """Fields with one value."""
 
 
-class Change(enum.StrEnum):
+class PoolStatus(enum.StrEnum):
     """What became of a pool."""
 
     ADDED = "added"
@@ -40,7 +40,7 @@ class Change(enum.StrEnum):
     CHANGED = "changed"
 
 
-class Field(Struct, frozen=True, kw_only=True):
+class PoolField(Struct, frozen=True, kw_only=True):
     """A field of a pool that differs. Of a list, only the items that the other one does not have."""
 
     name: str
@@ -54,8 +54,8 @@ class PoolChange(Struct, frozen=True, kw_only=True):
     """A pool that was added, removed or changed."""
 
     name: str
-    change: Change
-    fields: tuple[Field, ...]
+    change: PoolStatus
+    fields: tuple[PoolField, ...]
 
 
 class Capacity(Struct, frozen=True, kw_only=True):
@@ -75,13 +75,8 @@ class Capacity(Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> bool:
         """Return whether the number of blocks, or of free blocks, differs."""
-        before, after = self.before, self.after
-        return (
-            before is None
-            or after is None
-            or before.blocks != after.blocks
-            or before.blocks_free != after.blocks_free
-        )
+        numbers = {(use.blocks, use.blocks_free) if use else None for use in (self.before, self.after)}
+        return len(numbers) > 1
 
     @property
     def short(self) -> bool:
@@ -93,19 +88,20 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
 def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
     """Return the pools that differ, by name."""
-    old, new = ({pool.name: _written(pool) for pool in cluster.pools} for cluster in (before, after))
+    old, new = ({pool.name: _fields_of(pool) for pool in cluster.pools} for cluster in (before, after))
+    kept = {name: PoolStatus.CHANGED if name in old else PoolStatus.ADDED for name in new}
     return tuple(
         PoolChange(
             name=name,
-            change=Change.REMOVED if name not in new else Change.CHANGED if name in old else Change.ADDED,
-            fields=tuple(_fields(old.get(name, {}), new.get(name, {}))),
+            change=kept.get(name, PoolStatus.REMOVED),
+            fields=tuple(_differing(old.get(name, {}), new.get(name, {}))),
         )
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     )
 
 
-def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
+def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
     """Return every field of a pool that decides addresses, as text; fields that are not set are left out."""
     found: dict[str, tuple[str, ...]] = {}
     for family, part in sorted(pool.families.items()):
@@ -135,7 +131,7 @@ def _written(pool: Pool) -> dict[str, tuple[str, ...]]:
     return {name: value for name, value in found.items() if value}
 
 
-def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) -> Iterator[Field]:
+def _differing(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) -> Iterator[PoolField]:
     for name in {**old, **new}:
         was, now = old.get(name, ()), new.get(name, ())
         if was == now:
@@ -145,33 +141,30 @@ def _fields(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]]) ->
             for one, other in ((was, frozenset(now)), (now, frozenset(was)))
         )
         if name in _SINGLE or not (less or more):
-            yield Field(name=name, old=was, new=now, whole=True)
+            yield PoolField(name=name, old=was, new=now, whole=True)
         else:
-            yield Field(name=name, old=less, new=more, whole=False)
+            yield PoolField(name=name, old=less, new=more, whole=False)
 
 
 def capacity(
     before: Cluster | None, lock_before: Lock, after: Cluster, lock_after: Lock, today: str
 ) -> tuple[Capacity, ...]:
-    """Return the room of every pool of the base or the head on a day, by name, IPv4 before IPv6. O(n log n)."""
-    old = {
-        (use.pool.name, use.family.family): use
-        for use in (uses_on(before, lock_before, today) if before else ())
-    }
-    new = {(use.pool.name, use.family.family): use for use in uses_on(after, lock_after, today)}
-    found = []
+    """Return the room of every pool of base or head on a day, by name, IPv4 before IPv6. O(n log n)."""
+    uses = (uses_on(before, lock_before, today) if before else (), uses_on(after, lock_after, today))
+    old, new = ({(use.pool.name, use.family.family): use for use in some} for some in uses)
+    result = []
     for name, family in sorted(old.keys() | new.keys()):
         was, now = old.get((name, family)), new.get((name, family))
         either = now or was
         assert either is not None  # noqa: S101 - the key is in one of them
-        found.append(
-            Capacity(
-                pool=name,
-                family=family,
-                size=either.family.block_size,
-                before=was.use if was else None,
-                after=now.use if now else None,
-                serves=not (either.pool.disabled or either.pool.unlisted),
-            )
+        serves = not (either.pool.disabled or either.pool.unlisted)
+        room = Capacity(
+            pool=name,
+            family=family,
+            size=either.family.block_size,
+            before=was.use if was else None,
+            after=now.use if now else None,
+            serves=serves,
         )
-    return tuple(found)
+        result.append(room)
+    return tuple(result)

@@ -1,4 +1,4 @@
-"""Two rendered trees: which files differ, which of Cilium's flags, which objects leave, and which programs must restart.
+"""Two rendered trees: files and Cilium's flags that differ, objects that leave, programs that must restart.
 
 Operator and agents read `cilium-config` only at their start, the init container of an agent the
 CiliumNodeConfigs; CiliumNodes are read by an agent at its start, CiliumPodIPPools are followed by all.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -22,8 +22,7 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
-from ipamc.read.parts import FLAGS
-from ipamc.read.rendered import Found, Rendered
+from ipamc.read.rendered import FLAGS, Found, Rendered
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -64,10 +63,16 @@ def compare_trees(before: Rendered, after: Mapping[str, str]) -> Trees:
 def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
     """Return the flags that differ, by name. `cluster` is that of the head."""
     old, new = _flags(trees.before), _flags(trees.after)
+    differ = [name for name in sorted({**old, **new}) if old.get(name) != new.get(name)]
+    why: dict[str, str] = {}
+    for name in differ:
+        if name in new and _OF_POOLS(name):
+            of_blocks = name.endswith("-mask-size")
+            why[name] = "the longest prefix of blocks, pins and block sizes" if of_blocks else ""
+            if cluster.bystander:
+                why[name] = "nobody reads it: the operator is a bystander"
     return tuple(
-        Flag(name=name, old=old.get(name), new=new.get(name), why=_why(name, cluster) if name in new else "")
-        for name in sorted({**old, **new})
-        if old.get(name) != new.get(name)
+        Flag(name=name, old=old.get(name), new=new.get(name), why=why.get(name, "")) for name in differ
     )
 
 
@@ -77,25 +82,21 @@ def _flags(tree: Rendered) -> Mapping[str, str]:
     return {**flags.data, "cilium-operator --ipam": "kubernetes"} if flags.bystander else flags.data
 
 
-def _why(name: str, cluster: Cluster) -> str:
-    if cluster.bystander and _OF_POOLS(name):
-        return "nobody reads it: the operator is a bystander"
-    return (
-        "the longest prefix of blocks, pins and block sizes"
-        if _OF_POOLS(name) and name.endswith("-mask-size")
-        else ""
-    )
-
-
 _KEPT = "cilium.io/do-not-gc"
 
 
 class Stays(enum.Enum):
     """What an object does that is in the cluster and no longer in the tree: nothing removes it by itself."""
 
-    NODE_CONFIG = "it still sets the default pool of the nodes that it selects; of several configs for a node the last name wins"
+    NODE_CONFIG = (
+        "it still sets the default pool of the nodes that it selects; "
+        "of several configs for a node the last name wins"
+    )
     POD_IP_POOL = "the operator goes on giving out blocks of it to nodes that ask for this pool"
-    PLANNED = "a cancelled planned node: its block stays taken in the operator's book, and with cilium.io/do-not-gc nobody collects it"
+    PLANNED = (
+        "a cancelled planned node: its block stays taken in the operator's book, "
+        "and with cilium.io/do-not-gc nobody collects it"
+    )
     AGENT = "it belongs to the agent of a node that stays, and goes on: never delete it while the node runs"
     CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
     NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
@@ -129,15 +130,14 @@ class Leaving(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """Which they are, what they do, and how they are removed."""
-        some, does = len(self.names) > 1, self.stays.value
-        which = f"{len(self.names):,} of kind {self.kind} ({names(self.names, _NAMED)})"
-        does = does.replace("it ", "each ", 1) if some and does.startswith("it ") else does
-        way_out = (
-            "to remove THEM: ipamc ci apply CLUSTER --prune"
-            if self.removable
-            else "ipamc does not remove THEM"
-        ).replace("THEM", "them" if some else "it")
-        return f"{which if some else f'{self.kind} {self.names[0]}'}: {does}; {way_out}"
+        does = self.stays.value
+        if len(self.names) > 1:
+            which, them = f"{len(self.names):,} of kind {self.kind} ({names(self.names, _NAMED)})", "them"
+            does = f"each {does.removeprefix('it ')}" if does.startswith("it ") else does
+        else:
+            which, them = f"{self.kind} {self.names[0]}", "it"
+        prune = f"to remove {them}: ipamc ci apply CLUSTER --prune"
+        return f"{which}: {does}; {prune if self.removable else f'ipamc does not remove {them}'}"
 
 
 def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
@@ -151,14 +151,12 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     if not left:
         return ()
     nodes = {want.node.name for want in wants}
-    groups: dict[tuple[Stays, str], list[str]] = defaultdict(list)
-    for found in left.values():
-        groups[_stays(found, nodes), found.kind].append(found.name)
+    groups: dict[tuple[int, str], list[str]] = defaultdict(list)
+    for gone in left.values():
+        groups[_IN_ORDER.index(_stays(gone, nodes)), gone.kind].append(gone.name)
     return tuple(
-        Leaving(kind=kind, names=tuple(sorted(members)), stays=stays)
-        for (stays, kind), members in sorted(
-            groups.items(), key=lambda group: (_IN_ORDER.index(group[0][0]), group[0][1])
-        )
+        Leaving(kind=kind, names=tuple(sorted(members)), stays=_IN_ORDER[number])
+        for (number, kind), members in sorted(groups.items())
     )
 
 
@@ -211,43 +209,32 @@ def restarts(
 ) -> tuple[Restart, ...]:
     """Return the restarts that a change takes, the operator first. () if none.
 
-    `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent of
-    a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps, which say
-    when and how all agents restart.
+    `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent
+    of a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps,
+    which say when and how all agents restart.
     """
     changed = [flag.name for flag in flags]
-    found = [*_of_flags(cluster, changed, ordered=ordered)]
-    everybody = any(not _OPERATOR_ONLY(name) for name in changed)
-    if not everybody and (nodes := _other_defaults(trees, cluster, before)):
+    result: list[Restart] = []
+    by_hand, own = f"kubectl -n {cluster.namespace} rollout restart", cluster.managed_by == "none"
+    for_operator = [name for name in changed if name not in _AGENTS_ONLY]
+    read = [name for name in for_operator if not (cluster.bystander and _OF_POOLS(name))]
+    if read or (for_operator and not own):
+        other = f"cilium-config has another {_list(for_operator)}, which a bystander does not read"
+        why = f"it reads {_list(read)} at its start" if read else other
+        how = f"{by_hand} deployment/cilium-operator" if own else "restarts by itself"
+        result.append(Restart(who="operator", why=why, how=how))
+    if for_agents := [name for name in changed if not _OPERATOR_ONLY(name)]:
+        why = f"they read {_list(for_agents)} at their start"
+        how = "restart as the steps say" if ordered else f"{by_hand} daemonset/cilium"
+        result.append(Restart(who="all agents", why=why, how=how))
+    elif nodes := _other_defaults(trees, cluster, before):
         why = "their CiliumNodeConfig sets another default pool (no drain: pods keep their addresses)"
         how = _AGENT.format(namespace=cluster.namespace)
-        found.append(Restart(who="agents", nodes=nodes, why=why, how=how))
+        result.append(Restart(who="agents", nodes=nodes, why=why, how=how))
     if moved:
         how = "restart while their nodes are drained, as the steps say"
-        found.append(Restart(who="agents", nodes=moved, why="their block changes", how=how))
-    return tuple(found)
-
-
-def _of_flags(cluster: Cluster, changed: list[str], *, ordered: bool) -> Iterator[Restart]:
-    by_hand = f"kubectl -n {cluster.namespace} rollout restart"
-    if differ := [name for name in changed if name not in _AGENTS_ONLY]:
-        read = [name for name in differ if not (cluster.bystander and _OF_POOLS(name))]
-        if read or cluster.managed_by != "none":
-            yield Restart(
-                who="operator",
-                why=f"it reads {_list(read)} at its start"
-                if read
-                else f"cilium-config has another {_list(differ)}, which a bystander does not read",
-                how=f"{by_hand} deployment/cilium-operator"
-                if cluster.managed_by == "none"
-                else "restarts by itself",
-            )
-    if read := [name for name in changed if not _OPERATOR_ONLY(name)]:
-        yield Restart(
-            who="all agents",
-            why=f"they read {_list(read)} at their start",
-            how="restart as the steps say" if ordered else f"{by_hand} daemonset/cilium",
-        )
+        result.append(Restart(who="agents", nodes=moved, why="their block changes", how=how))
+    return tuple(result)
 
 
 def _list(flags: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Which objects must not be written now, because pods or another node use addresses that they are about.
+"""Objects that must not be applied now, because pods or another node use addresses that they are about.
 
 Nothing here stops the other objects: what is withheld is reported, and applied by a later run.
 """
@@ -69,7 +69,7 @@ def lost(live: Object, tree: Object) -> tuple[Block, ...]:
     gone = cidrs(live, tree) - cidrs(tree, tree)
     if entries := ipam(live).get("pool") if live.get("kind") == CILIUM_NODE else None:
         ours = owned_addresses(live)
-        gone -= {str(found) for entry in entries if entry not in ours if (found := address(entry))}
+        gone -= {str(block) for entry in entries if entry not in ours if (block := address(entry))}
     if not gone:
         return ()
     kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
@@ -83,28 +83,25 @@ def _all(tree: Object) -> list[Block]:
 def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
     """Return the objects of single nodes that would take blocks away. O(objects) where none does.
 
-    An object that is missing, or has no block, takes none away, unless the node moved: `former` are the blocks
-    that nodes moved away from, by node, and pods may use them while nothing shows them.
+    An object that is missing, or has no block, takes none away, unless the node moved: `former` are by node
+    the blocks that it moved away from, and pods may use them while nothing shows them.
     """
-    found = []
+    result = []
     for document in tree:
-        node, there = node_of(document), live.get(identity(document))
-        if not node:
-            continue
-        old = cidrs(there, document) if there is not None else set()
+        name, node = identity(document), node_of(document)
+        there = live.get(name)
+        old = cidrs(there, document) if node and there is not None else set()
         if there is not None and old:
             pieces = lost(there, document)
-        elif node in former:
-            old = {str(block) for block in former[node]}
+        elif node and node in former:
+            old = set(map(str, former[node]))
             pieces = tuple(outermost(without(former[node], _all(document))))
         else:
             continue
         if pieces:
-            new = tuple(sorted(cidrs(document, document)))
-            found.append(
-                Move(identity=identity(document), node=node, old=tuple(sorted(old)), new=new, lost=pieces)
-            )
-    return found
+            before, after = tuple(sorted(old)), tuple(sorted(cidrs(document, document)))
+            result.append(Move(identity=name, node=node, old=before, new=after, lost=pieces))
+    return result
 
 
 def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
@@ -114,53 +111,42 @@ def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
 
 
 def used_by_pods(
-    found: Iterable[Move], pods: Mapping[str, Sequence[Pod]] | None, cordoned: Collection[str]
+    every: Iterable[Move], pods: Mapping[str, Sequence[Pod]] | None, cordoned: Collection[str]
 ) -> Iterator[Withheld]:
     """Yield the moves that would take a block away from running pods.
 
     `pods` are by node; None: they cannot be read, and every move is withheld. On a cordoned node, pods that
     a drain leaves do not count: they take a new address after the agent's restart, when they are deleted.
     """
-    for move in found:
+    for move in every:
         change = f"{names(move.old)} would become {names(move.new)}"
         if pods is None:
+            unknown = "it is not known whether pods use the old addresses: pods cannot be read"
             yield Withheld(
-                identity=move.identity,
-                reason=f"{change}, and it is not known whether pods use the old addresses: pods cannot be read",
-                help="grant list on pods",
+                identity=move.identity, reason=f"{change}, and {unknown}", help="grant list on pods"
             )
             continue
-        here = [pod for pod in pods.get(move.node, ()) if _uses(pod, move.lost)]
-        counted = [pod for pod in here if not (pod.stays and move.node in cordoned)]
-        if counted:
-            yield Withheld(
-                identity=move.identity,
-                reason=f"{change}, and {count(len(counted), 'pod')} of node {move.node} {'has an address' if len(counted) == 1 else 'have addresses'} of the old block",
-                help=f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data, and run this again",
-            )
+        drained = move.node in cordoned
+        counted = [pod for pod in pods.get(move.node, ()) if not (pod.stays and drained)]
+        blocks = [[block for text in pod.addresses if (block := address(text))] for pod in counted]
+        if users := sum(any(blocks_over(move.lost, block) for block in each) for each in blocks):
+            have = f"{'has an address' if users == 1 else 'have addresses'} of the old block"
+            drain = f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data"
+            reason = f"{change}, and {count(users, 'pod')} of node {move.node} {have}"
+            yield Withheld(identity=move.identity, reason=reason, help=f"{drain}, and run this again")
 
 
-def _uses(pod: Pod, blocks: Sequence[Block]) -> bool:
-    found = (address(text) for text in pod.addresses)
-    return any(blocks_over(blocks, one) for one in found if one is not None)
-
-
-def taken(tree: Iterable[Object], live: Live) -> list[Withheld]:
+def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
     """Return the objects of single nodes with a block that a live object gives to another node. O(n log n).
 
     Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
     """
-    written = [
-        (block, document, True)
-        for document in tree
-        if node_of(document)
-        for block in (
-            _all(document)
-            if document["kind"] != CILIUM_NODE
-            else parsed(ipam(document).get("podCIDRs") or ())
-        )
-    ]
-    pattern = next((document for _, document, _ in written if document["kind"] == NODE), None)
+    rendered: list[tuple[Block, Object, bool]] = []
+    for document in tree:
+        of_cilium = document["kind"] == CILIUM_NODE
+        blocks = parsed(ipam(document).get("podCIDRs") or ()) if of_cilium else _all(document)
+        rendered += ((block, document, True) for block in blocks if node_of(document))
+    pattern = next((document for _, document, _ in rendered if document["kind"] == NODE), None)
     there = [
         (block, document, False)
         for document in live.values()
@@ -168,7 +154,7 @@ def taken(tree: Iterable[Object], live: Live) -> list[Withheld]:
         for block in _claims(document, pattern)
     ]
     holders: dict[str, set[str]] = defaultdict(set)
-    for item, around in nested([*written, *there], lambda entry: entry[0]):
+    for item, around in nested([*rendered, *there], lambda entry: entry[0]):
         for other in around:
             mine, theirs = (item, other) if item[2] else (other, item)
             if mine[2] == theirs[2] or node_of(mine[1]) == node_of(theirs[1]):
@@ -176,12 +162,13 @@ def taken(tree: Iterable[Object], live: Live) -> list[Withheld]:
             if theirs[1]["kind"] == NODE and mine[1]["kind"] != NODE:
                 continue
             holders[identity(mine[1])].add(f"{theirs[0]} in {identity(theirs[1])}")
+    way_out = (
+        "if that node is gone, delete its CiliumNode; if this run moved it, run this again; "
+        "else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json"
+    )
+    reason = "another node has these addresses in the cluster"
     return [
-        Withheld(
-            identity=name,
-            reason=f"another node has these addresses in the cluster: {names(others)}",
-            help="if that node is gone, delete its CiliumNode; if this run moved it, run this again; else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json",
-        )
+        Withheld(identity=name, reason=f"{reason}: {names(others)}", help=way_out)
         for name, others in sorted(holders.items())
     ]
 
@@ -195,46 +182,40 @@ def _claims(document: Object, pattern: Object | None) -> list[Block]:
 
 
 def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld]:
-    """Yield the CiliumPodIPPools of many nodes that would lose or swallow CIDRs in which CiliumNodes have blocks.
+    """Yield the shared CiliumPodIPPools that would lose or swallow CIDRs in which CiliumNodes have blocks.
 
     A compile appends to a published pool, so a wider CIDR is of a lock that does not know what was published.
     """
-    found: dict[str, tuple[Object, tuple[Block, ...], bool]] = {}
+    changed: dict[str, tuple[str, tuple[Block, ...], bool]] = {}
     for document in tree:
         there = live.get(identity(document))
         if document["kind"] == POOL and not node_of(document) and there is not None:
             gone = lost(there, document)
-            if pieces := gone or _widened(there, document):
-                found[name_of(document)] = document, pieces, bool(gone)
-    if not found:
-        return
+            # A CIDR of the live pool may be only a part of one of the rendered pool.
+            wider, blocks = _all(document), parsed(cidrs(there, document))
+            parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
+            if pieces := gone or tuple(outermost(parts)):
+                changed[name_of(document)] = identity(document), pieces, bool(gone)
     users: dict[str, set[str]] = defaultdict(set)
-    for document in live.values():
+    for document in live.values() if changed else ():
         if document.get("kind") == CILIUM_NODE:
             for pool, block in allocated(document):
-                if pool in found and blocks_over(found[pool][1], block):
+                if pool in changed and blocks_over(changed[pool][1], block):
                     users[pool].add(name_of(document))
     for pool, nodes in sorted(users.items()):
-        document, pieces, goes = found[pool]
+        name, pieces, goes = changed[pool]
+        which = names(map(str, pieces))
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
-        yield Withheld(
-            identity=identity(document),
-            reason=f"{names(map(str, pieces))} would be taken away, where {have}"
-            if goes
-            else f"{names(map(str, pieces))} would become part of a wider CIDR, and up to Cilium 1.18 the operator gives its blocks to other nodes again, where {have}",
-            help="keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, delete their CiliumNodes, restart their agents"
-            if goes
-            else f"put the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml) in place of those of {pool} in rendered/cilium/ippools.yaml, and compile again: what is new is appended",
-        )
-
-
-def _widened(live: Object, tree: Object) -> tuple[Block, ...]:
-    """Return the CIDRs of a live pool that are only a part of a CIDR of the rendered one."""
-    kept = _all(tree)
-    return tuple(
-        outermost(
-            block
-            for block in parsed(cidrs(live, tree))
-            if any(other.prefix < block.prefix for other in blocks_over(kept, block))
-        )
-    )
+        if goes:
+            reason = f"{which} would be taken away, where {have}"
+            way_out = (
+                "keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, "
+                "delete their CiliumNodes, restart their agents"
+            )
+        else:
+            again = "up to Cilium 1.18 the operator gives its blocks to other nodes again"
+            reason = f"{which} would become part of a wider CIDR, and {again}, where {have}"
+            cluster = f"the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml)"
+            file = "rendered/cilium/ippools.yaml, and compile again: what is new is appended"
+            way_out = f"put {cluster} in place of those of {pool} in {file}"
+        yield Withheld(identity=name, reason=reason, help=way_out)

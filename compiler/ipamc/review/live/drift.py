@@ -1,7 +1,12 @@
-"""Objects of the tree that are missing in the cluster, or differ from it in what ipamc owns."""
+"""The tree against the cluster: objects that are missing there, or differ, and those that left the tree.
+
+Of those that left, a Node and a ConfigMap are never deleted. A CiliumNode that somebody else made, as agents
+and people who apply seeds do, has another field manager, and is not touched.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -9,7 +14,18 @@ from msgspec import Struct
 
 from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import lost
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, Object, name_of
+from ipamc.review.live.objects import (
+    CILIUM_NODE,
+    NODE,
+    NODE_CONFIG,
+    POOL,
+    Object,
+    allocated,
+    ipam,
+    is_ours,
+    name_of,
+    node_of,
+)
 
 State = Literal["missing", "differs", "re-created", "gone"]
 
@@ -34,12 +50,8 @@ def drift(
         there, kind = live.get(identity(document)), document["kind"]
         metadata = document["metadata"]
         if there is None:
-            kept = (
-                kind != CILIUM_NODE
-                or nodes is None
-                or name_of(document) in nodes
-                or metadata.get("annotations")
-            )
+            has_node = nodes is None or name_of(document) in nodes
+            kept = kind != CILIUM_NODE or has_node or metadata.get("annotations")
             yield Drift(document=document, state="missing" if kept and kind != NODE else "gone")
         elif kind == NODE and metadata.get("uid") not in {None, there["metadata"].get("uid")}:
             yield Drift(document=document, state="re-created")
@@ -48,25 +60,23 @@ def drift(
 
 
 def differing(document: Object, there: Object) -> list[str]:
-    """Return the paths of the fields that ipamc owns and the cluster does not have as they are rendered, once each.
+    """Return the paths of the fields that ipamc owns and that the cluster has not as they are rendered.
 
     Of the blocks of an object there must be none beyond those that are rendered. Agents replace the
     annotations of CiliumNodes, so these do not count.
     """
     metadata, live = document["metadata"], there["metadata"]
     kept = ("labels",) if document["kind"] == CILIUM_NODE else ("labels", "annotations")
-    found = [
-        path
-        for key in kept
-        for path in _other(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
-    ]
+    paths: list[str] = []
+    for key in kept:
+        paths += _other(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
     for key in ("spec", "data"):
-        found += _other(document.get(key) or {}, there.get(key) or {}, key)
+        paths += _other(document.get(key) or {}, there.get(key) or {}, key)
     if document["kind"] == POOL and (more := _families(there) - _families(document)):
-        found += (f"spec.{family}" for family in sorted(more))
-    if not found and lost(there, document):
-        found.append(_BLOCKS.get(document["kind"], "spec"))
-    return list(dict.fromkeys(found))
+        paths += (f"spec.{family}" for family in sorted(more))
+    if not paths and lost(there, document):
+        paths.append(_BLOCKS.get(document["kind"], "spec"))
+    return list(dict.fromkeys(paths))
 
 
 _ENTRIES = "spec.ipam.pool"
@@ -76,16 +86,10 @@ _BLOCKS = {CILIUM_NODE: _ENTRIES, NODE: "spec.podCIDRs"}
 
 
 def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
-    """Yield the paths of the entries that mappings do not have so.
-
-    Lists are compared whole, as the apiserver owns them.
-    """
-    if not isinstance(part, Mapping):
+    """Yield the paths that differ. Lists are compared whole, as the apiserver owns them."""
+    if not isinstance(part, Mapping) or not isinstance(whole, Mapping):
         if part != whole:
             yield path
-        return
-    if not isinstance(whole, Mapping):
-        yield path
         return
     for key, value in part.items():
         within = path if path == _ENTRIES else f"{path}.{key}"
@@ -97,3 +101,84 @@ def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
 
 def _families(pool: Object) -> set[str]:
     return {"ipv4", "ipv6"} & (pool.get("spec") or {}).keys()
+
+
+ORDER = (NODE_CONFIG, CILIUM_NODE, POOL)
+"""The kinds in the order of deletion: what names a pool, what has blocks of it, the pool."""
+
+
+class LeftOver(Struct, frozen=True, kw_only=True):
+    """An object that left the tree."""
+
+    kind: str
+    namespace: str
+    name: str
+    effect: str
+    """What it does if it stays."""
+    kept: str = ""
+    """Why it must not be deleted; "" where it may be."""
+
+
+def left_over(
+    wanted: Collection[str],
+    live: Mapping[str, Object],
+    nodes: Collection[str] | None,
+    busy: Collection[str] | None,
+) -> list[LeftOver]:
+    """Return the objects of ipamc that are not among the wanted ones, by identity, in order of deletion.
+
+    `nodes` are the cluster's Nodes, `busy` the nodes with pods; None: not known, then CiliumNodes are kept.
+    """
+    ours = _ours(live)
+    users = pool_users(live.values())
+    left = [_judged(live[name], users, nodes, busy) for name in ours if name not in wanted]
+    return sorted(left, key=lambda item: (ORDER.index(item.kind), item.name))
+
+
+def is_strange(wanted: Collection[str], live: Mapping[str, Object]) -> bool:
+    """Tell whether the cluster has objects of ipamc, none of which is wanted: those of another cluster."""
+    ours = _ours(live)
+    return bool(ours) and not any(name in wanted for name in ours)
+
+
+def _ours(live: Mapping[str, Object]) -> list[str]:
+    return [name for name, document in live.items() if document["kind"] in ORDER and is_ours(document)]
+
+
+def pool_users(documents: Iterable[Object]) -> dict[str, set[str]]:
+    """Return the nodes whose CiliumNode has blocks of a pool or asks for some, by pool."""
+    users: dict[str, set[str]] = defaultdict(set)
+    for document in documents:
+        if document["kind"] == CILIUM_NODE:
+            asked = (ipam(document).get("pools") or {}).get("requested") or ()
+            pools = {str(entry.get("pool")) for entry in asked} | {pool for pool, _ in allocated(document)}
+            for pool in pools:
+                users[pool].add(name_of(document))
+    return users
+
+
+def _judged(
+    document: Object,
+    users: Mapping[str, set[str]],
+    nodes: Collection[str] | None,
+    busy: Collection[str] | None,
+) -> LeftOver:
+    name, kind, kept = name_of(document), str(document["kind"]), ""
+    if kind == NODE_CONFIG:
+        wins = "and win over those of a name before it"
+        effect = f"its settings still hold for the nodes that it selects, {wins}"
+    elif kind == CILIUM_NODE:
+        effect = "its node keeps its block, and the operator gives it to nobody else"
+        if nodes is None or busy is None:
+            kept = "Nodes or pods cannot be read"
+        elif name in nodes:
+            kept = "its Node is there"
+        elif name in busy:
+            kept = "pods run on its node"
+    else:
+        owner = f"node {node_of(document)}" if node_of(document) else "any node that asks"
+        effect = f"the operator hands out its blocks to {owner}"
+        if used := users.get(name):
+            kept = f"CiliumNode {min(used)} has blocks of it, or asks for some"
+    namespace = str(document["metadata"].get("namespace", ""))
+    return LeftOver(kind=kind, namespace=namespace, name=name, effect=effect, kept=kept)

@@ -1,4 +1,4 @@
-"""Objects as kubectl prints them and as they are rendered: who they are, and which blocks they give.
+"""Objects as kubectl prints them and as they are rendered: their identity, and the blocks that they give.
 
 What somebody else wrote into a live object may be anything: a text that is no CIDR is passed over.
 """
@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, readable_blocks
-from ipamc.read.kinds.node import POD_CIDR
+from ipamc.read.kinds.nodes import POD_CIDR
 
 Object = Mapping[str, Any]
 
@@ -27,8 +27,7 @@ def name_of(document: Object) -> str:
 def over(document: Object, there: Object | None) -> Object:
     """Return a rendered object as it is applied over the one that is there, if one is.
 
-    An agent takes the annotations of its CiliumNode away when it starts, and none is put back: they are for the
-    time before.
+    An agent removes the annotations of its CiliumNode when it starts, and none is put back.
     """
     if document["kind"] != CILIUM_NODE or there is None or not there["metadata"].get("ownerReferences"):
         return document
@@ -60,14 +59,14 @@ def allocated(document: Object) -> Iterator[tuple[str, Block]]:
 
 
 def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
-    """Return what Cilium's operator complains of, by node, for those CiliumNodes of which it does. It may be several lines."""
-    found = {}
+    """Return the errors of Cilium's operator by node; an error may have several lines."""
+    errors = {}
     for document in documents:
         if document.get("kind") == CILIUM_NODE:
             status = ((document.get("status") or {}).get("ipam") or {}).get("operator-status") or {}
             if status.get("error"):
-                found[name_of(document)] = str(status["error"])
-    return found
+                errors[name_of(document)] = str(status["error"])
+    return errors
 
 
 def cidrs(document: Object, like: Object) -> set[str]:
@@ -82,13 +81,11 @@ def cidrs(document: Object, like: Object) -> set[str]:
         families = (spec.get(family) or {} for family in ("ipv4", "ipv6"))
         return {cidr for family in families for cidr in family.get("cidrs") or ()}
     if kind == CILIUM_NODE:
-        addresses = {
-            f"{address}/{BITS[6 if ':' in address else 4]}" for address in ipam(document).get("pool") or ()
-        }
+        entries = ipam(document).get("pool") or ()
+        addresses = (f"{entry}/{BITS[6 if ':' in entry else 4]}" for entry in entries)
         return {*(ipam(document).get("podCIDRs") or ()), *addresses}
     if kind == NODE:
-        given = pod_cidr_annotations(like)
-        if given:
+        if given := pod_cidr_annotations(like):
             there = pod_cidr_annotations(document)
             return {there[key] for key in given if key in there}
         return {*(spec.get("podCIDRs") or ()), *([spec["podCIDR"]] if spec.get("podCIDR") else ())}

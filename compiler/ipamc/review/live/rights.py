@@ -9,17 +9,11 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from ipamc.review.live.config import AGENT, CONFIG, OPERATOR
+from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POOL, Object, node_of
 
-KUBEADM = "kubeadm-config"
-"""The ConfigMap of kubeadm: which addresses the cluster was made with."""
 CILIUM = "cilium.io"
-RESOURCES = {
-    CILIUM_NODE: "ciliumnodes",
-    POOL: "ciliumpodippools",
-    NODE_CONFIG: "ciliumnodeconfigs",
-}
+RESOURCES = {CILIUM_NODE: "ciliumnodes", POOL: "ciliumpodippools", NODE_CONFIG: "ciliumnodeconfigs"}
 """The custom resources that are rendered, by kind."""
 
 
@@ -37,30 +31,23 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
 def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
     """Return what `ipamc ci apply` asks for, with and without `--repair`.
 
-    `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two of them
-    CiliumNodes are applied, also such as are not rendered yet. A Node is never created: its kubelet does that.
+    `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two
+    of them CiliumNodes are applied, also such as are not rendered yet. A Node is never created: kubelets do
+    that.
     """
     kinds = {document["kind"] for document in objects}
     if mode in {"cluster-pool", "crd"}:
         kinds.add(CILIUM_NODE)
     of_nodes = CILIUM_NODE in kinds or any(map(node_of, objects))
     rules = [
-        Rule(
-            group="apiextensions.k8s.io",
-            resource="customresourcedefinitions",
-            names=tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())),
-            verbs=("get",),
-        ),
         Rule(group="", resource="nodes", verbs=("list", "patch") if NODE in kinds else ("list",)),
         Rule(namespace=namespace, group="apps", resource="deployments", names=(OPERATOR,), verbs=("get",)),
-        Rule(
-            namespace=namespace,
-            group="",
-            resource="configmaps",
-            names=(CONFIG,),
-            verbs=("create", "get", "patch") if "ConfigMap" in kinds else ("get",),
-        ),
     ]
+    verbs = ("create", "get", "patch") if "ConfigMap" in kinds else ("get",)
+    rules.append(Rule(namespace=namespace, group="", resource="configmaps", names=(CONFIG,), verbs=verbs))
+    if custom := tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())):
+        group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
+        rules.append(Rule(group=group, resource=resource, names=custom, verbs=("get",)))
     if of_nodes or prune:
         rules.append(Rule(group="", resource="pods", verbs=("list",)))
     for kind, resource in RESOURCES.items():
@@ -72,7 +59,7 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
             rules += [Rule(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
         else:
             rules.append(Rule(group=CILIUM, resource=resource, verbs=tuple(sorted((*writes, *reads)))))
-    return sorted(rule for rule in rules if rule.names or not rule.resource.startswith("custom"))
+    return sorted(rules)
 
 
 class Listed(Struct, frozen=True, kw_only=True):

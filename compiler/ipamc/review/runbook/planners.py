@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from ipamc.lock.rules import ONLINE
+from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
-from ipamc.lock.rules import ONLINE
+from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cidr import CidrError, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Range, Version

@@ -1,0 +1,298 @@
+"""The findings about tests, and why a node has a block: its line, its pool, and by which selector.
+
+A test with `warn` makes a warning of each finding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ipamc.lock.file import line_at
+from ipamc.model.assertion import Assertion
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Pool
+from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Origin, Plan, Want
+from ipamc.model.wording import cut, shown
+
+SHOWN = 20
+"""Blocks of a test that a finding shows."""
+
+
+def because(test: Assertion) -> Iterator[Related]:
+    """Yield the reason that a test gives for itself."""
+    if test.because:
+        yield Related(test.at / "because", f"because {cut(test.because)}")
+
+
+def line_place(plan: Plan, line: Line, want: Want | None) -> At:
+    """Return the place of a block: its line of the lock, else the node that gets it now."""
+    return line_at(plan.lock, line, otherwise=want.node.at if want else None)
+
+
+def has(plan: Plan, line: Line) -> str:
+    """Say who has a block."""
+    if line.state is State.PENDING:
+        return f"node {line.node} is to move to {line.block}"
+    origin = plan.origins.get(line.block)
+    match origin:
+        case None | Origin.RENUMBER | Origin.RENAMED:
+            return f"node {line.node} holds {line.block}"
+        case Origin.ADOPTED:
+            return f"node {line.node} has {line.block} in the cluster"
+        case Origin.RETURNED:
+            return f"node {line.node} gets {line.block} back"
+        case Origin.PIN:
+            return f"node {line.node} would get its pin {line.block}"
+    return f"node {line.node} would get {line.block}"
+
+
+def is_new(plan: Plan, line: Line) -> bool:
+    """Tell whether nobody has a block yet: an edit decides where its node gets one, and no move is needed."""
+    return plan.origins.get(line.block, Origin.ADOPTED) not in {Origin.ADOPTED, Origin.RETURNED}
+
+
+def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> list[Related]:
+    """Return the places of at most SHOWN lines, each with what is wrong with it."""
+    found = [
+        Related(line_place(plan, line, want), has(plan, line) + (f", {why}" if why else ""))
+        for line, want, why in lines[:SHOWN]
+    ]
+    if more := len(lines) - len(found):
+        found[-1] = Related(found[-1].at, f"{found[-1].label}; and {more:,} more")
+    return found
+
+
+def pins_of(plan: Plan, line: Line) -> dict[Block, Place]:
+    """Return the pins of a line's node in the line's pool, with their places."""
+    pool = plan.cluster.pools_by_name.get(line.pool)
+    return {pin.block: pin.at for pin in pool.pins.get(line.node, ())} if pool else {}
+
+
+def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
+    """Yield the pool of a block, and by what it serves the node."""
+    pool = plan.cluster.pools_by_name.get(line.pool)
+    if pool is None:
+        return
+    who = f'pool "{pool.name}"'
+    if pool.name in plan.operator_pools:
+        who = f"Cilium's operator gave it out of {who}, which"
+    if pin := pins_of(plan, line).get(line.block):
+        yield Related(pin, f"{who} pins it")
+    elif want is None or pool.selector.matches(want.node.labels, want.node.name):
+        yield Related(pool.selector_at, f"{who} selects it by {cut(pool.selector.canonical)}")
+    elif full := _overflowing(plan, pool, want):
+        label = f'{who} takes the place of "{full.name}" when that is full'
+        yield Related(full.at / "spec" / "overflow", label)
+    else:
+        yield Related(pool.selector_at, f"{who} no longer selects it by {cut(pool.selector.canonical)}")
+
+
+def _overflowing(plan: Plan, pool: Pool, want: Want) -> Pool | None:
+    """Return a pool of the node that overflows to another one."""
+    known = plan.cluster.pools_by_name
+    return next((known[offer.pool.name] for offer in want.offers if pool.name in offer.pool.overflow), None)
+
+
+OR_THE_TEST = "or change the test (warn: true only warns)"
+
+
+class Wrong(NamedTuple):
+    """A block that a test does not allow."""
+
+    line: Line
+    want: Want | None
+    """Its node; None where it is not in the inventory."""
+    why: str
+    at: Place
+    """The part of the test that does not allow it."""
+    served: bool = False
+    """The pool that would serve the node today has what the test allows."""
+
+    @property
+    def shown(self) -> tuple[Line, Want | None, str]:
+        """Return what a finding shows of it."""
+        return self.line, self.want, self.why
+
+
+def said(test: Assertion) -> str:
+    """Return the beginning of every message about a test."""
+    return f'test "{cut(test.name)}"'
+
+
+def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
+    """IPC1001: the blocks of nodes are where a test allows them, and as large."""
+    make = warning if test.warn else error
+    first = wrong[0]
+    blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
+    share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
+    message = f"{said(test)}: {share} with a block that it does not allow: {blocks}"
+    lines = lines_shown(plan, [found.shown for found in wrong])
+    also = [*lines, *given_by(plan, first.line, first.want), *because(test)]
+    return make("IPC1001", first.at, message, also=also, help=_way_out(plan, wrong))
+
+
+def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
+    """Return what can be done about blocks of one pool."""
+    line, cluster = wrong[0].line, plan.cluster.name
+    if line.pool in plan.operator_pools:
+        only = (
+            f"let pool {line.pool} have only CIDRs that the test allows, then drain and re-create the nodes"
+        )
+        until = "until then take them out of the nodeSelector of the test"
+        return f"ipamc cannot move these: {only}; {until}, {OR_THE_TEST}"
+    if cancel := cancel_of(plan, [found.line for found in wrong]):
+        return f"{cancel}, {OR_THE_TEST}"
+    held = list(dict.fromkeys(found.line.node for found in wrong if not is_new(plan, found.line)))
+    if not held:
+        before = f"let a pool with what the test allows come before pool {line.pool} for these nodes"
+        return f"{before}, by its nodeSelector or priority, {OR_THE_TEST}"
+    more = f", and so on for all {len(held):,}" if len(held) > SHOWN else ""
+    command = f"ipamc lock {cluster} {' '.join(f'--renumber {node}' for node in held[:SHOWN])}{more}"
+    first = "let a pool with what the test allows serve them, then move "
+    if any(found.line.block in pins_of(plan, found.line) for found in wrong):
+        first = "take the pin away, then move "
+    elif all(found.served for found in wrong):
+        first = "move "
+    return f"{first}all of them in one run: {command}; {OR_THE_TEST}"
+
+
+def cancel_of(plan: Plan, lines: Iterable[Line]) -> str:
+    """Return how to cancel a renumber that is in the lock; "" where there is none."""
+    for line in lines:
+        if line.state is State.PENDING and line.block not in plan.origins:
+            return f"cancel the move: ipamc lock {plan.cluster.name} --release {line.node}"
+    return ""
+
+
+def node_lacks_block(
+    plan: Plan, test: Assertion, lacks: Sequence[tuple[Block, Place]], has: Sequence[Line], want: Want
+) -> Diagnostic:
+    """IPC1002: a node has the blocks that a test names."""
+    make = warning if test.warn else error
+    blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
+    instead = [line for line in has if line.block.family == first[0].family] or has
+    what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
+    renumber = f"ipamc lock {plan.cluster.name} --renumber {want.node.name}"
+    pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: {renumber}"
+    way_out = cancel_of(plan, instead) or pin
+    message = f"{said(test)}: node {want.node.name} does not have {blocks}; {what}"
+    also = [
+        *lines_shown(plan, [(line, want, "") for line in instead]),
+        *(found for line in instead[:1] for found in given_by(plan, line, want)),
+        *because(test),
+    ]
+    return make("IPC1002", first[1], message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+
+
+class Lack(NamedTuple):
+    """Too little room for nodes of a kind."""
+
+    wanted: int
+    room: int
+    """So many of these fit."""
+    who: str
+    """What the nodes are like, for the message."""
+    why: str
+    also: Sequence[Related]
+    """The pools, and a node of the kind."""
+    way_out: str
+
+
+def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
+    """IPC1003: there is room for as many nodes as a test says."""
+    make = warning if test.warn else error
+    room = f"room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}"
+    message = f"{said(test)}: {room}; {lack.why}"
+    fix = f"{lack.way_out}; {OR_THE_TEST}"
+    return make("IPC1003", test.at / "room" / "nodes", message, also=[*lack.also, *because(test)], help=fix)
+
+
+class Shared(NamedTuple):
+    """A prefix with blocks of two groups."""
+
+    prefix: Block
+    one: Line
+    other: Line
+    groups: tuple[str, str]
+
+
+def shares_prefix(
+    plan: Plan, test: Assertion, shared: Sequence[Shared], wants: Sequence[Want | None]
+) -> Diagnostic:
+    """IPC1004: groups of nodes that a test keeps apart share no prefix."""
+    make = warning if test.warn else error
+    first = shared[0]
+    prefixes = names((str(found.prefix) for found in shared), 3)
+    blocks = [
+        (line, want, f"in {found.prefix}: {cut(group)}")
+        for found, pair in zip(shared, zip(wants[::2], wants[1::2], strict=True), strict=True)
+        for line, want, group in zip((found.one, found.other), pair, found.groups, strict=True)
+    ]
+    if first.one.node == first.other.node:
+        way_out = f"node {first.one.node} is in both groups: let the selectors pick different nodes"
+    else:
+        way_out = "give each group pools of its own"
+        if not is_new(plan, first.other):
+            renumber = f"ipamc lock {plan.cluster.name} --renumber {first.other.node}"
+            way_out += f", then for the nodes that are elsewhere: {renumber}"
+    message = f"{said(test)}: {count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
+    also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1]), *because(test)]
+    return make("IPC1004", test.at / "apart", message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+
+
+def something_there(
+    plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong], ranges: Sequence[Related]
+) -> Diagnostic:
+    """IPC1005: nothing is in a CIDR that a test keeps free."""
+    make = warning if test.warn else error
+    what = [count(len(wrong), "block")] if wrong else []
+    what += [count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []
+    way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
+    if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
+        renumber = f"ipamc lock {plan.cluster.name} --renumber {held}"
+        way_out += f"; and in the same run move who is there: {renumber}"
+    message = f"{said(test)}: {' and '.join(what)} there"
+    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:SHOWN], *because(test)]
+    return make("IPC1005", at, message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+
+
+def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic:
+    """IPC1007: a test is about something."""
+    make = warning if test.warn else error
+    return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=fix)
+
+
+def no_cluster(test: Assertion) -> Diagnostic:
+    """Return the finding about a test beside the clusters whose address space no cluster has."""
+    at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
+    problem = f"no cluster is of address space {shown(test.space)}"
+    return no_subject(test, at, problem, "correct addressSpace, or remove it")
+
+
+def too_much(at: At, problem: str) -> Diagnostic:
+    """IPC1008: the tests of a cluster can be made in bounded time."""
+    fix = (
+        'let selectors and each name labels whose values many nodes share, as in rack == "r1", write one '
+        "test for several of the same nodes, and let room ask for fewer nodes, or name a pool"
+    )
+    return error("IPC1008", at, problem, help=fix)
+
+
+def until_moved(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
+    """IPC1009: nodes that have not moved yet break a test."""
+    nodes = list(dict.fromkeys(found.line.node for found in wrong))
+    have = count(len(nodes), "node has", "nodes have")
+    message = f"{said(test)}: it will hold when {have} moved: {names(nodes)}"
+    fix = f"drain the node, then: ipamc lock {plan.cluster.name} --settle {nodes[0]}"
+    return warning("IPC1009", at, message, also=lines_shown(plan, [found.shown for found in wrong]), help=fix)
+
+
+def other_space(test: Assertion, space: str) -> Diagnostic:
+    """IPC1013: tests in a cluster's folder are of its own address space."""
+    at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
+    mine = f"the Cluster's is {shown(space)}" if space else "the Cluster names none"
+    fix = "remove addressSpace here, or move the document to tests.yaml beside the clusters"
+    return error("IPC1013", at, f"the tests are of address space {shown(test.space)}, and {mine}", help=fix)

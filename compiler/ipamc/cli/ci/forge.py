@@ -1,0 +1,124 @@
+"""`ipamc ci token`, `comment` and `consent`: steps that ask the forge of the job."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from ipamc.cli.command import DONE, Verb
+from ipamc.cli.terminal import say
+from ipamc.workspace import disk
+from ipamc.workspace.trouble import Trouble
+
+MARK = "<!-- ipamc ci comment -->\n"
+"""The first line of our comment: a comment that starts with it and that we wrote is replaced."""
+LONGEST = 65_000
+"""Characters of a comment: GitHub takes 65,536, GitLab more. `ipamc plan` stays below this by itself."""
+AGREED = {"ipamc/delete-cluster": "--allow-deleted", "ipamc/release": "--allow-released"}
+"""Options of `ipamc plan` by label."""
+
+
+@click.command(cls=Verb)
+@click.option("--audience", default="ipamc", show_default=True, metavar="NAME")
+def token(*, audience: str) -> int:
+    """Print the id token (OIDC) of this job as an ExecCredential, which kubectl reads.
+
+    It is a step of kubectl, not of people: what it prints is a secret, until it ends after some minutes. The
+    kubeconfig needs no secret then, only this user:
+
+        exec: {apiVersion: client.authentication.k8s.io/v1, command: ipamc, args: [ci, token],
+        interactiveMode: Never}
+
+    GitHub needs the permission id-token: write, and is asked for a new token each time. GitLab gives the
+    token for the whole job as IPAMC_ID_TOKEN. The pipelines of 'ipamc ci github|gitlab --oidc' have both.
+
+    Options:
+        --audience: For whom the token is: one of the audiences that the cluster accepts. GitLab's is in the
+            pipeline.
+    Examples:
+        ipamc ci token  # what kubectl runs, for a user of the kubeconfig with: exec: {command: ipamc, ...}
+        ipamc ci token --audience lab  # for a cluster that trusts tokens for this audience alone; on GitHub
+    Exit codes:
+        1: this job may have no id token, or an I/O or environment error
+    """
+    from ipamc.workspace.forge import Nowhere, id_token
+
+    try:
+        found = id_token(audience)
+    except Nowhere as problem:
+        raise Trouble(str(problem)) from None
+    head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
+    click.echo(json.dumps({**head, "status": {"token": found}}))
+    return DONE
+
+
+@click.command(cls=Verb)
+@click.argument("file")
+def comment(*, file: str) -> int:
+    """Post FILE, which is Markdown, as a comment, or replace the comment that was posted before.
+
+    Only a comment that the owner of the token wrote is replaced, whoever else writes one like it. Where the
+    forge does not tell who that is, a new comment is posted, and a line says so.
+
+    GitHub needs GITHUB_TOKEN with the permission pull-requests: write. GitLab needs IPAMC_TOKEN, an access
+    token of the project with the scope api, because a job's own token may not write notes. Without a token
+    nothing is posted, and a line says so.
+
+    Examples:
+        ipamc ci comment plan.md  # in a job of a merge request or pull request
+    Exit codes:
+        0: posted; or there is nowhere to post, and a line says so
+        1: the forge refused, or an I/O or environment error
+    """
+    from ipamc.workspace.forge import Nowhere, comments_of_this_job
+
+    found = disk.read_bytes(file)
+    if found is None:
+        raise Trouble(f"there is no file {file}")
+    text = found.decode("utf-8", "replace")
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]}\n\n… and {len(text) - LONGEST:,} more characters: see the log of the job.\n"
+    try:
+        comments = comments_of_this_job()
+    except Nowhere as problem:
+        say(f"no comment posted: {problem}")
+        return DONE
+    before = None
+    try:
+        me = comments.forge.me()
+    except Trouble as problem:
+        say(f"no comment from before is replaced, because it is not known which ones are ours: {problem}")
+    else:
+        before = max(comments.mine(me, MARK.strip()), key=lambda each: each.id, default=None)
+    if before is None:
+        comments.create(MARK + text)
+    else:
+        comments.replace(before, MARK + text)
+    say("comment posted" if before is None else "comment updated")
+    return DONE
+
+
+@click.command(cls=Verb)
+def consent() -> int:
+    """Print the options of 'ipamc plan' to which the labels of a merge group's pull request agree.
+
+    A merge group of GitHub has no labels of its own: those of the pull request that it was made for are asked
+    for. Pull requests before it in the queue are part of the base, so each is judged by its own labels.
+    GitHub needs GITHUB_TOKEN with the permission pull-requests: read. GitLab gives a merge train's job its
+    labels.
+
+    Examples:
+        allow=$(ipamc ci consent)  # in a job of a merge group of GitHub
+    Exit codes:
+        0: the options were printed, if there are any
+        1: this is no merge group, the forge refused, or an I/O or environment error
+    """
+    from ipamc.workspace.forge import Nowhere, labels_of_merge_group
+
+    try:
+        labels = labels_of_merge_group()
+    except Nowhere as problem:
+        raise Trouble(str(problem)) from None
+    click.echo(" ".join(option for label, option in AGREED.items() if label in labels))
+    return DONE

@@ -1,0 +1,328 @@
+"""`ipamc ci dump`, `audit` and `refresh`: what scheduled jobs do with a cluster's dump."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ipamc.cli.ci.apply import is_old
+from ipamc.cli.ci.forge import LONGEST
+from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.findings import Problems, print_findings
+from ipamc.cli.interrupted import NOTHING, Account, accounted
+from ipamc.cli.options import FORMER, write_option
+from ipamc.cli.terminal import progress, say
+from ipamc.model.diagnostics import count
+from ipamc.workspace import disk, git
+from ipamc.workspace.clusters import folder_of
+from ipamc.workspace.trouble import Trouble
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ipamc.model.diagnostics import Located
+    from ipamc.review.diff.plan_report import ClusterReport
+    from ipamc.workspace.forge_request import Requests
+    from ipamc.workspace.git_remote import Remote
+
+MARK = "<!-- ipamc ci audit {} -->\n"
+"""The first line of our issue about a cluster: one that starts with it and that we wrote is replaced."""
+BRANCHES = "ipamc/refresh/"
+"""A branch is this and the name of a cluster: it is ours, and pushed by force."""
+
+
+def _folder(cluster: str) -> str:
+    """Return the folder of a cluster that a job names. Raises UsageError where there is none."""
+    folder = folder_of(cluster)
+    if not is_name(cluster) or not disk.is_folder(folder):
+        raise click.UsageError(f"there is no cluster {cluster!r} below clusters/")
+    return folder
+
+
+@click.command(cls=Verb, former=FORMER)
+@click.argument("cluster")
+@click.option("--for", "job", type=click.Choice(["refresh", "audit"]), default="audit", show_default=True)
+@write_option("Write this file.  [default: -, which is stdout]", default="-")
+def dump(*, cluster: str, job: str, path: str) -> int:
+    """Read a cluster by kubectl, and write one List in JSON.
+
+    CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
+    never used. Of ConfigMaps and Deployments it reads only those that ipamc needs, by name: the roles that
+    'ipamc ci rbac' prints allow this and nothing else. Pods are written without environment variables, and
+    those of applications without command lines. Runs $KUBECTL or kubectl.
+
+    Options:
+        --for: Who reads it: a refresh reads Nodes and CiliumNodes alone.
+    Examples:
+        ipamc ci dump lab --write lab.json  # what 'ipamc audit lab lab.json' reads
+        ipamc ci dump lab --for refresh | ipamc import lab --refresh -  # bring the inventory up to date
+    Exit codes:
+        1: the cluster cannot be read, or an I/O or environment error; nothing is written
+    """
+    from ipamc.review.live.rights import dumped
+    from ipamc.workspace.kubectl import Kube
+    from ipamc.workspace.live_dump import dump as read
+    from ipamc.workspace.rendered import manifests
+
+    namespace = manifests(_folder(cluster)).flags.namespace
+    data, missing = read(Kube(context=cluster), dumped(job, namespace), {"kube-system", namespace})
+    for line in missing:
+        say(f"{cluster}: {line}")
+    if path == "-":
+        click.echo(data, nl=False)
+    else:
+        disk.replace(path, data.decode())
+    return DONE
+
+
+@click.command(cls=Verb)
+@click.argument("cluster")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("--remote", "url", required=True, metavar="URL")
+def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
+    """Audit CLUSTER by dumps, as 'ipamc audit' does, and keep one issue open while something is wrong.
+
+    Where problems are found, or the audit cannot be made, an issue is opened with them; the next audit
+    replaces its text, and closes it when there are none. Only an issue that the owner of the token wrote is
+    replaced or closed. Who watches the repository is told by the forge.
+
+    GitHub needs GITHUB_TOKEN with the permission issues: write. GitLab needs IPAMC_TOKEN with the scope api
+    and the role Reporter. Without a token the job fails where there are problems, and the forge tells of
+    that.
+
+    Options:
+        --remote: The repository whose refs say what was applied last: a URL of https without a user, or the
+            absolute path of a folder.
+    Examples:
+        ipamc ci dump lab --write lab.json && ipamc ci audit lab lab.json --remote "$CI_PROJECT_URL.git"
+            # what the scheduled job does
+    Exit codes:
+        0: 0 problems; or an open issue tells them
+        1: problems were found and there is no issue for them, the audit could not be made, or an I/O or
+            environment error
+    """
+    from ipamc.cli.audit import audited
+    from ipamc.report.findings import report
+    from ipamc.review.audit.audit import number_of_problems
+    from ipamc.workspace.forge import Nowhere, last_applied
+    from ipamc.workspace.revision import require_top
+
+    require_top()
+    folder = _folder(cluster)
+    problems = Problems()
+    found: Sequence[Located] = ()
+    with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
+        applied = None
+        try:
+            if named := last_applied(url, cluster).get(cluster, ""):
+                applied = git.commit(".", named)
+        except (Nowhere, Trouble) as problem:
+            say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
+        found = audited(folder, files, applied)
+    if problems:
+        code = problems.conclude("full")
+        lines = ["The audit could not be made: the log of the job says why."]
+    else:
+        print_findings(found, "full")
+        code = REFUSED if number_of_problems(found) else DONE
+        lines = report(found, "concise").splitlines() if code else []
+    told = _update_issue(cluster, lines)
+    return code if problems or not told else DONE
+
+
+def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
+    """Write these lines into the issue of a cluster, or close it without any; return whether that worked."""
+    from ipamc.report.plan.markdown import code
+    from ipamc.workspace.forge import Nowhere, issues_of_this_job
+
+    mark = MARK.format(cluster)
+    listed = "".join(f"- {code(line)}\n" for line in lines)
+    about = "Each audit replaces this text, and closes the issue when it finds nothing."
+    about += " What a code means: ipamc explain CODE."
+    text = f"{mark}{listed}"[: LONGEST - len(about) - 20] + f"\n<sub>{about}</sub>\n"
+    try:
+        issues = issues_of_this_job()
+        before = next(issues.mine(issues.forge.me(), mark.strip()), None)
+        if not lines:
+            if before:
+                issues.close(before)
+                say(f"{cluster}: issue {before.name} is closed")
+            return True
+        if before and before.text.strip() != text.strip():
+            issues.replace(before, text)
+        number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
+    except (Nowhere, Trouble) as problem:
+        say(f"{cluster}: no issue: {problem}")
+        return False
+    say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
+    return True
+
+
+@click.command(cls=Verb)
+@click.argument("cluster")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
+@click.option("--remote", "url", required=True, metavar="URL")
+@click.option("--target", required=True, metavar="NAME")
+def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> int:
+    """Bring the inventory of CLUSTER up to date from dumps, and open or update one request for it.
+
+    Does what 'ipamc import CLUSTER --refresh FILE...' and 'ipamc compile CLUSTER' do, commits that on the
+    branch ipamc/refresh/CLUSTER, and opens a request with the plan. The work tree is afterwards as it was.
+    Where nothing changed, an open request is closed. A cluster without nodes.yaml is skipped.
+
+    If the plan only adds nodes or uids, the request merges by itself, once its checks have passed. If it
+    renumbers, quarantines, releases, or changes pools, flags or anything else, a person decides. Where it may
+    not merge by itself here, it has the label ipamc/only-adds, and its text says why.
+
+    GitHub needs IPAMC_TOKEN, which may write contents and pull requests; with the job's own GITHUB_TOKEN a
+    request is opened, but no workflow runs for it. GitLab needs IPAMC_TOKEN with the scopes api and
+    write_repository, and a role that may merge into the branch. Without a token, a line says so.
+
+    Options:
+        --remote: The repository to push to: a URL of https without a user, or the absolute path of a folder.
+        --target: The branch to merge into; HEAD is its last commit.
+    Examples:
+        ipamc ci dump lab --for refresh --write lab.json && ipamc ci refresh lab lab.json --remote
+            "$CI_PROJECT_URL.git" --target main
+            # what the scheduled job does
+    Exit codes:
+        0: the request is as it should be; or there is nothing to request, or no token for it, and a line says
+            so
+        1: the dump or the compile was refused, or an I/O or environment error; the request stays as it was
+    """
+    from ipamc.importing.files import NODES
+    from ipamc.workspace.forge import Nowhere, push_credentials
+    from ipamc.workspace.forge_request import requests_of_this_job
+    from ipamc.workspace.git_remote import Move, remote
+    from ipamc.workspace.revision import require_top
+
+    require_top()
+    folder, branch = _folder(cluster), f"{BRANCHES}{cluster}"
+    if disk.read_bytes(f"{folder}/{NODES}") is None:
+        say(f"{cluster}: skipped, because it has no {NODES}: its inventory is not one of ipamc import")
+        return DONE
+    trunk = f"refs/remotes/origin/{target}"
+    if git.commit(".", trunk) and is_old(cluster, trunk):
+        say(f"{cluster}: skipped, because {target} has a newer state: the next scheduled job does it")
+        return DONE
+    try:
+        requests = requests_of_this_job(branch, target)
+        credentials = push_credentials(url)
+    except Nowhere as problem:
+        say(f"{cluster}: no request: {problem}")
+        return DONE
+    if not git.is_clean(".", disk.CLUSTERS):
+        raise Trouble(f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first")
+    title, commit = f"{cluster}: refresh the inventory", ""
+    try:
+        with accounted(lambda: Account("the work tree is as it was, and nothing was pushed")):
+            code, report = _refreshed(cluster, folder, files)
+        if code:
+            return code
+        if report:
+            commit = git.commit_beside(".", folder, f"{title}\n\nBy ipamc ci refresh.")
+    finally:
+        git.take_back(".", folder)
+    with remote(".", url, credentials) as there:
+        if report:
+            return _propose(there, requests, report, commit, title)
+        ref = f"refs/heads/{branch}"
+        request = requests.find()
+        if request:
+            requests.close(request)
+        if old := there.refs(ref).get(ref):
+            there.push([Move(ref=ref, old=old, new="")])
+        closed = f": request {request.number} is closed" if request else ""
+        say(f"{cluster}: the inventory is up to date{closed}")
+        return DONE
+
+
+def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, ClusterReport | None]:
+    """Refresh and compile in the work tree; return the exit code, and the plan, None where nothing
+    changed.
+    """
+    from ipamc.cli import main
+    from ipamc.cli.plan import PlanRun, run
+    from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.workspace.environment import today
+    from ipamc.workspace.neighbours import Folders, neighbours
+    from ipamc.workspace.plan_base import look
+
+    if code := main(["import", "--refresh", "--", cluster, *files]):
+        return code, None
+    if git.is_clean(".", folder):
+        return DONE, None
+    day = today()
+    if code := conclude(compile_all([ClusterRun(folder=folder, today=day)], 1), "full"):
+        instead = "refresh it by hand, and decide what it asks"
+        say(f"{cluster}: a compile of the new inventory is refused: {instead}")
+        return code, None
+    task = PlanRun(
+        folder=folder,
+        today=day,
+        revision="HEAD",
+        source=look("HEAD", [folder], []).source,
+        folders=Folders(now=folder, was=folder),
+        neighbours=neighbours([folder], progress).get(folder),
+    )
+    report = run(task)
+    if report.difference is None:
+        raise Trouble(f"{cluster} cannot be planned: {report.said}")
+    return DONE, report
+
+
+def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: str, title: str) -> int:
+    """Push the branch, and bring its request up to date."""
+    from ipamc.review.diff.plan_report import beyond_additions
+    from ipamc.workspace.git_remote import Move
+
+    cluster, ref = report.name, f"refs/heads/{BRANCHES}{report.name}"
+    reasons = list(beyond_additions(report))
+    old = there.refs(ref).get(ref, "")
+    same = bool(old) and there.changes_the_same(ref, old, commit, f"{disk.CLUSTERS}/{cluster}")
+    request = requests.find()
+    if request is None and same and requests.was_closed(old):
+        again = "another one is opened when the nodes change again"
+        say(f"{cluster}: its request was closed by somebody; {again}")
+        return DONE
+    if request and request.waits and (reasons or not same):
+        requests.stop(request)  # before the push: GitHub goes on to merge what is pushed later
+    pushed = request is None or not same
+    if not same and (stayed := there.push([Move(ref=ref, old=old, new=commit)])):
+        raise Trouble(f"{ref}: {stayed.get(ref)}")
+    if request is None:
+        request = requests.create(title, _body(report, reasons, ""))
+        say(f"{cluster}: request {request.number} opened")
+    problem = ""
+    if not (reasons or (request.waits and same)):
+        try:
+            requests.merge_when_checked(request, old if same else commit, pushed=pushed)
+        except Trouble as trouble:
+            problem = str(trouble)
+    requests.update(request, title, _body(report, reasons, problem), only_adds=not reasons)
+    for reason in reasons:
+        say(f"{cluster}: request {request.number} is for a person to decide: {reason}")
+    if not reasons:
+        how = f"cannot merge by itself: {problem}" if problem else "merges by itself, once its checks pass"
+        say(f"{cluster}: request {request.number} only adds nodes or uids; it {how}")
+    return DONE
+
+
+def _body(report: ClusterReport, reasons: list[str], problem: str) -> str:
+    """Return the text of a request: who merges it, and the plan."""
+    from ipamc.report.plan import markdown
+    from ipamc.review.diff.plan_report import PlanReport
+
+    only = "This only adds nodes or uids:"
+    if reasons:
+        listed = "".join(f"\n- {markdown.code(reason)}" for reason in reasons)
+        said = f"**A person decides**, because this is more than new nodes:\n{listed}"
+    elif problem:
+        said = f"{only} it can be merged. It cannot merge by itself here: {markdown.code(problem)}"
+    else:
+        said = f"{only} it merges by itself, once its checks pass."
+    plan = markdown.render(PlanReport(base="HEAD", clusters=(report,), scope=(report.name,)))
+    about = "The scheduled job writes this branch again by force, and closes this when nothing is left."
+    return f"{said}\n\n{plan}\n<sub>{about}</sub>\n"[:LONGEST]

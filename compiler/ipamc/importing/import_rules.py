@@ -1,0 +1,179 @@
+"""Rules of an import: what the dump does not tell, and what a person must decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
+from ipamc.model.wording import listing
+from ipamc.read.dump.managed import Offering
+from ipamc.read.rules import DUMP
+
+GIVERS = {
+    "eni": "AWS, of VPC subnets,",
+    "azure": "Azure, of virtual networks,",
+    "alibabacloud": "Alibaba Cloud, of VPC subnets,",
+    "delegated-plugin": "another IPAM plugin",
+}
+"""Who gives pods their addresses in the modes of clouds."""
+
+
+def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
+    """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has."""
+    way_out = f"its modes are {listing(known)}; --mode MODE prepares a move to one of them{_there(managed)}"
+    return error("IPC0811", at, f"cilium-config has {problem}", help=way_out)
+
+
+def _there(managed: Offering | None) -> str:
+    """Return what can be done in a managed Kubernetes, behind other words of a help."""
+    return f"; this is {managed.name}: {managed.way}" if managed else ""
+
+
+def mode_unknown(at: At, what: str, *, cilium_nodes: bool, managed: Offering | None) -> Diagnostic:
+    """IPC0810: an import knows in which IPAM mode the cluster runs."""
+    text = f"the dump has {what} ConfigMap cilium-config: the IPAM mode is not known"
+    others = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
+    way_out = f"add cm to the dump: {DUMP}; or name the mode: --mode cluster-pool{others}{_there(managed)}"
+    return error("IPC0810", at, text, help=way_out)
+
+
+def other_mode(at: At, runs: str, wanted: str) -> Diagnostic:
+    """IPC0820: a cluster is imported in the mode in which it runs."""
+    way_out = f"import it without --mode; then: ipamc runbook CLUSTER --change mode --to {wanted}"
+    return error("IPC0820", at, f"the cluster runs with ipam: {runs}, and --mode is {wanted}", help=way_out)
+
+
+def version_unknown(at: At, *, images: Sequence[str], nodes_alone: bool) -> Diagnostic:
+    """IPC0812: an import knows Cilium's version."""
+    if images:
+        digests = all("@" in image for image in images)
+        what = "its pods run images that only have a digest" if digests else "its images name no version"
+        what += f": {names(image.partition('@')[0] for image in images)}"
+        ask = "kubectl -n kube-system exec ds/cilium -c cilium-agent -- cilium-agent --version tells it; "
+    else:
+        what = "it has no pods of Cilium"
+        ask = f"if Cilium runs there, make a dump with all kinds: {DUMP}; else " if nodes_alone else ""
+    way_out = f"{ask}name the lowest minor that runs, or that you will install: --cilium-version 1.18"
+    return error("IPC0812", at, f"the dump does not tell which Cilium runs: {what}", help=way_out)
+
+
+def owner_unknown(at: At) -> Diagnostic:
+    """IPC0813: somebody owns cilium-config."""
+    text = "the dump does not tell who owns cilium-config: managedBy: helm is written"
+    way_out = "if it is not Helm, write managedBy: kustomize or none in cluster.yaml"
+    return note("IPC0813", at, text, help=way_out)
+
+
+def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: str) -> Diagnostic:
+    """IPC0814: blocks in use are in the ranges that the cluster was configured with."""
+    have = count(len(nodes), "node has blocks", "nodes have blocks")
+    text = f"{have} outside the configured ranges: {names(map(str, blocks))}"
+    way_out = f"the pool {pool} keeps them; later: ipamc lock CLUSTER --renumber pool/{pool}"
+    return warning("IPC0814", at, text, help=way_out)
+
+
+def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
+    """IPC0815: the ranges of pools are known."""
+    derived = listing(map(str, ranges))
+    text = f"no flag and no pool says the ranges: derived from the blocks in use: {derived}"
+    return warning("IPC0815", at, text, help="write the ranges that are planned into ippools.yaml")
+
+
+def operator_allocates(at: At) -> Diagnostic:
+    """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own."""
+    text = "the operator hands out blocks by itself"
+    must = "with operator: bystander it must stop before the next node joins"
+    way_out = "roll out operator.extraArgs of rendered/cilium/helm-values.yaml first"
+    other = "or import with --operator adopt, and it goes on"
+    return note("IPC0816", at, f"{text}: {must}", help=f"{way_out}; {other}")
+
+
+def leftovers(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
+    """IPC0817: podCIDRs of Nodes are the blocks of their pods, or nobody reads them."""
+    have, whose = count(len(nodes), "node has", "nodes have"), "its" if len(nodes) == 1 else "their"
+    text = f"{have} spec.podCIDRs that are not the blocks of {whose} pods: {names(nodes)}"
+    way_out = "run kube-controller-manager with --allocate-node-cidrs=false; see ipamc audit"
+    if managed:
+        way_out = f"{managed.name} sets them, and nothing of Cilium reads them in this mode"
+    return note("IPC0817", at, text, help=way_out)
+
+
+def provider_gives(at: At, managed: Offering) -> Diagnostic:
+    """IPC0829: in kubernetes mode ipamc gives the blocks, and no managed control plane."""
+    text = f"this is {managed.name}, whose control plane gives Nodes their podCIDRs: ipamc gives none here"
+    return warning("IPC0829", at, text, help=managed.way)
+
+
+def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
+    """IPC0818: every node has its blocks when a cluster is imported."""
+    text = f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}"
+    if managed and managed.sets_pod_cidrs:
+        return note("IPC0818", at, text, help=f"{managed.name} gives it: refresh then")
+    way_out = "the lock gives them blocks, which an apply brings"
+    return note("IPC0818", at, text, help=f"{way_out}; if the operator still gives blocks, refresh first")
+
+
+def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Diagnostic:
+    """IPC0819: ranges of pods and of everything else are apart."""
+    text = f"{inside}, a range of pool {pool}, has addresses of {why}: {block}"
+    way_out = "they are reserved in ippools.yaml; if a node has a block over them, a compile says so"
+    return warning("IPC0819", at, text, help=f"{way_out}: renumber it")
+
+
+def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) -> Diagnostic:
+    """IPC0821: a refresh reads a dump of the same cluster."""
+    text = f"this is no dump of {name}: it has none of its nodes ({names(known)}), but {names(seen)}"
+    way_out = f"use a dump of {name}; if the cluster was built again, add --rebuilt"
+    return error("IPC0821", at, text, help=way_out)
+
+
+def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
+    """IPC0822: a refresh reads a dump that is newer than the inventory."""
+    text = f"the dump is older than the inventory: its latest time is {newest}"
+    return error("IPC0822", at, f"{text}, and {path} was committed {since}", help=f"make a new one: {DUMP}")
+
+
+def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
+    """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them."""
+    way_out = f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}"
+    return error("IPC0823", at, f"{what} in a file that a refresh does not write", help=way_out)
+
+
+def joined(nodes: Sequence[str]) -> str:
+    """Return what IPC0823 says of planned nodes that a dump shows."""
+    return f"{count(len(nodes), 'planned node that has', 'planned nodes that have')} joined ({names(nodes)})"
+
+
+def there_already(at: At, path: str) -> Diagnostic:
+    """IPC0824: an import starts a cluster; it changes no file that people may have edited."""
+    text = f"{path} is there already, and has other contents than this import would write"
+    way_out = "ipamc import CLUSTER --refresh FILE brings the inventory up to date"
+    return error("IPC0824", at, text, help=f"{way_out}; to start again, delete the folder")
+
+
+def no_cilium_nodes(at: At, path: str, number: int) -> Diagnostic:
+    """IPC0825: a refresh reads a dump with the kinds that the evidence is made of."""
+    way_out = "make a dump with ciliumnodes; its role must allow to list them"
+    return error("IPC0825", at, f"the dump has no CiliumNodes, and {path} has {number:,}", help=way_out)
+
+
+def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
+    """IPC0828: a node that is still to come is planned, so that a refresh keeps it."""
+    which = f"{count(len(nodes), 'node')} of {path} without a uid, and not in the dump"
+    text = f"{which}, {'leaves' if len(nodes) == 1 else 'leave'} the inventory: {names(nodes)}"
+    way_out = "if it is still to come, write it again with planned: true, which a refresh keeps"
+    return warning("IPC0828", at, text, help=way_out)
+
+
+def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:
+    """IPC0826: ClusterCIDRs can be read, and a dump has at most 1,000."""
+    way_out = "correct it in the cluster, and make the dump again"
+    return error("IPC0826", at, f"{what}: {problem}", help=way_out)
+
+
+def cluster_cidrs_overlap(at: At, name: str, ranges: Sequence[Block]) -> Diagnostic:
+    """IPC0827: no two pools share an address."""
+    text = f"{listing(map(str, ranges))} of ClusterCIDR {name} overlaps one that comes before it"
+    way_out = "look at the ranges in ippools.yaml before the first compile is merged"
+    return warning("IPC0827", at, text, help=way_out)

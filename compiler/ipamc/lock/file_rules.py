@@ -1,0 +1,156 @@
+"""Rules about the text of a lock's file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from json import dumps
+from shlex import quote
+
+from ipamc.model.address_sets import overlaps
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import Diagnostic, Related, Span, error
+from ipamc.model.lock import Line, State
+from ipamc.model.wording import shown
+
+FORMAT = 1
+"""The format that this version writes, and the only one it reads."""
+
+_CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+
+MERGE_AGAIN = (
+    "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
+    "committed already; after ipamc init git does it by itself in this clone"
+)
+"""The way out where git merged two locks as text."""
+
+
+def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
+    """Return the place of a value in a line of the lock, or of the whole line; `number` counts from 1."""
+    text = row.decode(errors="replace")
+    word = f'"{value}"' if isinstance(value, str) else f":{value}"
+    start = text.find(word) if value else -1
+    if start < 0:
+        return Span(path, number, 1, len(text) + 1, text)
+    start += not isinstance(value, str)
+    return Span(path, number, start + 1, text.find(word) + len(word) + 1, text)
+
+
+def lock_missing(path: str) -> Diagnostic:
+    """IPC0401: a lock beside a rendered tree must not be missing."""
+    message = "no lock beside an existing rendered/: the record of which node has which block is lost"
+    older = f"git checkout $(git rev-list -1 HEAD -- {quote(path)})~1 -- {quote(path)}"
+    never = "only where nothing was ever applied: delete rendered/ too"
+    fix = f"{_restored(path)}; where a commit deleted it: {older}; {never}"
+    return error("IPC0401", Span(path), message, help=fix)
+
+
+def lock_empty(path: str) -> Diagnostic:
+    """IPC0402: a lock is never empty."""
+    message = "the lock is empty: the record of which node has which block is lost"
+    return error("IPC0402", Span(path), message, help=_restored(path))
+
+
+def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnostic:
+    """IPC0403: every line of the lock is readable."""
+    marker = row.startswith(_CONFLICT_MARKERS)
+    message = f"line {number} is a conflict marker" if marker else f"line {number}: {problem}"
+    fix = MERGE_AGAIN if marker else f"{_restored(path)}, then compile again"
+    return error("IPC0403", row_at(path, number, row), message, help=fix)
+
+
+def newer_format(path: str, row: bytes, found: int) -> Diagnostic:
+    """IPC0404: this version knows the lock's format."""
+    message = f"lock format {found} is not {FORMAT}, the one that this version reads"
+    fix = f"install the ipamc that wrote it; git log -1 -- {quote(path)} tells who did, and when"
+    return error("IPC0404", row_at(path, 1, row, found), message, help=fix)
+
+
+def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
+    """IPC0405: the lock is this cluster's own."""
+    theirs, ours = (f'"cluster":{dumps(name)}' for name in (found, cluster.name))
+    message = f"this is the lock of cluster {shown(found)}, not of {cluster.name!r}"
+    also = [Related(cluster.field("metadata", "name"), f"{cluster.name} is named here")]
+    copy = f"if the folder is a copy for another cluster, delete {path} and rendered/"
+    write = f"write {ours} in place of {theirs} in line 1, and compile"
+    fix = f"{copy}; if the cluster got another name, {write}"
+    return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
+
+
+ONLINE = {
+    ("kubernetes", "cluster-pool"),
+    ("cluster-pool", "kubernetes"),
+    ("kubernetes", "multi-pool"),
+    ("cluster-pool", "multi-pool"),
+}
+"""(old, new): the changes of mode in which running nodes can keep their blocks."""
+
+
+def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
+    """IPC0406: the lock was made for the mode that the Cluster names."""
+    possible = (found, cluster.mode.value) in ONLINE
+    way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
+    at = row_at(path, 1, row, found)
+    message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
+    return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")
+
+
+Numbered = tuple[int, Line]
+"""A line with its row in the file, from 1."""
+
+
+def _two_lines(
+    code: str, message: str, one: Numbered, other: Numbered, path: str, rows: list[bytes]
+) -> Diagnostic:
+    """Return a finding about a line that cannot stand beside another one."""
+    at, there = (row_at(path, row, rows[row - 1], str(line.block)) for row, line in (one, other))
+    fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
+    return error(code, at, message, also=[Related(there, f"{other[1].block} is here")], help=fix)
+
+
+def overlapping_lines(lines: list[Numbered], path: str, rows: list[bytes]) -> Iterator[Diagnostic]:
+    """IPC0407: no two lines of the lock share an address."""
+    for around, inside in overlaps(lines, lambda numbered: numbered[1].block):
+        outer, line = around[1], inside[1]
+        message = f"{line.block} of node {line.node} overlaps {outer.block} of node {outer.node}"
+        yield _two_lines("IPC0407", message, inside, around, path, rows)
+
+
+def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode) -> Iterator[Diagnostic]:
+    """IPC0408: a node has one held line a family where the mode gives it one block."""
+    seen: dict[tuple[str, int, State], Numbered] = {}
+    for number, line in lines if mode.one_block else ():
+        family = line.block.family
+        before = seen.setdefault((line.node, family, line.state), (number, line)) if line.in_use else None
+        if before and before[1] is not line:
+            two = f"two {line.state} IPv{family} lines: {before[1].block} and {line.block}"
+            message = f"node {line.node} has {two}"
+            yield _two_lines("IPC0408", message, (number, line), before, path, rows)
+
+
+def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
+    """Tell whether `two_held` has something to say about lines."""
+    if not mode.one_block or len({line.node for line in lines}) == len(lines):
+        return False
+    keys = [(line.node, line.block.family, line.state) for line in lines if line.in_use]
+    return len(set(keys)) < len(keys)
+
+
+def not_canonical(
+    path: str, number: int, row: bytes, canonical: bytes, *, misplaced: bool = False
+) -> Diagnostic:
+    """IPC0409: the lock's text is exactly what the tool writes."""
+    wanted, fix = canonical.decode(), f"{_restored(path)}, then compile again"
+    if row.endswith(b"\r"):
+        problem = "ends in a carriage return: git or an editor gave the file the line ends of Windows"
+        init = "ipamc init writes the .gitattributes that prevents it"
+        fix = f"{init}; then: rm {quote(path)} && {_restored(path)}"
+    elif misplaced:
+        order = "lines are in order of family and address"
+        problem = f"is not in its place: {order}, and here {wanted} would stand"
+    else:
+        problem = f"is not as the tool writes it; it would write {wanted or 'the end of the file'}"
+    return error("IPC0409", row_at(path, number, row), f"line {number} {problem}", help=fix)
+
+
+def _restored(path: str) -> str:
+    return f"git checkout HEAD -- {quote(path)}"

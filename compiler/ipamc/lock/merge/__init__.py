@@ -1,1 +1,0 @@
-"""Three versions of a lock in, one out; places no block."""

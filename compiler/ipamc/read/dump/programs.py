@@ -1,0 +1,147 @@
+"""Programs that a dump shows: Cilium's agents and operators, kube-controller-manager; versions and flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
+from ipamc.model.cluster import Version
+from ipamc.model.dump import Dump, SeenObject, SeenPod
+from ipamc.read.dump.kinds import release_of
+from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.yaml import yaml_documents
+
+CONTROLLER = "kube-controller-manager"
+ALLOCATE = "allocate-node-cidrs"
+
+_MINOR = re.compile(r":v?(\d{1,3})\.(\d{1,3})(?=[.@-]|$)").search
+_KUBELET = re.compile(r"v?(\d{1,3})\.(\d{1,3})").match
+_RELEASE = re.compile(r"(?:^|(?:^|-)cilium-)v?(\d{1,3})\.(\d{1,3})(?=[.-]|$)").search
+
+
+class Program(NamedTuple):
+    """A pod of Cilium's agent or operator; their DaemonSet or Deployment, where the dump has no such pod."""
+
+    of: SeenPod | SeenObject
+    image: str
+    version: Version | None
+    """By the image's tag, else by labels; None where neither tells."""
+
+
+def programs_of(dump: Dump) -> Iterator[Program]:
+    """Yield what a dump has of Cilium's agents and operators."""
+    pods = [pod for pod in dump.pods if pod.app in {AGENT, OPERATOR} and not pod.has_ended]
+    for pod in pods:
+        yield Program(pod, pod.image, _minor(pod.image, pod.release))
+    seen = {pod.app for pod in pods}
+    for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
+        workload = dump.other(kind, app)
+        if workload and app not in seen:
+            image = next((str(each.get("image") or "") for each in _containers(workload)), "")
+            releases = [
+                release_of(texts_of(value_at(workload, *keys, "metadata", "labels")))
+                for keys in ((), ("spec", "template"))
+            ]
+            yield Program(workload, image, _minor(image, *releases))
+
+
+def _minor(image: str, *releases: str) -> Version | None:
+    """Return the minor that the tag of an image names, or else a release: `1.18.5`, `cilium-1.18.5`."""
+    return _version(_MINOR(image)) or next(
+        (found for text in releases if (found := _version(_RELEASE(text)))), None
+    )
+
+
+def _version(match: re.Match[str] | None) -> Version | None:
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def minor_of_kubelet(text: str) -> Version | None:
+    """Return the minor of a kubelet's version, as its Node has it."""
+    return _version(_KUBELET(text))
+
+
+def texts_of(data: Any) -> dict[str, str]:
+    """Return the texts among the entries of a mapping, whose shape nobody checked."""
+    return (
+        {key: value for key, value in data.items() if isinstance(value, str)}
+        if isinstance(data, dict)
+        else {}
+    )
+
+
+def value_at(item: SeenObject | None, *keys: str) -> Any:
+    """Return what is at a path in an object, whose shape nobody checked; None where nothing is."""
+    value: Any = item.value if item else None
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
+    """Return the containers of a workload."""
+    found = list_at(workload, "spec", "template", "spec", "containers")
+    return [item for item in found if isinstance(item, dict)]
+
+
+def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
+    """Return the words of the command lines of a Deployment's containers."""
+    return tuple(
+        word
+        for container in _containers(deployment)
+        for key in ("command", "args")
+        for text in (container.get(key) or () if isinstance(container.get(key), list) else ())
+        for word in str(text).split()
+    )
+
+
+def controller_flags(dump: Dump) -> dict[str, str]:
+    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
+
+    What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
+    """
+    found = dict(_kubeadm_arguments(dump))
+    pods = [pod for pod in dump.pods if pod.app in {CONTROLLER, "kube-apiserver"}]
+    if any(pod.app == CONTROLLER for pod in pods):
+        found = {key: value for key, value in found.items() if key not in {ALLOCATE, "cluster-cidr"}}
+    for pod in pods:
+        for word in pod.words:
+            key, sign, value = word.partition("=")
+            if key.startswith("--") and (sign or key[2:] == ALLOCATE):
+                found[key[2:]] = value if sign else "true"
+    return found
+
+
+def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
+    """Yield the flags that follow from kubeadm's ClusterConfiguration (v1beta2 to v1beta4)."""
+    config = dump.other("ConfigMap", KUBEADM, "kube-system")
+    text = texts_of(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
+    try:
+        value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
+    except Unreadable:
+        return
+    if not isinstance(value, dict):
+        return
+    networking = value.get("networking")
+    networking = networking if isinstance(networking, dict) else {}
+    for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
+        if isinstance(networking.get(key), str):
+            yield flag, networking[key]
+    if networking.get("podSubnet"):
+        yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
+    manager = value.get("controllerManager")
+    arguments = manager.get("extraArgs") if isinstance(manager, dict) else None
+    if isinstance(arguments, dict):
+        yield from ((str(key), str(item)) for key, item in arguments.items())
+    elif isinstance(arguments, list):  # v1beta4
+        for item in arguments:
+            if isinstance(item, dict):
+                yield str(item.get("name")), str(item.get("value"))
+
+
+def list_at(item: SeenObject | None, *keys: str) -> list[Any]:
+    """Return the list at a path in an object, whose shape nobody checked; [] where none is."""
+    value = value_at(item, *keys)
+    return value if isinstance(value, list) else []

@@ -1,0 +1,354 @@
+"""The meaning of a refused kind, field, word or value: typos; habits of Helm, Calico, kubectl and YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
+from ipamc.model.wording import listing, near, nearest, suggestion
+from ipamc.read.hint_words import FIELDS, HELM, KUSTOMIZE, VALUES
+from ipamc.read.schema import Schema, resolve_reference, types
+from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.yaml_scalars import DIGITS, quoted
+
+_SHOWN = 60
+_BOTH = {"dualstack", "dual-stack", "dual", "both"}
+_TRUE, _FALSE = {"true", "yes", "y", "on"}, {"false", "no", "n", "off"}
+
+Kinds = Sequence[tuple[str, Sequence[str]]]
+"""Names of kinds with their apiVersions; of two with a name, ipamc's own comes first."""
+
+
+# Kinds
+
+
+def unnamed(
+    value: Mapping[str, Any], names: Mapping[str, Any], kinds: Kinds
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (field, problem, way out) for a missing apiVersion or kind, or one that is no text.
+
+    `names` are the two, of the document or of its list.
+    """
+    versions = {name: of[0] for name, of in reversed(kinds)}
+    others = f"the kinds are {spellings(kinds)}"
+    kind, meant = names["kind"], _kind_of_fields(value)
+    if names["apiVersion"] is None and kind is None:
+        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else ""
+        keys = value.keys()
+        if keys & KUSTOMIZE and not keys & {"spec", "nodes"}:
+            head = (
+                "for kustomize, write apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization: "
+                "it is passed over then"
+            )
+        elif keys & HELM and not keys & {"spec", "nodes", "metadata"}:
+            head = (
+                "if these are values of Helm, move the file out of the cluster's folder; those of ipamc come "
+                "into rendered/cilium/helm-values.yaml"
+            )
+        yield "kind", "the document has no apiVersion and no kind", head or others
+        return
+    for name, given in names.items():
+        if isinstance(given, str):
+            continue
+        better = others
+        if name == "kind" and meant:
+            better = f"write kind: {meant}"
+        elif name == "apiVersion" and isinstance(kind, str) and kind in versions:
+            better = f"write apiVersion: {versions[kind]}"
+        yield name, f"{name} is not text" if given else f"the document has no {name}", better
+
+
+def _kind_of_fields(value: Mapping[str, Any]) -> str:
+    """Return the kind of ipamc's own of which a document has the fields; "" where it has none."""
+    spec = value.get("spec")
+    if isinstance(value.get("nodes"), list):
+        return "NodeInventory"
+    if isinstance(value.get("tests"), list):
+        return "Tests"
+    if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
+        return "Cluster"
+    return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
+
+
+def nearest_kind(kind: str, kinds: Kinds) -> str:
+    """Return the kind that was probably meant, or of whose list it is the name; or ""."""
+    return nearest(kind.removesuffix("List") or kind, [name for name, _ in kinds])
+
+
+def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
+    """Return what to write in place of a kind that ipamc does not read."""
+    if kind.removesuffix("List") == "CiliumPodIPPool":
+        ours = kinds[0][1][0]
+        better = f"write apiVersion: {ours}, kind: IPPool, and blockSize in place of maskSize"
+        return f"it is rendered from a pool: {better}"
+    near = nearest_kind(kind, kinds)
+    versions = [version for name, of in kinds if name == near for version in of]
+    if near and near == kind.removesuffix("List"):
+        if meant := nearest(version, versions):
+            return f"did you mean apiVersion: {meant}?"
+        return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
+    if near:
+        return f"did you mean {near!r} of {listing(versions)}?"
+    return f"move it out of this folder; the kinds here are {spellings(kinds)}"
+
+
+def spellings(kinds: Kinds) -> str:
+    """Return all kinds with an apiVersion of each."""
+    return listing(f"{name} ({versions[0]})" for name, versions in kinds)
+
+
+# Fields, and values of the wrong type
+
+
+def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: Schema) -> str:
+    """Return what to write in place of an unknown field; "" where its neighbours are all that can be told.
+
+    `schema` is that of the mapping at `keys`, which has the field; `root` is that of the document.
+    """
+    if text := FIELDS.get(kind, {}).get(key, ""):
+        opposite = "true" if value is False else "false"
+        return text.replace("{opposite}", opposite).replace("{value}", _plain(value))
+    known = schema.get("properties", {})
+    if places := [where for where in _places(root, root, key) if where != keys]:
+        return f"write it in {listing('.'.join(map(str, where)) for where in places[:3])}"
+    if near := suggestion(key, known):
+        return near
+    if inner := [name for name in known if isinstance(value, Mapping) and name in value]:
+        return f"write {inner[0]} here, without {key}: above it"
+    for labels in ("matchLabels", "labels"):
+        if labels in known and isinstance(value, str):
+            return f"write {labels}: {{{key}: {_plain(value)}}}"
+    return ""
+
+
+def _places(root: Schema, schema: Schema, key: str, keys: Keys = ()) -> Iterator[Keys]:
+    """Yield the paths of the mappings that have a field of this name, but for those in lists."""
+    if len(keys) > 4:
+        return
+    properties = resolve_reference(root, schema).get("properties", {})
+    if key in properties:
+        yield keys
+    for name, below in properties.items():
+        if name not in {"metadata", "podSelector", "namespaceSelector"}:
+            yield from _places(root, below, key, (*keys, name))
+
+
+def choice(text: str, field: str, allowed: Sequence[str], examples: str) -> str:
+    """Return what to write in place of a word that is none of those allowed."""
+    word = VALUES.get(field, {}).get(text.lower(), "")
+    return f"write {field}: {word}" if word else suggestion(text, allowed) or examples
+
+
+def block_size(value: int, bits: int) -> str:
+    """Return the prefix length for a block size that is a number of addresses; "" for others."""
+    size = bits - (value.bit_length() - 1)
+    return (
+        f"write blockSize: {size}, which is {value:,} addresses"
+        if size > 0 and not value & (value - 1)
+        else ""
+    )
+
+
+def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, root: Schema) -> str:
+    """Return what to write in place of a value of the wrong type; `name` is its field, or "" for an item."""
+    before = f"{name}: " if name else ""
+    schema = resolve_reference(root, schema)
+    own = schema.get("items", {}).get("properties", {})
+    if isinstance(value, Mapping) and (
+        known := FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
+    ):
+        key = min(known)
+        return unknown(key, value[key], str(root.get("title")), (), {}, root)
+    better, text = "", _text(value)
+    if value is not None:
+        if "object" in wanted:
+            better = _mapping(value, schema)
+        if not better and "array" in wanted:
+            better = _list(value, resolve_reference(root, schema.get("items", {})))
+        if not better and isinstance(value, str):
+            better = scalar(value, wanted)
+        if not better and "string" in wanted and not isinstance(value, list | Mapping):
+            better = VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
+    found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
+    if found and found[1] in schema.get("properties", {}):
+        return f"write a blank after the colon: {found[1]}: {found[2]}"
+    line = example(name, schema, root)
+    if value is None and "object" in wanted and len(required := schema.get("required", [])) == 1:
+        only = str(required[0])  # a mapping with one field, which has a choice of words
+        if choices := resolve_reference(root, schema["properties"][only]).get("enum", []):
+            return f"write {before}{{{only}: {listing(choices)}}}"
+    if value is None and "default" in schema:
+        return f"leave the field out, or {line}" if line else "leave the field out, or give it a value"
+    return f"write {before}{better}" if better else line
+
+
+def scalar(text: str, wanted: Collection[str]) -> str:
+    """Return the integer (also `/24`, `5%`, `7d`) or boolean that a text was meant to be; or ""."""
+    if "boolean" in wanted and text.lower() in _TRUE | _FALSE:
+        return "true" if text.lower() in _TRUE else "false"
+    number = re.fullmatch(r"/?\s*(\d{1,9})\s*(?:%|d|days?)?", text, re.ASCII)
+    digits = (number[1] if number else text).replace("_", "")
+    digits = digits.lstrip("0") or digits[:1]
+    whole = digits.isdecimal() and digits.isascii() and len(digits) <= DIGITS
+    return digits if "integer" in wanted and whole else ""
+
+
+def example(name: str, schema: Schema, root: Schema) -> str:
+    """Return a line to type, from the schema's choices, example or default; "" if it has none."""
+    before = f"{name}: " if name else ""
+    if choices := schema.get("enum", []):
+        return f"write {before}{listing(choices)}"
+    value = _example(schema, root)
+    return "" if value is None else f"write for example {before}{typed(value)}"
+
+
+def typed(value: Any) -> str:
+    """Return an example as a user types it."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(typed, value))}]"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {typed(member)}" for key, member in value.items()) + "}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if not isinstance(value, str) or value.replace("-", "").isalpha() else quoted(value)
+
+
+def _example(schema: Schema, root: Schema) -> Any:
+    schema = resolve_reference(root, schema)
+    if "examples" in schema:
+        return schema["examples"][0]
+    if schema.get("default", "") not in ("", [], {}):
+        return schema["default"]
+    for name, below in schema.get("properties", {}).items():
+        inner = _example(below, root)
+        return None if inner is None else {name: inner}
+    if "string" in types(schema.get("additionalProperties") or {}):
+        return {"key": "value"}
+    return None
+
+
+def _mapping(value: Any, schema: Schema) -> str:
+    """Return the mapping that a text or a list was meant to be."""
+    if isinstance(value, str) and schema.get("required") == ["name"]:
+        return f"{{name: {_plain(value)}}}"
+    if isinstance(value, list) and "string" in types(schema.get("additionalProperties") or {}):
+        pairs = [
+            re.fullmatch(r"([^=:\s]{1,99})[=:]\s*(\S{0,99})", item) for item in value if isinstance(item, str)
+        ]
+        if pairs and all(pairs) and len(pairs) == len(value):
+            return "{" + ", ".join(f"{pair[1]}: {_plain(pair[2])}" for pair in pairs if pair) + "}"
+    return ""
+
+
+def _list(value: Any, items: Schema) -> str:
+    """Return the list that a value was meant to be."""
+    if isinstance(value, Mapping):
+        if items.get("required") == ["cidr"]:
+            pairs = (
+                [value] if "cidr" in value else [{"cidr": key, "reason": why} for key, why in value.items()]
+            )
+            fields = ("cidr", "reason")
+            rows = [{"reason": "why", **pair} for pair in pairs[:2]]
+            texts = (", ".join(f"{key}: {_plain(row.get(key) or key)}" for key in fields) for row in rows)
+            return f"[{', '.join(f'{{{text}}}' for text in texts)}]"
+        named = next(
+            ((key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)), None
+        )
+        if named and "name" in items.get("properties", {}):
+            inner = "".join(f", {key}: {typed(member)}" for key, member in (named[1] or {}).items())
+            return f"[{{name: {_plain(named[0])}{inner}}}, …]"[: 2 * _SHOWN]
+        return ""
+    if not isinstance(value, str):
+        return ""
+    allowed = items.get("enum", [])
+    if allowed and value.lower() in _BOTH:
+        return f"[{', '.join(allowed)}]"
+    if allowed:
+        near = nearest(value, allowed)
+        return f"[{near}]" if near else ""
+    return f"[{value[:_SHOWN]}]"
+
+
+def _plain(value: Any) -> str:
+    """Return a value of the input as it is typed, cut."""
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value[:4]))
+    text = str(value)[:_SHOWN]
+    return text if re.fullmatch(r"[A-Za-z0-9][-A-Za-z0-9_./]*", text) else quoted(text)
+
+
+# Selectors
+
+_OF_SELECTORS = frozenset({"matchLabels", "matchExpressions"})
+_MOST = 20
+"""Labels that are written out."""
+EXAMPLE = 'rack == "a", or {matchLabels: {rack: a}}'
+
+
+def is_selector(known: Collection[str]) -> bool:
+    """Tell whether these are the fields of a selector object."""
+    return _OF_SELECTORS.issubset(known)
+
+
+def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) -> str:
+    """Return how labels that stand right in a selector are written; "" where they are not only that."""
+    labels = {key: label for key, label in value.items() if key not in known}
+    there = value.get("matchLabels", {})
+    if not 0 < len(labels) <= _MOST or not isinstance(there, Mapping) or len(there) > _MOST:
+        return ""
+    if any(near(key, known, 1) or label_key_problem(key) for key in labels):
+        return ""
+    single = {**there, **{key: label for key, label in labels.items() if not isinstance(label, list)}}
+    many = {key: label for key, label in labels.items() if isinstance(label, list)}
+    if not all(map(_is_value, chain(single.values(), *many.values()))):
+        return ""
+    pairs = ", ".join(f"{key}: {_as_label(label)}" for key, label in single.items())
+    parts = [f"matchLabels: {{{pairs}}}"] if single else []
+    return f"write {field}: {{{', '.join([*parts, *([_expressions(many)] if many else [])])}}}"
+
+
+def of_a_term(value: Mapping[str, Any]) -> str:
+    """Return how `matchLabels` is written in a term of a NodeSelector, which has none."""
+    labels = value.get("matchLabels")
+    if isinstance(labels, Mapping) and 0 < len(labels) <= _MOST and all(map(_is_value, labels.values())):
+        return f"write {_expressions({key: [label] for key, label in labels.items()})}"
+    return "write matchExpressions"
+
+
+def other_shape(keys: Keys, value: object) -> str:
+    """Return how a selector or a part of it is written that is of another type; "" for any other field."""
+    match keys[-1:]:
+        case (str(field),) if field.endswith("elector"):
+            if isinstance(value, bool | int | float):
+                return f"leave it out for every node, or write for example {field}: {EXAMPLE}"
+            return f"write for example {field}: {EXAMPLE}"
+        case ("matchLabels",):
+            return "write for example matchLabels: {rack: a}"
+        case ("matchExpressions",):
+            return "write a list, for example matchExpressions: [{key: rack, operator: In, values: [a]}]"
+    return ""
+
+
+def _is_value(value: object) -> bool:
+    return isinstance(value, str | bool | int | float) and not label_value_problem(_text(value))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _as_label(value: object) -> str:
+    return (
+        _text(value) if isinstance(value, str) and value.replace("-", "").isalpha() else quoted(_text(value))
+    )
+
+
+def _expressions(labels: Mapping[str, Collection[object]]) -> str:
+    terms = (
+        f"{{key: {key}, operator: In, values: [{', '.join(map(_as_label, values))}]}}"
+        for key, values in labels.items()
+    )
+    return f"matchExpressions: [{', '.join(terms)}]"

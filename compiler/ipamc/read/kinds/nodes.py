@@ -1,0 +1,309 @@
+"""Nodes: `ipamc/v1alpha1 NodeInventory`, `v1 Node` as kubectl prints it, `cilium.io/v2 CiliumNode`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from msgspec import UNSET, UnsetType, field
+
+from ipamc.model.address_sets import aggregated
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import CiliumNode, Node
+from ipamc.model.diagnostics import At, Place
+from ipamc.model.progress import track
+from ipamc.read.syntax.document import Keys
+from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, Text, Values
+
+
+class _Entry(Own, gc=False):
+    name: Text
+    labels: dict[str, str] = field(default_factory=dict)
+    uid: str = ""
+    pod_cidrs: list[str] = field(name="podCIDRs", default_factory=list)
+    max_pods: Natural = 0
+    planned: bool = False
+    running: bool = False
+    pod_ips: list[str] = field(name="podIPs", default_factory=list)
+
+
+class IgnoredMetadata(Own):
+    """`metadata`, which ipamc ignores."""
+
+    name: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class RawInventory(Own):
+    """The document."""
+
+    api_version: str
+    kind: str
+    nodes: list[_Entry]
+    metadata: IgnoredMetadata | UnsetType = UNSET
+
+
+def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
+    """Yield the nodes of an inventory, in its order.
+
+    All names and labels are checked at once; one after the other only where a finding has to say which.
+    """
+    path, document, keys = at.path, at.document, (*at.keys, "nodes")
+    entries = raw.nodes
+    sound = reading.sound([entry.name for entry in entries], [entry.labels for entry in entries])
+    for index, entry in enumerate(track(entries, "reading", "nodes")):
+        here = Place(path, document, (*keys, index))
+        if not sound:
+            reading.name(entry.name, "node", here, "name")
+            reading.labels(entry.labels, here, "labels")
+        yield Node(
+            entry.name,
+            entry.labels,
+            here,
+            entry.uid,
+            reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
+            entry.max_pods,
+            entry.planned,
+            ready=entry.running,
+            pod_ips=reading.addresses(
+                [(text, ("podIPs", number)) for number, text in enumerate(entry.pod_ips)], here
+            )
+            if entry.pod_ips
+            else (),
+        )
+
+
+OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
+"""Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
+POD_CIDR = "-pod-cidr"
+"""The end of those that hold a node's block, in every version of Cilium."""
+_OF_NETWORKS = ("cilium.io", "io.cilium", "projectcalico.org")
+"""Parts of the keys of annotations that Cilium and Calico write."""
+_PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
+
+
+class RawSpec(Foreign):
+    """`spec`: the CIDRs that a pod network may have set."""
+
+    pod_cidr: str | None = field(name="podCIDR", default=None)
+    pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
+
+
+class _Address(Foreign):
+    type: str | None = None
+    address: str | None = None
+
+
+class RawAmounts(Foreign):
+    """`status.allocatable` and `status.capacity`."""
+
+    pods: str | int | None = None
+
+
+class RawCondition(Foreign):
+    """An entry of `status.conditions`."""
+
+    type: str | None = None
+    status: str | None = None
+    reason: str | None = None
+
+
+class RawStatus(Foreign):
+    """`status`, as the kubelet reports it."""
+
+    conditions: list[RawCondition] | None = None
+    addresses: list[_Address] | None = None
+    allocatable: RawAmounts | None = None
+    capacity: RawAmounts | None = None
+
+
+class RawMetadata(ForeignMetadata):
+    """`metadata`, with the annotations, of which only the keys count."""
+
+    annotations: dict[str, object] | None = None
+
+
+class RawNode(Foreign):
+    """The document."""
+
+    metadata: RawMetadata
+    spec: RawSpec | None = None
+    status: RawStatus | None = None
+
+
+def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
+    """Yield the node. A node that is being deleted still counts: it holds its block until it is gone.
+
+    Cilium's agent sets the condition NetworkUnavailable with the reason CiliumIsUp, and annotations
+    (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20).
+    """
+    metadata, spec, status = raw.metadata, raw.spec or RawSpec(), raw.status or RawStatus()
+    values.name(metadata.name, "node", at, "metadata", "name")
+    cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
+    if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
+        cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
+    conditions, annotations = (
+        status.conditions or (),
+        {
+            key: value if isinstance(value, str) else ""
+            for key, value in (metadata.annotations or {}).items()
+            if any(part in key for part in _OF_NETWORKS)
+        },
+    )
+    given = [
+        annotations[key]
+        for key in sorted(annotations)
+        if key.startswith(OF_CILIUM) and key.endswith(POD_CIDR)
+    ]
+    internal = [
+        (entry.address, ("status", "addresses", index, "address"))
+        for index, entry in enumerate(status.addresses or ())
+        if entry.type == "InternalIP"
+    ]
+    yield Node(
+        name=values.text(metadata.name),
+        labels=values.labels(metadata.labels, at, "metadata", "labels"),
+        at=at,
+        uid=metadata.uid or "",
+        pod_cidrs=values.blocks(cidrs, at, "spec", field_name) if cidrs else (),
+        max_pods=pods(status.allocatable) or pods(status.capacity),
+        internal_ips=values.addresses(internal, at),
+        annotated=values.blocks(given, at, "metadata", "annotations") if given else (),
+        live=True,
+        ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
+        agent_ran=any(condition.reason == "CiliumIsUp" for condition in conditions)
+        or any(key.startswith(OF_CILIUM) for key in annotations),
+        annotations=annotations,
+        deleting=bool(metadata.deletion_timestamp),
+    )
+
+
+def pods(amounts: RawAmounts | None) -> int:
+    """Return a number of pods, written as a number or as text; 0 for any other spelling."""
+    match = _PODS(str(amounts.pods)) if amounts and amounts.pods is not None else None
+    return int(match[1]) * (1000 if match[2] else 1) if match else 0
+
+
+class _Allocation(Foreign):
+    pool: str
+    cidrs: list[str] | None = None
+
+
+class _Needed(Foreign):
+    ipv4_addrs: int | None = field(name="ipv4-addrs", default=None)
+    ipv6_addrs: int | None = field(name="ipv6-addrs", default=None)
+
+
+class _Request(Foreign):
+    pool: str
+    needed: _Needed | None = None
+
+
+class _Pools(Foreign):
+    allocated: list[_Allocation] | None = None
+    requested: list[_Request] | None = None
+
+
+class _Ipam(Foreign):
+    pod_cidrs: list[str] | None = field(name="podCIDRs", default=None)
+    pools: _Pools | None = None
+    pool: dict[str, object] | None = None
+    """crd mode: single addresses, as keys."""
+
+
+class _CiliumAddress(Foreign):
+    type: str | None = None
+    ip: str | None = None
+
+
+class _Families(Foreign):  # addresses of Cilium itself on the node
+    ipv4: str | None = None
+    ipv6: str | None = None
+
+
+class RawCiliumSpec(Foreign):
+    """`spec`."""
+
+    ipam: _Ipam | None = None
+    addresses: list[_CiliumAddress] | None = None
+    health: _Families | None = None
+    ingress: _Families | None = None
+
+
+class _Owner(Foreign):
+    kind: str | None = None
+    uid: str | None = None
+
+
+class _CiliumMetadata(ForeignMetadata):
+    """`metadata`."""
+
+    owner_references: list[_Owner] | None = None
+
+
+class _OperatorStatus(Foreign):
+    error: str | None = None
+
+
+class _IpamStatus(Foreign):
+    operator_status: _OperatorStatus | None = field(name="operator-status", default=None)
+    used: dict[str, object] | None = None
+
+
+class RawCiliumStatus(Foreign):
+    """`status`."""
+
+    ipam: _IpamStatus | None = None
+
+
+class RawCiliumNode(Foreign):
+    """The document."""
+
+    metadata: _CiliumMetadata
+    spec: RawCiliumSpec | None = None
+    status: RawCiliumStatus | None = None
+
+
+def read_cilium_node(raw: RawCiliumNode, at: At, values: Values) -> Iterator[CiliumNode]:
+    """Yield the CiliumNode with its blocks in the order of the document; one that is listed twice is one."""
+    metadata, spec = raw.metadata, raw.spec or RawCiliumSpec()
+    values.name(metadata.name, "CiliumNode", at, "metadata", "name")
+    ipam, status = spec.ipam or _Ipam(), (raw.status or RawCiliumStatus()).ipam or _IpamStatus()
+    pools = ipam.pools or _Pools()
+    here: Keys = ("spec", "ipam")
+    allocated = [
+        (block, values.text(entry.pool))
+        for index, entry in enumerate(pools.allocated or ())
+        for block in values.blocks(entry.cidrs or (), at, *here, "pools", "allocated", index, "cidrs")
+    ]
+    requested = [
+        (values.text(entry.pool), needed.ipv4_addrs or 0, needed.ipv6_addrs or 0)
+        for entry in pools.requested or ()
+        for needed in (entry.needed or _Needed(),)
+    ]
+    single = values.addresses([(text, (*here, "pool", text)) for text in ipam.pool or ()], at)
+    of_type: dict[str | None, list[tuple[str | None, Keys]]] = {}
+    for index, entry in enumerate(spec.addresses or ()):
+        of_type.setdefault(entry.type, []).append((entry.ip, ("spec", "addresses", index, "ip")))
+    health = [
+        (text, ("spec", name, key))
+        for name, part in (("health", spec.health), ("ingress", spec.ingress))
+        for key, text in ((("ipv4", part.ipv4), ("ipv6", part.ipv6)) if part else ())
+    ]
+    owners = [owner.uid for owner in metadata.owner_references or () if owner.kind == "Node" and owner.uid]
+    yield CiliumNode(
+        name=values.text(metadata.name),
+        at=at,
+        blocks=tuple(dict.fromkeys(values.blocks(ipam.pod_cidrs or (), at, *here, "podCIDRs"))),
+        allocated=tuple(dict.fromkeys(allocated)),
+        requested=tuple(requested),
+        addresses=tuple(aggregated([Block(family, first, BITS[family]) for family, first in single])),
+        used=values.addresses([(text, ("status", "ipam", "used", text)) for text in status.used or ()], at),
+        internal_ips=values.addresses(of_type.get("CiliumInternalIP", ()), at),
+        health_ips=values.addresses(health, at),
+        node_ips=values.addresses(of_type.get("InternalIP", ()), at),
+        owner_uid=owners[0] if owners else "",
+        error=(status.operator_status or _OperatorStatus()).error or "",
+        deleting=bool(metadata.deletion_timestamp),
+    )

@@ -1,0 +1,185 @@
+"""What `ipamc explain` prints: a rule with its example, a field of a document, and what each Cilium minor supports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from textwrap import fill, indent
+from typing import Any
+
+from msgspec import Struct
+
+from ipamc.catalogue import Entry
+from ipamc.catalogue.examples import Example, Side, what_it_is
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
+from ipamc.model.cilium.versions import minors
+from ipamc.model.cilium.versions import text as version_text
+from ipamc.read.schema import with_reference
+
+_WIDTH = 104
+_DEEPEST = 12
+"""Levels of a schema, which may refer to itself."""
+_WAYS = ("oneOf", "anyOf", "allOf")
+
+LEGEND = (
+    "A cell in **bold** was run: a server of that minor was seen to do so. "
+    "A plain one was read in its source; one with a question mark is inferred. "
+    "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
+)
+
+
+def rule_text(entry: Entry, example: Example | None) -> str:
+    """Return a rule: what is checked, why, an example that is wrong and one that is right, what to run."""
+    parts = [
+        f"{entry.code}: {entry.title}",
+        entry.body,
+        entry.why and f"Why: {entry.why}",
+        *(_example(example) if example else ()),
+        entry.run and f"Run: {entry.run}",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _example(example: Example) -> Iterator[str]:
+    if example.beside:
+        end = ", with" if example.before else "."
+        before = f" It was {example.what_was_done} before{end}" if example.done else ""
+        yield fill(f"Example: {example.beside[0].lower()}{example.beside[1:]}{before}", _WIDTH)
+        yield from _files(example.before)
+    yield f"Wrong: {example.sentence[0].lower()}{example.sentence[1:]}"
+    yield from _side(example.wrong, example.said)
+    yield "Right:"
+    yield from _side(example.right, "")
+
+
+def _side(side: Side, said: str) -> Iterator[str]:
+    yield from _files(side.files, "" if side.encoding == "utf-8" else f" in {side.encoding}")
+    yield indent(f"$ {side.command}\n{said}".rstrip("\n"), "    ")
+
+
+def _files(files: Mapping[str, str], how: str = "") -> Iterator[str]:
+    for path, body in files.items():
+        if is_ := what_it_is(body):
+            yield f"  {path} {is_}"
+        else:
+            yield f"  {path}{how}\n{indent(body.rstrip(), '    ')}"
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """A field of a document that ipamc reads, as its JSON Schema describes it."""
+
+    path: str
+    """`IPPool.spec.ipv4.cidrs`: the kind, then the names; what is in a list stands behind the list's name."""
+    type: str
+    description: str
+    required: bool
+    choices: tuple[str, ...] = ()
+    default: str = ""
+    example: str = ""
+    bounds: str = ""
+    children: tuple[str, ...] = ()
+    """Paths of the fields in it."""
+
+
+def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
+    """Return every field by its path, in the order of the schemas, given as texts by kind."""
+    found: dict[str, Field] = {}
+    for text in schemas.values():
+        root = json.loads(text)
+        for field in _walk(root, str(root.get("title", "")).replace(" ", ""), root, 0):
+            found.setdefault(field.path, field)
+    return found
+
+
+def matching(name: str, fields: Mapping[str, Field]) -> list[Field]:
+    """Return the fields that a name means: a path, or the end of one. Case, and `[]` behind lists, do not count."""
+    wanted = f".{name.replace('[]', '').lower().lstrip('.')}"
+    return [field for path, field in fields.items() if f".{path.lower()}".endswith(wanted)]
+
+
+def field_text(field: Field) -> str:
+    """Return a field, what it may be, and what it is for."""
+    facts = [
+        ("type", field.type),
+        ("required", "yes" if field.required else ""),
+        ("one of", ", ".join(field.choices)),
+        ("bounds", field.bounds),
+        ("default", field.default),
+        ("example", field.example),
+        ("fields", ", ".join(path.rpartition(".")[2] for path in field.children)),
+    ]
+    rows = [f"  {name + ':':<10}{value}" for name, value in facts if value]
+    return "\n".join([field.path, *rows, *(["", field.description] if field.description else [])]) + "\n"
+
+
+def _walk(schema: Mapping[str, Any], path: str, root: Mapping[str, Any], depth: int) -> Iterator[Field]:
+    for name, raw in schema.get("properties", {}).items():
+        part, below = _resolved(raw, root), f"{path}.{name}."
+        inner: dict[str, Field] = {}
+        ways = [part, part.get("items", {}), *(way for key in _WAYS for way in part.get(key, ()))]
+        for way in ways if depth < _DEEPEST else ():
+            for field in _walk(_resolved(way, root), f"{path}.{name}", root, depth + 1):
+                inner.setdefault(field.path, field)
+        yield Field(
+            path=f"{path}.{name}",
+            type=_type(part, root),
+            description=str(part.get("description", "")),
+            required=name in schema.get("required", ()),
+            choices=tuple(map(str, part.get("enum", ()))),
+            default=json.dumps(part["default"]) if "default" in part else "",
+            example=json.dumps(part["examples"][0]) if part.get("examples") else "",
+            bounds=_bounds(part),
+            children=tuple(inside for inside in inner if "." not in inside.removeprefix(below)),
+        )
+        yield from inner.values()
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    return with_reference(root, schema) if isinstance(schema, Mapping) else {}
+
+
+def _type(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
+    given = part.get("type", "")
+    if given == "array":
+        inner = _type(_resolved(part.get("items", {}), root), root)
+        return f"list of {inner}" if inner else "list"
+    ways = [_type(_resolved(way, root), root) for key in ("oneOf", "anyOf") for way in part.get(key, ())]
+    names = [*([given] if isinstance(given, str) else given), *ways]
+    return " or ".join(dict.fromkeys(filter(None, names)))
+
+
+def _bounds(part: Mapping[str, Any]) -> str:
+    low, high = part.get("minimum"), part.get("maximum")
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    return f"{low} or more" if low is not None else f"at most {high}" if high is not None else ""
+
+
+def versions_text() -> str:
+    """Return the legend, a table of a row a capability and a column a minor, and the kube-apiserver's, as Markdown."""
+    cilium = _table(
+        ("mode", "Cilium", *map(version_text, minors()), "ipamc"),
+        (
+            (
+                row.modes,
+                row.capability.value,
+                *(_cell(row.known(minor), yes=row.of(minor)) for minor in minors()),
+                row.decides,
+            )
+            for row in TABLE
+        ),
+    )
+    apiserver = _table(
+        ("kube-apiserver", APISERVER, "ipamc"),
+        ((row.text, _cell(row.known, yes=True), row.decides) for row in APISERVER_TABLE),
+    )
+    return f"{LEGEND}\n\n{cilium}\n{apiserver}"
+
+
+def _cell(known: Known, *, yes: bool) -> str:
+    word = "yes" if yes else "no"
+    return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *rows))

@@ -1,0 +1,204 @@
+"""Rules about programs: Cilium's flags and versions, kube-controller-manager, errors of Cilium's operator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ipamc.check.evidence import pod_cidrs_count
+from ipamc.model.cilium.operator_list import KUBEADM
+from ipamc.model.cilium.versions import text as version_text
+from ipamc.model.cilium.versions import usable_addresses
+from ipamc.model.cluster import CiliumNode, Mode
+from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
+from ipamc.model.dump import SeenPod
+from ipamc.model.lock import State
+from ipamc.model.wording import shown as quoted
+from ipamc.read.dump.managed import offering_of
+from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
+from ipamc.review.audit.causes import POD, Suppressed
+from ipamc.review.audit.context import LISTED, Context, Result, and_more
+from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
+from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
+
+_REQUESTED = re.compile(
+    r"(?:requested CIDR \(?|cidr )(\S+?)\)? (?:is|has) already (?:been )?allocated"
+).search
+_EMPTY = re.compile(r'from pool "([^"]*)": pool empty|pool empty').search
+
+
+def flags_differ(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0930: cilium-config and the operator's arguments are as they are rendered."""
+    git = context.git.flags
+    if context.knows_blocks:
+        given = [shown.block for blocks in context.shown.values() for shown in blocks]
+    else:
+        given = [line.block for line in context.lock.lines if line.state is State.HELD]
+    found = differences(git, context.flags, given)
+    before = differences(context.applied.flags, context.flags, given) if context.applied else found
+    since = {item.key for item in before}
+    for item in found:
+        pending = item.key not in since
+        first = item.key == IPAM_ARGUMENT and git.bystander and _gave_every_block(context)
+        later = item.level == "later" and item.key != "ipam"
+        make = note if pending or first else warning if later else error
+        text = f"{item.text}{' (git changed it since the last apply)' if pending else ''}"
+        way_out = f"{context.apply}; {item.help}" if git.applied else item.help
+        operator = context.deployment or context.operator_pod
+        place = operator if item.key == IPAM_ARGUMENT else context.config_map
+        at = place.at if place else context.dump.at
+        yield Result(make("IPC0930", at, text, also=[_rendered(context)], help=way_out))
+
+
+def _rendered(context: Context) -> Related:
+    return Related(Span(f"{context.git.shown}/cilium/configmap.yaml"), "rendered here")
+
+
+def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0933: the other keys of cilium-config that ipamc renders have the rendered values."""
+    live, assumed = context.config, context.git.flags
+    if live is None:
+        return
+    before = context.applied.flags.data if context.applied else assumed.data
+    known = {item.key for item in differences(assumed, context.flags, ())}
+    other = [
+        key
+        for key, value in assumed.data.items()
+        if key not in known and not _same(live.get(key, "" if assumed.applied else value), value)
+    ]
+    by_hand = [key for key in other if assumed.applied and not _same(live.get(key, ""), before.get(key, ""))]
+    if other:
+        key = (by_hand or other)[0]
+        make = warning if by_hand else note
+        more = f"; {len(other)} keys: {names(other)}" if other[1:] else ""
+        text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}{more}"
+        by_others = "roll out what is in cilium/ (helm-values.yaml or component)"
+        way_out = context.apply if assumed.applied else by_others
+        at = context.config_map.at if context.config_map else context.dump.at
+        yield Result(make("IPC0933", at, text, also=[_rendered(context)], help=way_out))
+
+
+def _same(one: str, other: str) -> bool:
+    """Tell whether two values are equal, as lists of CIDRs in any order."""
+    items, others = (sorted(re.split(r"[\s,]+", text.strip())) for text in (one, other))
+    return one == other or items == others
+
+
+def _gave_every_block(context: Context) -> bool:
+    """Tell whether CiliumNodes of the input show every block of the lock, except of nodes that still wait."""
+    shown = {(seen.name, block) for seen in context.cluster.cilium_nodes for block in seen.blocks}
+    lines = [line for line in context.lock.lines if line.in_use]
+    held = {(line.node, line.block) for line in lines if not context.waits_since_import(line.node)}
+    return bool(held) and held <= shown
+
+
+def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0931: kube-controller-manager does not set the podCIDRs of Nodes."""
+    cluster, managed, flags = context.cluster, offering_of(context.dump), controller_flags(context.dump)
+    counts = pod_cidrs_count(cluster) or cluster.patch_nodes == "annotations"
+    if managed:
+        if not (managed.sets_pod_cidrs and counts and any(not pool.disabled for pool in cluster.pools)):
+            return
+        who = managed.name
+        way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"
+    elif POD not in context.dump.kinds:
+        return  # kubeadm's ConfigMap alone does not tell with which arguments it runs
+    elif flags.get(ALLOCATE, "").lower() in {"true", "t", "1"}:
+        who = "kube-controller-manager"
+        path = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
+        way = f"set --{ALLOCATE}=false in {path} on each control-plane node"
+    else:
+        return
+    if counts:
+        make, effect = warning, "the next node that joins has such a block, and not the one of the lock"
+    else:
+        make, effect = note, f"nothing in Cilium reads them in {cluster.mode} mode"
+    ranges = flags.get("cluster-cidr", "")
+    of = f" of {ranges}" if ranges else ""
+    flag = "" if managed else f" (--{ALLOCATE}=true)"
+    manager = next(iter(context.pods_of.get(CONTROLLER, {}).values()), None)
+    source = manager or context.dump.other("ConfigMap", KUBEADM, "kube-system")
+    text = f"{who} sets podCIDRs{of} on new Nodes{flag}: {effect}"
+    also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
+    yield Result(make("IPC0931", source.at if source else context.dump.at, text, also=also, help=way))
+
+
+def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0932: no agent and no operator is older than the Cilium that the cluster is compiled for."""
+    compiled_for = context.cluster.cilium
+    older = [
+        (program.of, program.version)
+        for program in programs_of(context.dump)
+        if program.version and program.version < compiled_for
+    ]
+    if older:
+        first, version = min(older, key=lambda entry: (entry[1], entry[0].name))
+        number = count(len(older), "pod" if isinstance(first, SeenPod) else "workload")
+        which = f"{names(each.name for each, _ in older)} ({version_text(version)})"
+        text = f"{number} of Cilium older than {version_text(compiled_for)}: {which}"
+        also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this one")]
+        way_out = f'write version: "{version_text(version)}" until all are upgraded, and compile'
+        yield Result(error("IPC0932", first.at, text, also=also, help=way_out))
+
+
+def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0970: the operator reports no error for a CiliumNode."""
+    errors = {seen.name: seen.error for seen in context.dump.cilium_nodes if seen.error}
+    if not errors:
+        return
+    flags, objects = context.git.flags, context.git.objects.values()
+    cilium_nodes = [item for item in objects if flags.adopts and item["kind"] == CILIUM_NODE]
+    git = Run(
+        own_pools={name_of(item) for item in objects if item["kind"] == POOL and node_of(item)},
+        given={name_of(item): parsed(cidrs(item, item)) for item in cilium_nodes},
+        operator_list=flags.operator_list if flags.adopts else (),
+    )
+    verdict = judge(errors, git)
+    by_severity: dict[str, list[CiliumNode]] = {"error": [], "warning": [], "note": []}
+    for name in sorted({**verdict.failures, **verdict.restart}):
+        seen = context.dump.cilium_nodes_by_name[name]
+        causes = [line.strip() for line in seen.error.splitlines() if line.strip()]
+        severities = [_severity(context, seen, cause) for cause in causes]
+        by_severity[min(severities, key=list(by_severity).index)].append(seen)
+    restart = f"kubectl -n {context.cluster.namespace} rollout restart deployment/cilium-operator"
+    clears = f"{restart} clears it, if its cause is gone"
+    room = f"give the pool more room, and compile: ipamc show {context.cluster.name}"
+    for severity, make, more, way_out in (
+        ("error", error, "", room),
+        ("warning", warning, "; it may be of the past: cilium issue 28758", clears),
+        ("note", note, "; its cause is gone", clears),
+    ):
+        if some := by_severity[severity]:
+            first, others = some[0], and_more([each.name for each in some])
+            text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
+            also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:LISTED]]
+            yield Result(make("IPC0970", first.at, text, also=also, help=way_out))
+
+
+def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
+    """Return how severe a cause of an error is now."""
+    unknown = UNKNOWN(cause)
+    if match := _REQUESTED(cause) or unknown:
+        block = next(iter(parsed([match[1].strip("(),")])), None)
+        if block is None:
+            return "warning"
+        if block not in context.blocks_of(seen.name):
+            return "note"
+        if unknown:
+            # The agent uses the block; nobody else gets it, unless the operator hands out by itself.
+            alone = context.cluster.bystander or context.cluster.mode in {Mode.KUBERNETES, Mode.CRD}
+            return "note" if alone else "warning"
+        return "warning" if context.holders[block] > 1 else "note"
+    if _EMPTY(cause) and context.cluster.mode is Mode.MULTI_POOL:
+        return "error" if _asks_for_more(context, seen) else "note"
+    return "warning"
+
+
+def _asks_for_more(context: Context, seen: CiliumNode) -> bool:
+    """Tell whether an agent asks a pool for more addresses than its blocks have."""
+    for pool, four, six in seen.requested:
+        for family, number in ((4, four), (6, six)):
+            blocks = [block for block, name in seen.allocated if name == pool and block.family == family]
+            if number > usable_addresses(context.cluster.cilium, blocks):
+                return True
+    return False

@@ -1,0 +1,236 @@
+"""Cilium in the cluster: its flags against what the compile assumed, its operator's errors after an apply.
+
+Who owns the flags decides what a difference means. Where Helm or a kustomization rolls them out, it may do
+so after an apply: then what is only missing yet is a warning, and what is not as assumed is refused. Where
+ipamc applies the ConfigMap itself, agents and operator read it at their next start.
+
+Errors stay in `operator-status` after their cause is gone (cilium issue 28758). A node that is pinned to its
+blocks gets `pool empty` whenever its agent asks for more than they hold. An operator that adopts has no
+blocks of ours in its list, and says so of each of our nodes (model/cilium/operator_list.py). All three are no
+failures.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct, field
+
+from ipamc.model.address_sets import covers
+from ipamc.model.cidr import Block
+from ipamc.model.cilium.operator_list import OPERATOR, Assumed, ipam_argument, listed
+from ipamc.model.diagnostics import names
+from ipamc.review.live.blocks import without
+from ipamc.review.live.objects import Object, parsed
+
+IPAM_ARGUMENT = "--ipam"
+
+Level = Literal["refused", "restart", "later"]
+"""`refused`: nothing is applied. `restart`: only the ConfigMap, which the operator must read first.
+`later`: a warning."""
+
+
+class Running(Struct, frozen=True, kw_only=True):
+    """The flags in the cluster."""
+
+    data: Mapping[str, str] | None
+    """The keys of cilium-config; None where there is no such ConfigMap."""
+    arguments: Sequence[str] | None
+    """Words of the operator's command line; None where there is no such Deployment."""
+
+
+class FlagDifference(Struct, frozen=True, kw_only=True):
+    """A flag that is not as it was assumed."""
+
+    key: str
+    """A key of cilium-config, or IPAM_ARGUMENT."""
+    level: Level
+    text: str
+    help: str
+
+
+def running(config_map: Object | None, deployment: Object | None) -> Running:
+    """Read ConfigMap cilium-config and Deployment cilium-operator, as kubectl prints them."""
+    words = None
+    if deployment is not None:
+        pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
+        containers = pod.get("containers") or []
+        words = [
+            word
+            for container in [each for each in containers if each.get("name") == OPERATOR] or containers
+            for text in (*(container.get("command") or ()), *(container.get("args") or ()))
+            for word in str(text).split()
+        ]
+    return Running(data=None if config_map is None else config_map.get("data") or {}, arguments=words)
+
+
+def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> list[FlagDifference]:
+    """Return what is not as assumed. `given` are the blocks of CiliumNodes: nothing of them is free.
+
+    Without ConfigMap and Deployment, Cilium is not installed yet, and nothing differs.
+    """
+    return [
+        *(_arguments(assumed, there) if there.arguments is not None else ()),
+        *(_keys(assumed, there.data, given) if there.data is not None else ()),
+    ]
+
+
+def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
+    """Compare --ipam: it wins over the ConfigMap, and the last one over those before it.
+
+    With `kubernetes` the operator allocates nothing, as in crd mode.
+    """
+    value = ipam_argument(there.arguments or ())
+    mode, live = assumed.data.get("ipam", ""), (there.data or {}).get("ipam", "cluster-pool")
+    runs = f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}"
+    if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
+        text = f"{runs}, and hands out blocks by itself: it must run with --ipam=kubernetes"
+        way_out = (
+            "roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; a later values "
+            "file replaces that whole list, so repeat the argument there"
+        )
+        yield FlagDifference(key=IPAM_ARGUMENT, level="refused", text=text, help=way_out)
+    elif not assumed.bystander and value not in {"", mode} and (mode, value) != ("crd", "kubernetes"):
+        text = f"{runs}, which overrides the ConfigMap: it must follow ipam: {mode}"
+        way_out = "remove --ipam from the arguments of Deployment cilium-operator (Helm: operator.extraArgs)"
+        yield FlagDifference(key=IPAM_ARGUMENT, level="refused", text=text, help=way_out)
+
+
+_ROLLOUT = "roll out what is in cilium/ (helm-values.yaml or component)"
+_RESTART = "restart agents and operator after this run"
+
+
+def _keys(assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]) -> Iterator[FlagDifference]:
+    applied = assumed.applied
+    refused: Level = "later" if applied else "refused"
+    mode, there = assumed.data.get("ipam", ""), live.get("ipam", "cluster-pool")
+    if mode != there:
+        text = f"cilium-config has ipam: {there}, rendered is {mode}"
+        first = f"{_ROLLOUT}; where the mode changes, what is rendered comes before the flags: --before-flags"
+        yield FlagDifference(key="ipam", level=refused, text=text, help=_RESTART if applied else first)
+    for family in (4, 6):
+        key = f"enable-ipv{family}"
+        wanted, has = assumed.data.get(key, ""), live.get(key, "true")
+        if wanted == "true" and has == "false":
+            text = f"cilium-config has {key}: false, rendered is true"
+            yield FlagDifference(key=key, level="later", text=text, help=f"{_ROLLOUT} after this run")
+        elif wanted == "false" and has == "true" and key in live:
+            waits = "agents wait for a block of this family"
+            text = f"cilium-config has {key}: true, rendered is false: {waits}"
+            yield FlagDifference(key=key, level=refused, text=text, help=_RESTART if applied else _ROLLOUT)
+    if assumed.adopts and there == mode:
+        yield from _operator_list(assumed, live, given)
+    for key, level in _OTHERS:
+        if assumed.data.get(key, "") != live.get(key, "") and key in assumed.data and not applied:
+            text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}"
+            yield FlagDifference(key=key, level=level, text=text, help=_ROLLOUT)
+
+
+_OTHERS: tuple[tuple[str, Level], ...] = (
+    ("annotate-k8s-node", "refused"),
+    ("auto-create-cilium-pod-ip-pools", "later"),
+)
+
+
+def _operator_list(
+    assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]
+) -> Iterator[FlagDifference]:
+    """Compare what the operator hands out (adopt): it must have nothing free that is not rendered."""
+    level: Level = "restart" if assumed.applied else "refused"
+    command = f"kubectl -n {assumed.namespace} rollout restart deployment/{OPERATOR}"
+    restart = f"restart the operator ({command}), and run this again"
+    way_out = restart if assumed.applied else f"{_ROLLOUT}, and {restart}"
+    given = tuple(given)
+    for family in (4, 6):
+        if assumed.data.get(f"enable-ipv{family}") != "true":
+            continue
+        key = f"cluster-pool-ipv{family}-cidr"
+        wanted, there = listed(assumed.data, family), listed(live, family)
+        more = without(there, wanted)
+        if free := without(more, given):
+            text = f"the operator may hand out {names(map(str, free))}, which {key} must not have"
+            yield FlagDifference(key=key, level=level, text=text, help=way_out)
+        elif more:
+            text = f"{key} in the cluster has blocks that nodes use: {names(map(str, more))}"
+            gives = f"{_ROLLOUT}: the operator gives them away when these nodes are deleted"
+            yield FlagDifference(key=key, level="later", text=text, help=gives)
+        if missing := without(wanted, there):
+            text = f"{key} in the cluster lacks {names(map(str, missing))}"
+            later = restart if assumed.applied else f"{_ROLLOUT}, and restart the operator"
+            yield FlagDifference(key=key, level="later", text=text, help=later)
+        key = f"cluster-pool-ipv{family}-mask-size"
+        if key in assumed.data and key in live and assumed.data[key] != live[key]:
+            text = f"cilium-config has {key}: {live[key]}, rendered is {assumed.data[key]}"
+            yield FlagDifference(key=key, level=level, text=text, help=way_out)
+
+
+_EMPTY = re.compile(
+    r'failed to allocate ipv[46] address for node "[^"]*" from pool "([^"]*)": pool empty'
+).search
+UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").search
+
+
+class Run(Struct, frozen=True, kw_only=True):
+    """What an apply changed, and what is rendered: errors are judged by it."""
+
+    before: Mapping[str, str] = field(default_factory=dict)
+    """The operator's errors before the apply, by node."""
+    nodes: Collection[str] = ()
+    """The nodes of which this run changed an object that the operator allocates by: not a Node."""
+    pools: Collection[str] = ()
+    """The CiliumPodIPPools that this run changed."""
+    own_pools: Collection[str] = ()
+    """The CiliumPodIPPools of single nodes."""
+    given: Mapping[str, Collection[Block]] = field(default_factory=dict)
+    """With `adopt`, the blocks that are rendered for each node."""
+    operator_list: Sequence[Block] = ()
+    """With `adopt`, what the operator may give, as rendered."""
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """The errors by node: only failures fail."""
+
+    failures: Mapping[str, str]
+    before: Mapping[str, str]
+    """Errors that were there before, on nodes that were not changed."""
+    restart: Mapping[str, str]
+    """Blocks that the operator will know when it restarts with the rendered list."""
+
+
+def judge(errors: Mapping[str, str], run: Run) -> Judgement:
+    """Sort errors. An error has a line for each of its causes; the most severe one decides."""
+    failures, before, restart = {}, {}, {}
+    for node, text in errors.items():
+        causes = [line.strip() for line in text.splitlines() if line.strip()]
+        left = [cause for cause in causes if not _is_harmless(cause, node, run)]
+        changed = node in run.nodes or any(f'"{pool}"' in text for pool in run.pools)
+        unknown = [_unknown(cause) for cause in left]
+        if not left:
+            continue
+        if run.before.get(node) == text and not changed:
+            before[node] = text
+        elif all(block is not None and covers(run.operator_list, block) for block in unknown):
+            restart[node] = text  # the operator reads its list when it starts
+        else:
+            failures[node] = text
+    return Judgement(failures=failures, before=before, restart=restart)
+
+
+def _is_harmless(cause: str, node: str, run: Run) -> bool:
+    """Tell whether an error is none: a pool of this node alone is used up, or the block is ipamc's alone.
+
+    The blocks of its own pool are all that a node shall have. A block that only ipamc gives is in no list of
+    the operator.
+    """
+    empty = _EMPTY(cause)
+    if empty and empty[1] in run.own_pools and empty[1].partition(".")[2] == node:
+        return True
+    block = _unknown(cause)
+    return block is not None and block in run.given.get(node, ()) and not covers(run.operator_list, block)
+
+
+def _unknown(cause: str) -> Block | None:
+    match = UNKNOWN(cause)
+    return next(iter(parsed([match[1]])), None) if match else None

@@ -1,0 +1,373 @@
+"""How many weeks the room of each pool lasts: its free blocks, divided by how fast its nodes grow in number.
+
+How fast something grows is a range: the slowest, the middle and the fastest stretch of the lock's history. A
+stretch is a number of weeks in a row, at least a quarter of the history; its rate is its growth by its weeks.
+Of all stretches the lowest and the highest rate are the range, and their median is the middle. No curve is
+fitted, and nothing is drawn by chance: each number can be found again in the history by hand, as the example
+in `docs/runway.md` does.
+
+Why stretches of a quarter: growth by independent weeks with the deviation s has an average over n weeks that
+is off by s/√n, and a stretch of n/4 weeks is off by twice that. So the range of stretches is about as wide
+as what statistics gives for 19 of 20 cases; in made histories of constant growth it has the true rate in
+more than nine of ten (`tests/review/test_growth.py`). Growth that comes by seasons makes stretches that
+differ, and a wide range.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.lock.record import HEADER, decode_records
+from ipamc.lock.utilisation import PoolUse
+from ipamc.model.cidr import BITS, parse_block
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Lock, State
+from ipamc.model.range_index import RangeIndex
+from ipamc.review.shown_pools import rooms, uses_on
+
+WEEK = 7 * 86_400
+MOST = 52
+"""How many weeks are looked at: a year, so that every season is in it once."""
+LEAST_WEEKS = 12
+"""With fewer weeks nothing is said: a quarter of them would be no stretch."""
+LEAST_CHANGES = 5
+"""With fewer weeks in which something changed nothing is said."""
+MOST_JUMPS = 2
+"""So many weeks may be left out as jumps."""
+REACH = 2
+"""A history of n weeks says something about the next 2n weeks, and no more."""
+
+
+Key = tuple[str, int]
+"""A pool by name, "" for none, and a family."""
+
+
+class Edge(Struct, frozen=True):
+    """The end of a week: the moment in seconds since 1970, and which version of the lock was there."""
+
+    second: int
+    version: int
+
+
+class Delta(Struct, frozen=True, kw_only=True):
+    """What changed between two versions, in addresses by pool and family."""
+
+    own: Mapping[Key, int]
+    """By nodes that came or left, and by blocks more or less of the same nodes."""
+    switched: Mapping[Key, int]
+    """By nodes that had, or have then, blocks in another pool: a renumber, a new pool, a pool renamed."""
+
+
+class Week(Struct, frozen=True, kw_only=True):
+    """What a pool had at the end of a week, in addresses, and what changed in the week."""
+
+    second: int
+    held: int
+    own: int = 0
+    switched: int = 0
+
+
+class Jump(Struct, frozen=True):
+    """A week that changed more than all other weeks together: an import or a move, and no trend."""
+
+    week: int
+    """Its number in the history, from 0 on."""
+    change: int
+    share: Fraction
+    """Of the changes of all weeks that were not left out before, up or down."""
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """What a history says about the rate of growth. Rates are by week."""
+
+    weeks: int
+    """How many count: jumps do not."""
+    changed: int
+    """How many of them changed something."""
+    jumps: tuple[Jump, ...] = ()
+    """The weeks that are left out, the largest first."""
+    uneven: bool = False
+    """After MOST_JUMPS one week still makes more than all others: no rate is given."""
+    stretch: int = 0
+    """The fewest weeks of a stretch."""
+    stretches: int = 0
+    """How many there are."""
+    rates: tuple[Fraction, Fraction, Fraction] | None = None
+    """The slowest, the middle and the fastest; None where nothing is said."""
+
+
+def growth(changes: Sequence[int]) -> Growth:
+    """Return how fast something grows by its changes week for week. O(n² log n) of at most 52 weeks."""
+    left = list(enumerate(changes))
+    jumps: list[Jump] = []
+    while (jump := _jump(left)) and len(jumps) < MOST_JUMPS:
+        jumps.append(jump)
+        left = [pair for pair in left if pair[0] != jump.week]
+    weeks, changed = len(left), sum(change != 0 for _, change in left)
+    result = Growth(weeks=weeks, changed=changed, jumps=tuple(jumps), uneven=jump is not None)
+    if jump or weeks < LEAST_WEEKS or 0 < changed < LEAST_CHANGES:
+        return result
+    stretch = -(-weeks // 4)
+    sums = [0]
+    for _, change in left:
+        sums.append(sums[-1] + change)
+    rates = sorted(
+        Fraction(sums[end] - sums[start], end - start)
+        for start in range(weeks + 1)
+        for end in range(start + stretch, weeks + 1)
+    )
+    middle = (rates[(len(rates) - 1) // 2] + rates[len(rates) // 2]) / 2
+    return replace(result, stretch=stretch, stretches=len(rates), rates=(rates[0], middle, rates[-1]))
+
+
+def _jump(changes: Sequence[tuple[int, int]]) -> Jump | None:
+    """Return the week that changed more than all others together, if there are enough changes to tell."""
+    total = sum(abs(change) for _, change in changes)
+    if sum(change != 0 for _, change in changes) < 2:
+        largest = max(changes, key=lambda pair: abs(pair[1]), default=(0, 0))
+        return Jump(*largest, Fraction(1)) if abs(largest[1]) > 1 else None
+    week, change = max(changes, key=lambda pair: (abs(pair[1]), -pair[0]))
+    return Jump(week, change, Fraction(abs(change), total)) if 2 * abs(change) > total else None
+
+
+class Lasts(Struct, frozen=True, kw_only=True):
+    """For how many whole weeks there is room. None: longer than the history can tell, or for ever."""
+
+    soonest: int | None
+    middle: int | None
+    latest: int | None
+    reach: int
+    """So many weeks ahead are looked at."""
+
+
+class PoolRunway(Struct, frozen=True, kw_only=True):
+    """The future of a pool in one family."""
+
+    use: PoolUse
+    nodes: int
+    """Room for so many more nodes, as `rooms` counts them: the same in both families."""
+    blocks: int
+    """The free blocks of the pool's size that these would get."""
+    weeks: tuple[Week, ...]
+    """Its history, in addresses; empty where it never had anything."""
+    growth: Growth
+    """In addresses."""
+    lasts: Lasts | None
+    """None where nothing is said."""
+
+    @property
+    def size(self) -> int:
+        """Return the addresses of a block."""
+        return 1 << (BITS[self.use.family.family] - self.use.family.block_size)
+
+    @property
+    def rates(self) -> tuple[Fraction, ...]:
+        """Return the slowest, the middle and the fastest growth in blocks of the pool's size a week."""
+        return tuple(rate / self.size for rate in self.growth.rates or ())
+
+    @property
+    def switched(self) -> Fraction:
+        """Return how many blocks came from other pools, less those that went there."""
+        return Fraction(sum(week.switched for week in self.weeks), self.size)
+
+
+class Runway(Struct, frozen=True, kw_only=True):
+    """The future of a cluster's pools."""
+
+    cluster: Cluster
+    today: str
+    edges: tuple[Edge, ...]
+    """The ends of the weeks, the oldest first."""
+    read: int
+    """How many versions of the lock were read."""
+    unread: tuple[int, ...]
+    """The numbers of those that could not be read, and are passed over."""
+    pools: tuple[PoolRunway, ...]
+
+
+def last_second(today: str) -> int:
+    """Return the second since 1970 with which a day (ISO 8601, UTC) ends."""
+    return ((date.fromisoformat(today) - date(1970, 1, 1)).days + 1) * 86_400
+
+
+def to_read(seconds: Sequence[int], today: str) -> list[int]:
+    """Return the numbers of the versions that the weeks end with, in their order: at most one a week.
+
+    `seconds` are when the versions were committed, the first one first.
+    """
+    return list(dict.fromkeys(edge.version for edge in edges(seconds, last_second(today))))
+
+
+def edges(seconds: Sequence[int], end: int) -> list[Edge]:
+    """Return the ends of weeks back from `end`, the oldest first, each with the version that was there.
+
+    `seconds` are when the versions were committed, in their order. Where clocks contradict the order, the
+    most versions that agree count. At most MOST weeks; the first edge is the beginning of the first one.
+    """
+    agreeing = [number for number in _in_order(seconds) if seconds[number] <= end]
+    if not agreeing:
+        return []
+    times = [seconds[number] for number in agreeing]
+    weeks = min((end - times[0]) // WEEK, MOST)
+    return [
+        Edge(second, agreeing[bisect.bisect_right(times, second) - 1])
+        for second in range(end - weeks * WEEK, end + 1, WEEK)
+    ]
+
+
+def _in_order(seconds: Sequence[int]) -> list[int]:
+    """Return the positions of a longest run of numbers that do not fall. O(n log n)."""
+    tails: list[int] = []
+    places: list[int] = []
+    before: list[int] = []
+    for place, second in enumerate(seconds):
+        length = bisect.bisect_right(tails, second)
+        before.append(places[length - 1] if length else -1)
+        tails[length : length + 1] = [second]
+        places[length : length + 1] = [place]
+    run: list[int] = []
+    place = places[-1] if places else -1
+    while place >= 0:
+        run.append(place)
+        place = before[place]
+    return run[::-1]
+
+
+class Ledger:
+    """The versions of a lock, read one after the other: only lines that differ are decoded.
+
+    A block counts for the pool of today in whose range it is, else for the pool of today with the name in its
+    line: a pool that is renamed, divided or enlarged keeps its history. Held blocks count; pending ones are
+    of nodes that have others.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._ranges = RangeIndex(cluster.pools)
+        self._names = frozenset(cluster.pools_by_name)
+        self._rows: frozenset[bytes] = frozenset()
+        self._nodes: dict[str, dict[Key, int]] = {}
+        self.held: dict[Key, int] = defaultdict(int)
+        """The addresses that are held now, by pool and family."""
+
+    def read(self, text: bytes) -> Delta | None:
+        """Read the next version; None, and nothing changes, where it is no readable lock."""
+        header, _, body = text.partition(b"\n")
+        rows = frozenset(body.split(b"\n"))
+        try:
+            HEADER.decode(header)
+            gone = self._decoded(self._rows - rows)
+            come = self._decoded(rows - self._rows)
+        except ValueError:  # msgspec's errors and CidrErrors are some
+            return None
+        self._rows = rows
+        return self._apply(gone, come)
+
+    def _decoded(self, rows: Iterable[bytes]) -> list[tuple[str, Key, int]]:
+        """Return node, pool and addresses of the held lines among some. Raises ValueError."""
+        filled = [row for row in rows if row]
+        records = decode_records(b"\n".join(filled) + b"\n") if filled else []
+        if len(records) != len(filled):
+            raise ValueError("a line has two records")
+        some = [record for record in records if record.state is State.HELD]
+        held = [(parse_block(record.block, pods=False), record) for record in some]
+        held.sort(key=lambda pair: pair[0])
+        pools = self._ranges.pools_of([block for block, _ in held])
+        lines = []
+        for (block, record), pool in zip(held, pools, strict=True):
+            named = record.pool if record.pool in self._names else ""
+            lines.append((record.node, (pool.name if pool else named, block.family), block.size))
+        return lines
+
+    def _apply(self, gone: Iterable[tuple[str, Key, int]], come: Iterable[tuple[str, Key, int]]) -> Delta:
+        changes: dict[str, dict[Key, int]] = {}
+        for sign, lines in ((-1, gone), (1, come)):
+            for node, key, size in lines:
+                change = changes.setdefault(node, {})
+                change[key] = change.get(key, 0) + sign * size
+        own: dict[Key, int] = defaultdict(int)
+        moved: dict[Key, int] = defaultdict(int)
+        for node, change in changes.items():
+            before = self._nodes.get(node, {})
+            after = {
+                key: size
+                for key in before.keys() | change.keys()
+                if (size := before.get(key, 0) + change.get(key, 0))
+            }
+            for key, difference in change.items():
+                if difference:
+                    # A node moves if it had, or has then, blocks of this family in another pool alone.
+                    other = after if key in before else before
+                    alone = key not in before or key not in after
+                    moves = alone and any(family == key[1] for pool, family in other if (pool, family) != key)
+                    (moved if moves else own)[key] += difference
+                    self.held[key] += difference
+            if after:
+                self._nodes[node] = after
+            else:
+                self._nodes.pop(node, None)
+        return Delta(own=own, switched=moved)
+
+
+def runway(
+    cluster: Cluster, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str
+) -> Runway:
+    """Return how long the room of each pool lasts, as of `today` (ISO 8601, UTC).
+
+    `texts` are the versions that `to_read` names, one after the other. O(lines) for the first one; of the
+    others only lines that differ are decoded.
+    """
+    ends = edges(seconds, last_second(today))
+    ledger, remaining = Ledger(cluster), iter(texts)
+    uses = [use for use in uses_on(cluster, lock, today) if use.family.family in cluster.families]
+    weeks: dict[Key, list[Week]] = {(use.pool.name, use.family.family): [] for use in uses}
+    unread: list[int] = []
+    for number, edge in enumerate(ends):
+        delta = None
+        if number == 0 or edge.version != ends[number - 1].version:
+            delta = ledger.read(next(remaining))
+            if delta is None:
+                unread.append(edge.version)
+        for key, history in weeks.items():
+            held = ledger.held.get(key, 0)
+            own, switched = (delta.own.get(key, 0), delta.switched.get(key, 0)) if delta else (0, 0)
+            if history:
+                history.append(Week(second=edge.second, held=held, own=own, switched=switched))
+            elif held:  # the history of a pool begins when it has something
+                history.append(Week(second=edge.second, held=held))
+    room = rooms(cluster, uses)
+    pools = [_pool(use, room[use.pool.name], weeks[use.pool.name, use.family.family]) for use in uses]
+    return Runway(
+        cluster=cluster,
+        today=today,
+        edges=tuple(ends),
+        read=len({edge.version for edge in ends}) - len(unread),
+        unread=tuple(unread),
+        pools=tuple(pools),
+    )
+
+
+def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
+    blocks = nodes * use.pool.blocks_per_node
+    grown = growth([week.own for week in weeks[1:]])
+    pool = PoolRunway(use=use, nodes=nodes, blocks=blocks, weeks=tuple(weeks), growth=grown, lasts=None)
+    if grown.rates is None:
+        return pool
+    reach = REACH * grown.weeks
+    numbers = [pool.blocks // rate if rate > 0 else reach + 1 for rate in pool.rates]
+    latest, middle, soonest = (number if number <= reach else None for number in numbers)
+    return replace(pool, lasts=Lasts(soonest=soonest, middle=middle, latest=latest, reach=reach))
+
+
+def day_after(today: str, weeks: int) -> str:
+    """Return the day so many weeks after another one, ISO 8601; "" if the calendar ends."""
+    try:
+        return (date.fromisoformat(today) + timedelta(weeks=weeks)).isoformat()
+    except OverflowError:
+        return ""

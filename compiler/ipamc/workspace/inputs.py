@@ -1,0 +1,190 @@
+"""The input files of a cluster on the disk, tests that clusters share, and files that are nearly inputs."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath, PurePosixPath
+
+from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
+from ipamc.workspace import disk, safe_read
+from ipamc.workspace.cluster_lock import is_leftover
+from ipamc.workspace.clusters import parent_of
+from ipamc.workspace.disk import LOCK, RENDERED, SUFFIXES
+from ipamc.workspace.safe_read import Irregular, refuse_links
+
+SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
+"""The names of files with tests for all clusters, beside their folders: other tools have files there."""
+
+_HEAD = 1 << 16  # bytes that are looked at of a file that is no input
+_OBJECT = re.compile(
+    rb"""(?:\xef\xbb\xbf)?(?:\s|\#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:""", re.VERBOSE
+).match
+_KIND = re.compile(
+    rb"""\bkind["']?\s*:\s*["']?(Cluster|IPPool|ClusterCIDR|NodeInventory|Node|CiliumNode|Tests)(?:List)?\b"""
+).search
+_PACKED = re.compile(r"\.(?:ya?ml|json)\.(?:gz|bz2|xz|zst|zip)$", re.IGNORECASE).search
+_BACKUP = re.compile(
+    r"(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|txt|rej)|~)$", re.IGNORECASE
+).match
+
+
+def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
+    """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
+
+    Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
+    with a dot. The second value is the findings about files that are no inputs; with one of them, there are
+    no bytes. Raises Trouble where the folder is behind a link.
+    """
+    found: dict[str, bytes] = {}
+    refused: list[Diagnostic] = []
+    total = 0
+    for path in source_paths(folder):
+        try:
+            data = _read_source(path, folder)
+            total += len(data)
+            safe_read.refuse_excess(path, total)
+        except Irregular as problem:
+            refused.append(_no_input(path, problem))
+            if total > safe_read.TOTAL:
+                break
+        else:
+            if not refused:
+                found[path] = data
+    return ({}, refused) if refused else (found, refused)
+
+
+def source_paths(folder: str) -> list[str]:
+    """Return the paths of all inputs of a cluster, sorted; also of those that are refused later."""
+    refuse_links(folder)
+    return sorted(path.as_posix() for path in _files(Path(folder)) if _is_candidate(path))
+
+
+def _read_source(path: str, folder: str) -> bytes:
+    data = safe_read.read(_followed(path, folder))
+    if data is None:
+        raise Irregular(path, "was removed while it was read", "run it again")
+    return data
+
+
+def is_source(path: str, folder: str, data: bytes) -> bool:
+    """Tell whether an input has these bytes. Raises Irregular, and takes no memory for a large dump."""
+    return safe_read.has(_followed(path, folder), data)
+
+
+def _is_candidate(path: Path) -> bool:
+    return path.suffix in SUFFIXES or path.is_dir()
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield what is below a cluster's folder and may be its input, links to folders too."""
+    waiting = [folder]
+    while waiting:
+        for path in waiting.pop().iterdir():
+            if path.name.startswith(".") or path == folder / RENDERED:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                waiting.append(path)
+            else:
+                yield path
+
+
+def _followed(path: str, folder: str) -> str:
+    """Return the file that an input is. It may be a link to another file of the folder. Raises Irregular."""
+    if not Path(path).is_symlink():
+        return path
+    try:
+        target = Path(path).resolve(strict=True)
+    except (OSError, RuntimeError):  # RuntimeError: a link to itself, before Python 3.13
+        raise Irregular(path, "is a link to nothing") from None
+    if not target.is_relative_to(Path(folder).resolve()):
+        raise Irregular(path, "is a link that leaves the cluster's folder")
+    if target.is_dir():
+        raise Irregular(path, "is a link to a folder")
+    return target.as_posix()
+
+
+def _no_input(path: str, problem: Irregular) -> Diagnostic:
+    from ipamc.read.rules import not_a_regular_file
+
+    return not_a_regular_file(Place(path), PurePath(path).name, problem.problem, problem.fix)
+
+
+def read_shared_tests(folder: str) -> tuple[dict[str, bytes], tuple[Diagnostic, ...]]:
+    """Read the SHARED_TESTS beside a cluster's folder by path, and findings about irregular files."""
+    found: dict[str, bytes] = {}
+    refused: list[Diagnostic] = []
+    for path in shared_test_paths(folder):
+        try:
+            if (data := safe_read.read(path)) is not None:
+                found[path] = data
+        except Irregular as problem:
+            refused.append(_no_input(path, problem))
+    return found, tuple(refused)
+
+
+def shared_test_paths(folder: str) -> list[str]:
+    """Return where SHARED_TESTS may be beside a cluster's folder; nowhere if that is not in `clusters`."""
+    parent = parent_of(folder)
+    if Path(parent).resolve().name != disk.CLUSTERS:
+        return []
+    # A cluster may be called tests.yaml: then this is its folder.
+    paths = [PurePosixPath(parent, name).as_posix() for name in SHARED_TESTS]
+    return [path for path in paths if Path(path).is_symlink() or not Path(path).is_dir()]
+
+
+def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
+    """Return a warning for each file that has objects which ipamc reads, but no name of an input.
+
+    Notes, scripts and what else people keep beside are not named. No link is followed, and of what is no
+    regular file nothing is read. Costs a look at the beginning of each such file.
+    """
+    others = (path for path in _files(Path(folder)) if not _is_candidate(path) and path != Path(folder, LOCK))
+    found = (_look(path) for path in sorted(others) if not is_leftover(path))
+    return tuple(finding for finding in found if finding)
+
+
+def _look(path: Path) -> Diagnostic | None:
+    from ipamc.read.rules import not_an_input
+
+    shown, name = path.as_posix(), ""
+    if path.is_symlink():
+        target = Path(os.readlink(path))  # noqa: PTH115 - it may lead nowhere
+        if target.suffix not in SUFFIXES:
+            return None
+        what = f"is a link to {target.name}"
+    elif _PACKED(path.name):
+        what = "is packed"
+    else:
+        head = safe_read.head(shown, _HEAD)
+        kind = _KIND(head) if _OBJECT(head) else None
+        if not kind:
+            return None
+        what, known = f"has a {kind[1].decode()}", _BACKUP(path.name)
+        suffix = ".json" if head.lstrip().startswith(b"{") else ".yaml"
+        name = known["name"] if known else path.with_suffix(suffix).name
+    free = name and not os.path.lexists(path.with_name(name))
+    better = f"{shown.removesuffix(path.name)}{name}" if free else ""
+    return not_an_input(Place(shown), path.name, what, better)
+
+
+def create_cluster(folder: str, files: Mapping[str, str]) -> list[str]:
+    """Write a new cluster's files; return those that changed. Raises Refused before, for other inputs."""
+    from ipamc.importing.import_rules import there_already
+
+    refuse_links(folder)
+    ours = {f"{folder}/{name}": text.encode() for name, text in files.items()}
+    if disk.is_folder(folder):
+        sources, refused = read_sources(folder)
+        if refused:
+            raise Refused(tuple(refused))
+        if other := sorted(path for path, data in sources.items() if ours.get(path) != data):
+            raise Refused(tuple(there_already(Span(path), path) for path in other))
+    return update_cluster(folder, files)
+
+
+def update_cluster(folder: str, files: Mapping[str, str]) -> list[str]:
+    """Write files of a cluster; return those that changed."""
+    refuse_links(folder)
+    return [path for name, text in files.items() if disk.replace(path := f"{folder}/{name}", text)]
