@@ -23,7 +23,7 @@ from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.template import parse
 from ipamc.review.runbook.template import runbook as of_template
-from ipamc.review.runbook.values import CHANGES, Check, Cut, Runbook, Step, waves
+from ipamc.review.runbook.values import Check, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered
@@ -182,7 +182,6 @@ def test_every_runbook_can_be_done(change: str, mode: str) -> None:
         runbook = ask(change, made(mode))
     except Unclear:
         return  # not in this mode, as the tests below say
-    assert runbook.change in CHANGES
     lines = [line for step in steps(runbook) for line in step.commands]
     lines += [step.check.command for step in steps(runbook) if step.check]
     done = subprocess.run(["bash", "-n"], input="\n".join(lines), text=True, check=False, capture_output=True)

@@ -1,7 +1,7 @@
 """The ordered steps of a change that an apply alone cannot do: which nodes, in which waves, with commands.
 
-A planner takes a plan and returns a `Runbook` (`values`). It is pure: it reads no disk and no cluster, and
-`report/runbook/` formats what it returns. `request` finds the changes that a cluster is in the middle of;
-the other modules have a planner for each change. Of a node that moves, and of a change of mode, the sentences
-that `ipamc plan` and `ipamc lock --settle` print are made of the same steps (`sentences`).
+`request` finds the change that a user asks for, and those that a cluster is in the middle of. `planners`
+decides nodes, waves and blocks for a template of templates/runbooks/, which has the prose and the commands.
+`template` makes a `Runbook` (`values`) of both, and `report/runbook/` formats it. `sentences` has the lines
+that `ipamc plan` and `ipamc lock` print, made of the same steps. All of it is pure: no disk, no cluster.
 """

@@ -82,29 +82,13 @@ class Runbook(Struct, frozen=True, kw_only=True):
 
     cluster: str
     change: str
-    """One of `CHANGES`."""
+    """A name of the enum in schemas/runbook.output.json."""
     title: str
     about: tuple[str, ...] = ()
     """What to know before the first step: limits, and what the cluster does meanwhile."""
     phases: tuple[Phase, ...]
     way_back: str = ""
     """How the whole change is undone."""
-
-
-CHANGES = {
-    "renumber": "nodes get other blocks, in waves",
-    "mode": "another ipam.mode, in which every node keeps its block",
-    "settings": "another operator, pinning or patchNodes",
-    "dual-stack": "a second IP family",
-    "new-range": "the nodes of a pool move to a new range",
-    "decommission": "a rack, a pool or some nodes leave for good",
-    "replace-node": "a machine is replaced, under the same or another name",
-    "calico": "from Calico to Cilium, node by node, each node with the blocks it has",
-    "upgrade": "Cilium, one minor after the other",
-    "restore-git": "etcd is lost, and git is there",
-    "restore-etcd": "etcd comes back from a backup that is older than the lock",
-}
-"""The changes that have a runbook, by name."""
 
 
 FEW = 25
