@@ -25,6 +25,10 @@ class Query(Struct, frozen=True, kw_only=True):
 
 def parse_query(text: str) -> Query:
     """Read IP, CIDR or NODE. Raises UsageError for anything else, with what may be meant."""
+    if of_kubectl := re.fullmatch(r"(?:nodes?|no|ciliumnodes?|cn)/(.*)", text):
+        raise click.UsageError(f"{text!r} is kubectl's word for a node: write {of_kubectl[1]}")
+    if port := re.fullmatch(r"(\d+(?:\.\d+){3}):\d+", text, re.ASCII):
+        raise click.UsageError(f"{text!r} has a port: write {port[1]}")
     if "/" in text:
         return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):

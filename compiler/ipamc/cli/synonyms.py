@@ -59,6 +59,31 @@ _UNDO = Word(
 )
 _WHICH = Word("that is asked of the locks", ("ipamc which ADDRESS", "ipamc which NODE"))
 
+OTHER_CI = frozenset(
+    {
+        "actions",
+        "argo",
+        "azure",
+        "azure-devops",
+        "bamboo",
+        "bitbucket",
+        "buildkite",
+        "circleci",
+        "concourse",
+        "drone",
+        "forgejo",
+        "gitea",
+        "jenkins",
+        "prow",
+        "teamcity",
+        "tekton",
+        "travis",
+        "woodpecker",
+        "zuul",
+    }
+)
+"""Names of CI systems for which no pipeline is written."""
+
 VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("apply", "deploy", "sync", "push", "install"), _APPLY),
     **dict.fromkeys(("validate", "check", "lint", "verify", "vet"), _CHECK),
@@ -66,7 +91,7 @@ VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("delete", "rm", "remove", "destroy", "prune", "uninstall"), _DELETE),
     **dict.fromkeys(("allocate", "assign", "reserve", "pin"), _GIVE),
     **dict.fromkeys(("history", "log", "blame"), _HISTORY),
-    **dict.fromkeys(("doctor", "drift", "refresh"), _LIVE),
+    **dict.fromkeys(("doctor", "drift"), _LIVE),
     **dict.fromkeys(("new", "create", "add", "start"), _NEW),
     **dict.fromkeys(("diff", "preview", "changes"), _PLAN),
     **dict.fromkeys(("renumber", "move", "migrate"), _RENUMBER),
@@ -86,7 +111,10 @@ VERBS: Mapping[str, Word] = {
         "a node that replaces another one gets its blocks", ("ipamc lock CLUSTER --rename OLD=NEW",)
     ),
     "upgrade": Word("of Cilium, it has steps", ("ipamc runbook CLUSTER --change upgrade --to MINOR",)),
-    "update": Word("an inventory is updated from a dump", ("ipamc import CLUSTER --refresh dump.json",)),
+    **dict.fromkeys(
+        ("update", "refresh"),
+        Word("an inventory is updated from a dump", ("ipamc import CLUSTER --refresh dump.json",)),
+    ),
     "docs": Word("", ("ipamc help", "ipamc explain WORD")),
     "man": Word("", ("ipamc help", "ipamc explain WORD")),
 }
@@ -133,7 +161,8 @@ OPTIONS: Mapping[str, Instead] = {
     ),
     **dict.fromkeys(("--namespace", "--context", "--kubeconfig", "-A", "--all-namespaces"), _LIVE_ONES),
     **dict.fromkeys(
-        ("--ref", "--rev", "--revision", "--since", "--against", "--branch"), Instead(("--base", "--at"), "")
+        ("--ref", "--rev", "--revision", "--since", "--against", "--branch", "--from"),
+        Instead(("--base", "--at"), ""),
     ),
     **{
         name: Instead(says=f"consent is given to ipamc lock: 'ipamc lock CLUSTER {name}'")
@@ -143,6 +172,10 @@ OPTIONS: Mapping[str, Instead] = {
         )
     },
     **dict.fromkeys(("--cancel", "--undo", "--abort"), Instead(("--release",), "")),
+    **dict.fromkeys(
+        ("--unlock", "--lock", "--lock-timeout"),
+        Instead(says="ipam.lock is a file of git, and locks nobody out"),
+    ),
     **dict.fromkeys(("-y", "--yes", "--force", "--auto-approve"), _YES),
     **dict.fromkeys(
         ("--no-color", "--no-colour", "--color", "--colour"),

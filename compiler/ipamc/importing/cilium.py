@@ -193,7 +193,10 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     ]
     pinning = "pool" if chosen or general != _DEFAULT else "none"
     names = {node.name for node in dump.nodes}
+    given = {pool for seen in dump.cilium_nodes for _, pool in seen.allocated}
+    without = rules.pools_unknown(dump.at, sorted(given))
     return Draft(
+        decisions=() if dump.pools or not given else (without,),
         mode=Mode.MULTI_POOL,
         families=families,
         pools=tuple(pools),

@@ -110,6 +110,19 @@ def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
     )
 
 
+def pools_unknown(at: At, pools: Sequence[str]) -> Diagnostic:
+    """Return the finding, by the rule of `ranges_derived`, about blocks of CiliumPodIPPools that a dump does not have.
+
+    An error: in multi-pool mode a pool that was derived would take ranges from the one that runs.
+    """
+    return error(
+        "IPC0815",
+        at,
+        f"the dump has no CiliumPodIPPool, and nodes have blocks of {count(len(pools), 'pool')}: {names(pools)}",
+        help=f"make a dump with all kinds: {DUMP}",
+    )
+
+
 def operator_allocates(at: At) -> Diagnostic:
     """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own."""
     return note(

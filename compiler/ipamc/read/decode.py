@@ -170,9 +170,9 @@ def _findings(refusal: _Refusal, root: Schema, here: Place) -> Iterator[Diagnost
             better = _size_of(field, value, bound) or example
             yield rules.wrong_shape(here, f"{text} is more than {bound}, the maximum of {field}", better)
         case "minItems" | "minLength":
-            yield rules.wrong_shape(
-                here, f"{field} is empty", "leave it out, or give it a value" if bound == 1 else ""
-            )
+            needed = _name(path) in (at(root, path[:-1]) or {}).get("required", ())
+            spare = "leave it out, or give it a value" if bound == 1 else ""
+            yield rules.wrong_shape(here, f"{field} is empty", example if needed else spare)
         case "maxItems":
             yield rules.wrong_shape(here, f"{field} has {len(value)} items, more than {bound}")
         case "maxLength":
@@ -203,12 +203,17 @@ def _unknown(value: Mapping[str, Any], schema: Schema) -> list[str]:
     return [] if allowed else [key for key in value if key not in schema.get("properties", {})]
 
 
+_SIZES_OF_IPV6 = range(33, 129)
+"""Prefix lengths that only blocks of IPv6 have."""
+
+
 def _size_of(field: str, value: Any, bits: int) -> str:
     """Return the prefix length for a block size that is a number of addresses; "" for others."""
     if field != "blockSize" or value & (value - 1):
         return ""
     size = bits - (value.bit_length() - 1)
-    return f"write blockSize: {size}, which is {value:,} addresses" if size > 0 else ""
+    ipv6 = "; blocks of IPv6 are written under ipv6" if value in _SIZES_OF_IPV6 else ""
+    return f"write blockSize: {size}, which is {value:,} addresses{ipv6}" if size > 0 else ""
 
 
 def mistyped(found: Mistyped, source: str) -> Diagnostic:
@@ -220,7 +225,8 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
         return rules.wrong_shape(
             found.at,
             f"{'null' if source else 'no value'}: {wants}",
-            found.better or "leave the field out, or give it a value",
+            found.better
+            or f"{'leave the field out' if _name(found.at.keys) else 'remove it'}, or give it a value",
         )
     if isinstance(value, str):
         return rules.wrong_shape(

@@ -164,11 +164,13 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length."""
+    ipv6 = "::" in reason or (isinstance(at, Place) and "ipv6" in at.keys)
+    example = "fd00:10:244::/48" if ipv6 else "10.0.0.0/16"
     return error(
         "IPC0206",
         at,
         reason,
-        help=f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16",
+        help=f"write {better}" if better else f"write an address and a prefix length, such as {example}",
     )
 
 

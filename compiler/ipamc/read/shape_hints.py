@@ -22,6 +22,10 @@ _FIELDS = {
         "maskSize": "write blockSize, which is rendered as Cilium's maskSize",
         "cidr": "write ipv4: {cidrs: [{value}], blockSize: 24}; or make it a pool of Calico: apiVersion: projectcalico.org/v3",
         "selector": "did you mean 'nodeSelector'?",
+        "blocks": "ranges of pods are in ipv4 and ipv6: write ipv4: {cidrs: [10.244.0.0/16], blockSize: 24}",
+        "weight": "write priority: {value}",
+        "nodes": "write nodeSelector, or reserve blocks for single nodes by pins: ipamc explain IPPool.spec.pins",
+        "allowedUses": "remove it: a pool here is for pods alone",
         "enabled": "write disabled: {opposite}",
         **dict.fromkeys(
             ("natOutgoing", "vxlanMode", "ipipMode", "disableBGPExport", "assignmentMode"), _CALICO
@@ -65,11 +69,15 @@ def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: S
 
     `schema` is that of the mapping at `keys`, which has the field; `root` is that of the document.
     """
+    if key == "cidr" and "cidrs" in schema.get("properties", {}):
+        return f"write cidrs: [{_plain(value)}]"
     if text := _FIELDS.get(kind, {}).get(key, ""):
         opposite = "true" if value is False else "false"
         return text.replace("{opposite}", opposite).replace("{value}", _plain(value))
     known = schema.get("properties", {})
     if places := [where for where in _places(root, root, key) if where != keys]:
+        if () in places:
+            return "write it at the left margin, as apiVersion and kind"
         return f"write it in {listing('.'.join(map(str, where)) for where in places[:3])}"
     if near := nearest(key, known):
         return f"did you mean {near!r}?"
@@ -106,6 +114,8 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
     own = schema.get("items", {}).get("properties", {})
+    if "string" in wanted and isinstance(value, Mapping) and isinstance(cidr := value.get("cidr"), str):
+        return f"write {before}{_plain(cidr)}{'; what it is for stands behind #' if len(value) > 1 else ''}"
     if isinstance(value, Mapping) and (
         known := _FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
     ):

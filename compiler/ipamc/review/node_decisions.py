@@ -76,6 +76,8 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     blocks: tuple[ExplainedBlock, ...]
     """By family and address."""
     notes: tuple[str, ...]
+    planned: bool = False
+    """The inventory says that it has not joined yet: whatever it holds, nobody uses."""
 
 
 class Decisions:
@@ -126,6 +128,7 @@ class Decisions:
             pools=explain_pools(self.cluster, want, self.placement, self.today),
             blocks=tuple(self._blocks(want)),
             notes=tuple(notes),
+            planned=want.node.planned,
         )
 
     def of_unlisted(self) -> ExplainedNode | None:

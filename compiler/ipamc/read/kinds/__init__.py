@@ -187,7 +187,7 @@ def _way_out(kind: str, version: str) -> str:
         if meant := nearest(version, versions):
             return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    if near:
+    if near and nearest(version, versions):
         return f"did you mean {near!r} of {listing(versions)}?"
     return f"move it out of this folder; the kinds here are {listing(_spellings())}"
 
@@ -219,13 +219,16 @@ def unnamed(
             better = f"write kind: {meant}"
         elif name == "apiVersion" and isinstance(kind, str) and kind in kinds:
             better = f"write apiVersion: {kinds[kind][0]}"
-        yield name, f"{name} is not text" if given else f"the document has no {name}", better
+        problem = f"{name} is not text" if given else f"the document has no {name}"
+        yield name, problem, better or _other_tool(value)
 
 
 def _other_tool(value: Mapping[str, Any]) -> str:
     keys = value.keys()
     if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         return "for kustomize, write apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization: it is passed over then"
+    if value.get("apiVersion") in {"v1", "v2"} and keys >= {"name", "version"}:
+        return "if this is Helm's Chart.yaml, move it out of the cluster's folder"
     if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
         return "if these are values of Helm, move the file out of the cluster's folder; those of ipamc come into rendered/cilium/helm-values.yaml"
     return ""

@@ -138,6 +138,10 @@ def _other_encoding(path: str, data: bytes) -> tuple[str, str] | None:
         packed = path if path.endswith(".gz") else f"{path}.gz"
         rename = "" if packed == path else f"mv {name} {typed(packed)} && "
         return "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
+    if data[257:262] == b"ustar":
+        return "the file is a tar archive", f"unpack it: tar xf {name}, and name the files that were in it"
+    if data.startswith(b"\0GITCRYPT\0"):
+        return "the file is encrypted by git-crypt", "run git-crypt unlock"
     if data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
         return (
             "the file is UTF-16, as > of Windows PowerShell writes it",

@@ -292,7 +292,9 @@ class _Builder:
             raise Unreadable(
                 *self.broken,
                 rules.yaml_syntax(
-                    self.span(event), f"*{event.anchor[:100]} has no anchor &{event.anchor[:100]} before it"
+                    self.span(event),
+                    f"*{event.anchor[:100]} has no anchor &{event.anchor[:100]} before it",
+                    way_out="write the value out; an anchor holds in its own document alone",
                 ),
             )
         anchored = self.anchors[event.anchor]

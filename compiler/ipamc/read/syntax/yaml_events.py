@@ -47,6 +47,21 @@ _SELECTOR = re.compile(
 """A label that is written as a mapping in the line of its selector."""
 
 
+_DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
+"""An entry of a list without the blank that it begins with."""
+_TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
+
+
+def _tab_above(text: str, index: int) -> int:
+    """Return where a tab is that indents the line of an offset or the one above it; -1 without one.
+
+    A parser takes it for a blank, and stops later.
+    """
+    here = text.rfind("\n", 0, index) + 1
+    first = text.rfind("\n", 0, max(here - 1, 0)) + 1
+    return max((found.end() - 1 for found in _TABS.finditer(text, first, index)), default=-1)
+
+
 def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     """Return the finding for an error of the parser, with its context if that is on another line."""
     lines = Lines(path, text)
@@ -66,6 +81,14 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     if selector := _SELECTOR.match(at.source):
         better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
         return rules.yaml_syntax(at, message, way_out=better)
+    if dash := _DASH.match(at.source):
+        better = f"write a blank after the dash: - {dash[1]}"
+        return rules.yaml_syntax(at, message, way_out=better)
+    if (tab := _tab_above(text, index)) >= 0:
+        where = lines.span(tab, tab + 1)
+        return rules.yaml_syntax(
+            where, "a tab in the indentation", way_out="write spaces in its place: YAML allows no tab there"
+        )
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
         also = (
