@@ -173,7 +173,7 @@ OPTIONS: Mapping[str, Instead] = {
     },
     **dict.fromkeys(("--cancel", "--undo", "--abort"), Instead(("--release",), "")),
     **dict.fromkeys(
-        ("--unlock", "--lock", "--lock-timeout"),
+        ("--unlock", "--force-unlock", "--lock-timeout"),
         Instead(says="ipam.lock is a file of git, and locks nobody out"),
     ),
     **dict.fromkeys(("-y", "--yes", "--force", "--auto-approve"), _YES),

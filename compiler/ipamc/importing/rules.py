@@ -110,19 +110,6 @@ def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
     )
 
 
-def pools_unknown(at: At, pools: Sequence[str]) -> Diagnostic:
-    """Return the finding, by the rule of `ranges_derived`, about blocks of CiliumPodIPPools that a dump does not have.
-
-    An error: in multi-pool mode a pool that was derived would take ranges from the one that runs.
-    """
-    return error(
-        "IPC0815",
-        at,
-        f"the dump has no CiliumPodIPPool, and nodes have blocks of {count(len(pools), 'pool')}: {names(pools)}",
-        help=f"make a dump with all kinds: {DUMP}",
-    )
-
-
 def operator_allocates(at: At) -> Diagnostic:
     """IPC0816: only ipamc gives blocks in cluster-pool mode, or the operator has a pool of its own."""
     return note(
@@ -152,6 +139,16 @@ def provider_gives(at: At, managed: Offering) -> Diagnostic:
         at,
         f"this is {managed.name}, whose control plane gives Nodes their podCIDRs: ipamc gives none here",
         help=managed.way,
+    )
+
+
+def pools_unknown(at: At, pools: Sequence[str]) -> Diagnostic:
+    """IPC0830: a dump of multi-pool mode has the pools that nodes have blocks of."""
+    return error(
+        "IPC0830",
+        at,
+        f"the dump has no CiliumPodIPPool, and nodes have blocks of {count(len(pools), 'pool')}: {names(pools)}",
+        help=f"make a dump with all kinds: {DUMP}",
     )
 
 

@@ -129,7 +129,8 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
             better = _list(value, resolve_reference(root, schema.get("items", {})))
         if not better and isinstance(value, str):
             better = meant(_number(value), {"integer": int, "boolean": bool}.keys() & set(wanted))
-        if not better and "string" in wanted and not isinstance(value, list | Mapping):
+        no_number = not (isinstance(value, float) and "integer" in wanted)
+        if not better and "string" in wanted and not isinstance(value, list | Mapping) and no_number:
             better = _word(str(value).lower() if isinstance(value, bool) else str(value), name, schema)
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):

@@ -6,6 +6,7 @@ No secret is an argument of a command.
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import time
 from collections import defaultdict
@@ -34,6 +35,11 @@ LONGEST = 600
 
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
+
+
+def _name_context(name: str) -> str:
+    """Return how a context gets the name that ipamc uses: the cluster's."""
+    return f"a context is called as the cluster: kubectl config rename-context CONTEXT {shlex.quote(name)}"
 
 
 class Forbidden(Trouble):
@@ -223,7 +229,8 @@ class Kube(Struct, frozen=True, kw_only=True):
         ):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else Trouble
-        raise kind(f"{what} cannot be read: {complaint.strip()}")
+        context = f"; {_name_context(self.context)}" if "context" in complaint else ""
+        raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
 
     def _ask(self, *arguments: str, stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin, limit)

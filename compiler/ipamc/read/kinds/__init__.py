@@ -126,7 +126,7 @@ def _walk(
         reading.complete = False
         kinds = {known.name: known.api_versions for known in reversed(KINDS)}
         reading.found.extend(
-            rules.wrong_shape(at / name, problem, way_out or f"the kinds are {listing(_spellings())}")
+            rules.wrong_shape(at / name, problem, way_out or _MOVE_OUT)
             for name, problem, way_out in unnamed(value, names, kinds)
         )
         return
@@ -140,10 +140,11 @@ def _walk(
         yield from _walk_list(value, at, odd, typed, reading)
     else:
         reading.complete = reading.complete and _nearest(kind) != "Cluster"
-        at = (
-            at / "apiVersion" if kind.removesuffix("List") in {known.name for known in KINDS} else at / "kind"
-        )
-        reading.found.append(rules.unknown_kind(at, version, kind, _way_out(kind, version)))
+        ours = _meant(value) if version == OURS else ""
+        better = f"write kind: {ours}" if ours else _way_out(kind, version)
+        other_version = not ours and kind.removesuffix("List") in {known.name for known in KINDS}
+        at = at / ("apiVersion" if other_version else "kind")
+        reading.found.append(rules.unknown_kind(at, version, kind, better))
 
 
 def _walk_list(
@@ -174,6 +175,9 @@ def _spellings() -> list[str]:
     return [f"{kind.name} ({kind.api_versions[0]})" for kind in KINDS]
 
 
+_MOVE_OUT = f"move it out of this folder; the kinds here are {listing(_spellings())}"
+
+
 def _nearest(kind: str) -> str:
     return nearest(kind.removesuffix("List") or kind, [known.name for known in KINDS])
 
@@ -189,7 +193,7 @@ def _way_out(kind: str, version: str) -> str:
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
     if near and nearest(version, versions):
         return f"did you mean {near!r} of {listing(versions)}?"
-    return f"move it out of this folder; the kinds here are {listing(_spellings())}"
+    return _MOVE_OUT
 
 
 _HELM = frozenset(

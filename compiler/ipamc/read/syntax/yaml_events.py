@@ -47,6 +47,8 @@ _SELECTOR = re.compile(
 """A label that is written as a mapping in the line of its selector."""
 
 
+_NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*(?:#.*)?$""")
+"""A text in double quotes that has some of its own, such as a selector."""
 _DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
 """An entry of a list without the blank that it begins with."""
 _TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
@@ -81,6 +83,10 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     if selector := _SELECTOR.match(at.source):
         better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
         return rules.yaml_syntax(at, message, way_out=better)
+    if nested := _NESTED_QUOTES.match(at.source):
+        return rules.yaml_syntax(
+            at, message, way_out=f"write single quotes around it: {nested[1]}: '{nested[2]}'"
+        )
     if dash := _DASH.match(at.source):
         better = f"write a blank after the dash: - {dash[1]}"
         return rules.yaml_syntax(at, message, way_out=better)
