@@ -91,9 +91,9 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         better = f"write a blank after the dash: - {dash[1]}"
         return rules.yaml_syntax(at, message, way_out=better)
     if (tab := _tab_above(text, index)) >= 0:
-        where = lines.span(tab, tab + 1)
+        here = lines.span(tab, tab + 1)
         return rules.yaml_syntax(
-            where, "a tab in the indentation", way_out="write spaces in its place: YAML allows no tab there"
+            here, "a tab in the indentation", way_out="write spaces in its place: YAML allows no tab there"
         )
     also: tuple[Related, ...] = ()
     if problem.context_mark is not None and problem.context_mark.line != problem.problem_mark.line:
