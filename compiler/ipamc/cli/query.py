@@ -55,7 +55,7 @@ def node_name(text: str, problem: str = "not a node's name") -> str:
 
 
 def whole(text: str) -> str:
-    """Return the CIDR that the first numbers of an address stand for: `10.0.0.0/24` for `10.0.0`; "" for other texts."""
+    """Return the CIDR that a part of an address stands for: `10.0.0.0/24` for `10.0.0`; "" for other texts."""
     if not _PART(text):
         return ""
     points = text.count(".")

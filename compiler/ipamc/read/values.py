@@ -198,9 +198,7 @@ class Reading(Struct):
             if better := from_kubectl(text):
                 problem.help = f"write {better}"
                 if better == f"has({text})":
-                    problem.help += (
-                        f' for nodes with this label, kubernetes.io/hostname == "{text}" for one node'
-                    )
+                    problem.help += f", or {{matchLabels: {{kubernetes.io/hostname: {text}}}}} for one node"
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
