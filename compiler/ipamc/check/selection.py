@@ -151,6 +151,8 @@ def _selectors(pool: Pool) -> Iterator[PlacedSelector]:
 def _near_key(key: str, known: Collection[str]) -> str:
     """Return the key that was probably meant: the nearest, or the only one that differs by its prefix."""
     same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
+    if (label := key.removeprefix("metadata.labels.")) != key and label in known:
+        return label
     return nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
 
 
