@@ -38,6 +38,7 @@ NO_SERVER_HERE = {
     "IPC0568": "an agent makes the CiliumNode; none runs here, and tests play its part",
     "IPC0810": "it is about what a dump lacks",
     "IPC0829": "no managed cluster runs here",
+    "IPC0830": "it is about what a dump lacks",
     "IPC0854": "Calico does not run here",
     "IPC0857": "Calico does not run here",
     "IPC0861": "Calico does not run here",

@@ -56,6 +56,16 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
         lambda: said([*NODES, dumps.config_map(ipam="eni")]),
         "cilium-config has ipam: 'eni', in which ipamc plans nothing: AWS, of VPC subnets, gives pods their addresses",
     ),
+    "IPC0830": (
+        lambda: said(
+            [
+                NODES[0],
+                dumps.cilium_node("n1", allocated={"default": ["10.0.0.0/24"], "blue": ["10.1.0.0/24"]}),
+                dumps.config_map(ipam="multi-pool", **ON),
+            ]
+        ),
+        "the dump has no CiliumPodIPPool, and nodes have blocks of 2 pools: blue, default",
+    ),
     "IPC0812": (
         lambda: said([*NODES], cilium=None, mode=Mode.CRD)[-1:],
         "the dump does not tell which Cilium runs: it has no pods of Cilium",
@@ -203,7 +213,7 @@ def test_the_version(objects: Objects, version: str) -> None:
 def test_every_code_is_shown() -> None:
     """IPC0824 is about files on a disk: tests/cli/test_import.py."""
     ours = {code for code in catalogue(assets("rules")) if "IPC0810" <= code <= "IPC0825"}
-    assert {*IMPORTS, *REFRESHES, "IPC0824"} == ours
+    assert {*IMPORTS, *REFRESHES, "IPC0824"} == {*ours, "IPC0830"}
 
 
 def test_a_sound_cluster_has_nothing_to_say() -> None:

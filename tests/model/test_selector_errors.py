@@ -230,8 +230,18 @@ def entry(**fields: object) -> dict[str, object]:
             "'Gt' is not an operator here",
             "write one of In, NotIn, Exists, DoesNotExist",
         ),
-        (entry(values=[]), ("matchExpressions", 1, "values"), "0 values: In takes one or more values", ""),
-        (entry(operator="Exists"), ("matchExpressions", 1, "values"), "1 values: Exists takes no values", ""),
+        (
+            entry(values=[]),
+            ("matchExpressions", 1, "values"),
+            "0 values: In takes one or more values",
+            "write values: [a]",
+        ),
+        (
+            entry(operator="Exists"),
+            ("matchExpressions", 1, "values"),
+            "1 values: Exists takes no values",
+            "remove values",
+        ),
         (entry(values="x"), ("matchExpressions", 1, "values"), "values is not a list", ""),
         (
             entry(values=["x", ["y"]]),
@@ -274,7 +284,7 @@ def test_errors_of_node_selectors() -> None:
     assert node_error(entry(operator="Lt", values=["1", "2"])) == (
         gt,
         "2 values: Lt takes exactly one value",
-        "",
+        "write values: [5]",
     )
     field = (*here, "matchFields", 0)
     assert node_error(fields(values=["n", "m"])) == (

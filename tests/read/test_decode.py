@@ -435,7 +435,7 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         (
             "{ipv4: {cidrs: [], blockSize: 99}}",
             [
-                "IPC0007 4:22 cidrs is empty; leave it out, or give it a value",
+                'IPC0007 4:22 cidrs is empty; write for example cidrs: ["100.162.224.0/19"]',
                 "IPC0007 4:37 99 is more than 32, the maximum of blockSize; write for example blockSize: 27",
             ],
         ),
@@ -448,7 +448,7 @@ def test_explanations(spec: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ("name: c", "name: ''", "IPC0007 3:18 name is empty; leave it out, or give it a value"),
+        ("name: c", "name: ''", 'IPC0007 3:18 name is empty; write for example name: "beijing-1"'),
         (
             "cluster-pool}",
             "cluster-pool}\n  ipFamilies: [IPv4, IPv4]",

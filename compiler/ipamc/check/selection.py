@@ -60,7 +60,9 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
         if len(missing) * len(known) <= MOST_COMPARISONS:
             # The key that was probably meant: the nearest, or the only one that differs by its prefix.
             same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
-            near = nearest(key, known) or (same_name[0] if len(same_name) == 1 else "")
+            label = key.removeprefix("metadata.labels.")
+            near = label if label != key and label in known else nearest(key, known)
+            near = near or (same_name[0] if len(same_name) == 1 else "")
         # Labels of one selector have the same testers: those of its pools, of which there may be thousands.
         alike = bool(near), *map(id, by_key[key])
         if alike not in found:

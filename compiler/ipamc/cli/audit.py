@@ -53,7 +53,9 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     from ipamc.report.findings import format_of
     from ipamc.review.audit import number_of_problems
     from ipamc.workspace.clusters import find
+    from ipamc.workspace.dump import refuse_for_cluster
 
+    refuse_for_cluster(cluster, files, "audit")
     (folder,) = find([cluster])
     problems = Problems()
     found: Sequence[Located] = ()

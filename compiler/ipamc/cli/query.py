@@ -8,9 +8,14 @@ import click
 from msgspec import Struct
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block, too_large_octet
-from ipamc.model.selector.label_syntax import subdomain_problem
+from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
+_PART = re.compile(r"\d{1,3}(?:\.\d{1,3}){1,2}", re.ASCII).fullmatch
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
+
+_URL = re.compile(
+    r"(?:[a-z]+://(?=\d)(\d+(?:\.\d+){3})(?::\d+)?(?:/.*)?|(\d+(?:\.\d+){3}):\d+)", re.ASCII
+).fullmatch
 
 
 class Query(Struct, frozen=True, kw_only=True):
@@ -25,6 +30,11 @@ class Query(Struct, frozen=True, kw_only=True):
 
 def parse_query(text: str) -> Query:
     """Read IP, CIDR or NODE. Raises UsageError for anything else, with a similar one."""
+    text = text.strip()
+    if of_kubectl := re.fullmatch(r"(?:nodes?|no|ciliumnodes?|cn)/(.*)", text):
+        raise click.UsageError(f"{text!r} is kubectl's word for a node: write {of_kubectl[1]}")
+    if url := _URL(text):
+        raise click.UsageError(f"{text!r} is more than an address: write {url[1] or url[2]}")
     if "/" in text:
         return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):
@@ -38,8 +48,17 @@ def parse_query(text: str) -> Query:
 def node_name(text: str, problem: str = "not a node's name") -> str:
     """Read the name of a node. Raises UsageError."""
     if why := subdomain_problem(text):
-        raise click.UsageError(f"{text!r} is {problem}: it {why}")
+        better = as_subdomain(text)
+        raise click.UsageError(f"{text!r} is {problem}: it {why}{f'; write {better}' if better else ''}")
     return text
+
+
+def whole(text: str) -> str:
+    """Return the CIDR that a part of an address stands for, `10.0.0.0/24` for `10.0.0`; or ""."""
+    if not _PART(text):
+        return ""
+    points = text.count(".")
+    return f"{text}{'.0' * (3 - points)}/{8 * (points + 1)}"
 
 
 def is_address(text: str) -> bool:

@@ -17,7 +17,7 @@ import click
 
 from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
 from ipamc.model.wording import listing, near, nearest, shown, suggestion
-from ipamc.read.hint_words import OPTIONS, VERBS
+from ipamc.read.hint_words import OPTIONS, OTHER_CI, VERBS
 from ipamc.workspace.trouble import Trouble
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
@@ -87,7 +87,18 @@ def _said(problem: click.UsageError, path: str) -> Iterator[str]:
 
 def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
     if path != "ipamc":
-        yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or ', '.join(known)}"
+        others = f"write {path} {known[0]} {shlex.quote(word)}" if len(known) == 1 else ", ".join(known)
+        if path == "ipamc ci" and word.lower() in OTHER_CI:
+            alone = "pipelines are written for GitHub and GitLab alone"
+            yield f"{shown(word)}: {alone}; in others, jobs run these"
+            yield from (
+                "ipamc ci requirements",
+                "ipamc compile --locked --check",
+                "ipamc plan",
+                "ipamc ci apply",
+            )
+            return
+        yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or others}"
         return
     what, run = _meaning(word)
     meant = "" if what or run else suggestion(word, known)

@@ -10,7 +10,7 @@ import click
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
-from ipamc.cli.query import Query, parse_query
+from ipamc.cli.query import Query, parse_query, whole
 from ipamc.cli.terminal import columns, progress, show, show_record
 from ipamc.model.diagnostics import count
 from ipamc.model.lock import State
@@ -148,7 +148,12 @@ class _Search:
         text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""
         if self.query.block is None:
-            would = f"what it would get, and why: ipamc why {text}"
+            meant = whole(text)
+            would = (
+                f"its addresses: ipamc which {meant}"
+                if meant
+                else f"what it would get, and why: ipamc why {text}"
+            )
             return f"no lock of {where} has a line of {text}{unread}; {would}"
         nowhere = "" if answers or self.problems else f", and no pool of {where} has it"
         return f"no node has {text}{unread}{nowhere}"

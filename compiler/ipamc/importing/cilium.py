@@ -151,7 +151,10 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     names = {pool.name for pool in pools}
     created = [name for name in _created(facts.config.get(_AUTO_CREATE, "")) if name in names]
     pinning = "pool" if chosen or general != _DEFAULT else "none"
+    given = {pool for seen in dump.cilium_nodes for _, pool in seen.allocated}
+    without = rules.pools_unknown(dump.at, sorted(given))
     return Draft(
+        decisions=() if dump.pools or not given else (without,),
         mode=Mode.MULTI_POOL,
         families=families,
         pools=tuple(pools),

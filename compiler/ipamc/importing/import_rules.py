@@ -105,6 +105,12 @@ def provider_gives(at: At, managed: Offering) -> Diagnostic:
     return warning("IPC0829", at, text, help=managed.way)
 
 
+def pools_unknown(at: At, pools: Sequence[str]) -> Diagnostic:
+    """IPC0830: a dump of multi-pool mode has the pools that nodes have blocks of."""
+    text = f"the dump has no CiliumPodIPPool, and nodes have blocks of {count(len(pools), 'pool')}: "
+    return error("IPC0830", at, f"{text}{names(pools)}", help=f"make a dump with all kinds: {DUMP}")
+
+
 def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Diagnostic:
     """IPC0818: every node has its blocks when a cluster is imported."""
     text = f"{count(len(nodes), 'node waits', 'nodes wait')} for a block: {names(nodes)}"

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ipamc.lock.file_rules import (
     FORMAT,
+    LFS,
     foreign_lock,
     has_two_held,
     lock_empty,
@@ -218,6 +219,8 @@ def first_shards(nodes: int, shard_size: int) -> int:
 def _header_problem(row: bytes) -> str:
     if row.startswith(codecs.BOM_UTF8):
         return "a byte order mark, which an editor wrote before the header line"
+    if row.startswith(LFS):
+        return "a pointer of Git LFS: the file itself was not fetched"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
     try:

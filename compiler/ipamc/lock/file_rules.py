@@ -15,6 +15,8 @@ from ipamc.model.wording import shown
 FORMAT = 1
 """The format that this version writes, and the only one it reads."""
 
+LFS = b"version https://git-lfs.github.com/spec/"
+"""What a pointer of Git LFS begins with."""
 _CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
@@ -55,6 +57,8 @@ def lock_unreadable(path: str, number: int, row: bytes, problem: str) -> Diagnos
     marker = row.startswith(_CONFLICT_MARKERS)
     message = f"line {number} is a conflict marker" if marker else f"line {number}: {problem}"
     fix = MERGE_AGAIN if marker else f"{_restored(path)}, then compile again"
+    if row.startswith(LFS):
+        fix = "run git lfs pull; and keep the lock out of Git LFS, which merges nothing"
     return error("IPC0403", row_at(path, number, row), message, help=fix)
 
 

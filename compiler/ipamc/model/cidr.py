@@ -273,7 +273,7 @@ def meant(text: str) -> str:
     several = [part for part in re.split(r"[,;\s]+", text) if part]
     if len(several) > 1 and all(map(_cidr, several)):
         return ", ".join(map(_cidr, several))
-    plain = text.strip()
+    plain = text.strip().replace("[", "").replace("]", "")
     if found := re.fullmatch(_FROM_TO, plain, re.ASCII):
         return _summary(found[1], found[2])
     tidy = re.sub(r"[\s\\/]+", "/", plain.replace(",", "."))

@@ -133,7 +133,9 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
             problem = f"{text} is more than {bound}, the maximum of {field}"
             way_out = (hints.block_size(value, bound) if field == "blockSize" else "") or way_out
         case "minItems" | "minLength":
-            problem, way_out = f"{field} is empty", "leave it out, or give it a value" if bound == 1 else ""
+            needed = _name(path) in (at(root, path[:-1]) or {}).get("required", ())
+            spare = "leave it out, or give it a value" if bound == 1 else ""
+            problem, way_out = f"{field} is empty", way_out if needed else spare
         case "maxItems":
             problem, way_out = f"{field} has {len(value)} items, more than {bound}", ""
         case "maxLength":
@@ -170,7 +172,8 @@ def mistyped(found: Mistyped, source: str) -> Diagnostic:
     value, better = found.value, found.better
     if value is None:
         given = "null" if source else "no value"
-        better = better or "leave the field out, or give it a value"
+        spare = "leave the field out" if _name(found.at.keys) else "remove it"
+        better = better or f"{spare}, or give it a value"
     elif isinstance(value, str):
         given = f"{source[:_SHOWN] or shown(value)} is text"
     elif isinstance(value, list | Mapping):

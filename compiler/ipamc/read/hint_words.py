@@ -59,6 +59,31 @@ _UNDO = Word(
 )
 _WHICH = Word("that is asked of the locks", ("ipamc which ADDRESS", "ipamc which NODE"))
 
+OTHER_CI = frozenset(
+    {
+        "actions",
+        "argo",
+        "azure",
+        "azure-devops",
+        "bamboo",
+        "bitbucket",
+        "buildkite",
+        "circleci",
+        "concourse",
+        "drone",
+        "forgejo",
+        "gitea",
+        "jenkins",
+        "prow",
+        "teamcity",
+        "tekton",
+        "travis",
+        "woodpecker",
+        "zuul",
+    }
+)
+"""Names of CI systems for which no pipeline is written."""
+
 VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("apply", "deploy", "sync", "push", "install"), _APPLY),
     **dict.fromkeys(("validate", "check", "lint", "verify", "vet"), _CHECK),
@@ -66,7 +91,7 @@ VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("delete", "rm", "remove", "destroy", "prune", "uninstall"), _DELETE),
     **dict.fromkeys(("allocate", "assign", "reserve", "pin"), _GIVE),
     **dict.fromkeys(("history", "log", "blame"), _HISTORY),
-    **dict.fromkeys(("doctor", "drift", "refresh"), _LIVE),
+    **dict.fromkeys(("doctor", "drift"), _LIVE),
     **dict.fromkeys(("new", "create", "add", "start"), _NEW),
     **dict.fromkeys(("diff", "preview", "changes"), _PLAN),
     **dict.fromkeys(("renumber", "move", "migrate"), _RENUMBER),
@@ -86,7 +111,10 @@ VERBS: Mapping[str, Word] = {
         "a node that replaces another one gets its blocks", ("ipamc lock CLUSTER --rename OLD=NEW",)
     ),
     "upgrade": Word("of Cilium, it has steps", ("ipamc runbook CLUSTER --change upgrade --to MINOR",)),
-    "update": Word("an inventory is updated from a dump", ("ipamc import CLUSTER --refresh dump.json",)),
+    **dict.fromkeys(
+        ("update", "refresh"),
+        Word("an inventory is updated from a dump", ("ipamc import CLUSTER --refresh dump.json",)),
+    ),
     "docs": Word("", ("ipamc help", "ipamc explain WORD")),
     "man": Word("", ("ipamc help", "ipamc explain WORD")),
 }
@@ -134,7 +162,8 @@ OPTIONS: Mapping[str, Instead] = {
     ),
     **dict.fromkeys(("--namespace", "--context", "--kubeconfig", "-A", "--all-namespaces"), _LIVE_ONES),
     **dict.fromkeys(
-        ("--ref", "--rev", "--revision", "--since", "--against", "--branch"), Instead(("--base", "--at"), "")
+        ("--ref", "--rev", "--revision", "--since", "--against", "--branch", "--from"),
+        Instead(("--base", "--at"), ""),
     ),
     **{
         name: Instead(says=f"consent is given to ipamc lock: 'ipamc lock CLUSTER {name}'")
@@ -144,6 +173,10 @@ OPTIONS: Mapping[str, Instead] = {
         )
     },
     **dict.fromkeys(("--cancel", "--undo", "--abort"), Instead(("--release",), "")),
+    **dict.fromkeys(
+        ("--unlock", "--force-unlock", "--lock-timeout"),
+        Instead(says="ipam.lock is a file of git, and locks nobody out"),
+    ),
     **dict.fromkeys(("-y", "--yes", "--force", "--auto-approve"), _YES),
     **dict.fromkeys(
         ("--no-color", "--no-colour", "--color", "--colour"),
@@ -162,6 +195,11 @@ FIELDS = {
         "cidr": "write ipv4: {cidrs: [{value}], blockSize: 24}; "
         "or make it a pool of Calico: apiVersion: projectcalico.org/v3",
         "selector": "did you mean 'nodeSelector'?",
+        "blocks": "ranges of pods are in ipv4 and ipv6: write ipv4: {cidrs: [10.244.0.0/16], blockSize: 24}",
+        "weight": "write priority: {value}",
+        "nodes": "write nodeSelector, or reserve blocks for single nodes by pins: "
+        "ipamc explain IPPool.spec.pins",
+        "allowedUses": "remove it: a pool here is for pods alone",
         "enabled": "write disabled: {opposite}",
         **dict.fromkeys(
             ("natOutgoing", "vxlanMode", "ipipMode", "disableBGPExport", "assignmentMode"), _CALICO

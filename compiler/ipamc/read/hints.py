@@ -16,6 +16,8 @@ from ipamc.read.syntax.yaml_scalars import DIGITS, quoted
 
 _SHOWN = 60
 _BOTH = {"dualstack", "dual-stack", "dual", "both"}
+_SIZES_OF_IPV6 = range(33, 129)
+"""Prefix lengths that only blocks of IPv6 have."""
 _TRUE, _FALSE = {"true", "yes", "y", "on"}, {"false", "no", "n", "off"}
 
 Kinds = Sequence[tuple[str, Sequence[str]]]
@@ -33,27 +35,15 @@ def unnamed(
     `names` are the two, of the document or of its list.
     """
     versions = {name: of[0] for name, of in reversed(kinds)}
-    others = f"the kinds are {spellings(kinds)}"
-    kind, meant = names["kind"], _kind_of_fields(value)
+    kind, meant, others = names["kind"], kind_of_fields(value), _other_tool(value)
     if names["apiVersion"] is None and kind is None:
-        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else ""
-        keys = value.keys()
-        if keys & KUSTOMIZE and not keys & {"spec", "nodes"}:
-            head = (
-                "for kustomize, write apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization: "
-                "it is passed over then"
-            )
-        elif keys & HELM and not keys & {"spec", "nodes", "metadata"}:
-            head = (
-                "if these are values of Helm, move the file out of the cluster's folder; those of ipamc come "
-                "into rendered/cilium/helm-values.yaml"
-            )
-        yield "kind", "the document has no apiVersion and no kind", head or others
+        head = f"write apiVersion: {versions[meant]} and kind: {meant}" if meant else _move_out(kinds)
+        yield "kind", "the document has no apiVersion and no kind", others or head
         return
     for name, given in names.items():
         if isinstance(given, str):
             continue
-        better = others
+        better = others or _move_out(kinds)
         if name == "kind" and meant:
             better = f"write kind: {meant}"
         elif name == "apiVersion" and isinstance(kind, str) and kind in versions:
@@ -61,7 +51,21 @@ def unnamed(
         yield name, f"{name} is not text" if given else f"the document has no {name}", better
 
 
-def _kind_of_fields(value: Mapping[str, Any]) -> str:
+def _other_tool(value: Mapping[str, Any]) -> str:
+    """Return what to do with a file of kustomize or Helm; "" for any other."""
+    keys = value.keys()
+    if keys & KUSTOMIZE and not keys & {"spec", "nodes"}:
+        head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
+        return f"for kustomize, write {head}: it is passed over then"
+    if value.get("apiVersion") in {"v1", "v2"} and keys >= {"name", "version"}:
+        return "if this is Helm's Chart.yaml, move it out of the cluster's folder"
+    if keys & HELM and not keys & {"spec", "nodes", "metadata"}:
+        ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
+        return f"if these are values of Helm, move the file out of the cluster's folder; {ours}"
+    return ""
+
+
+def kind_of_fields(value: Mapping[str, Any]) -> str:
     """Return the kind of ipamc's own of which a document has the fields; "" where it has none."""
     spec = value.get("spec")
     if isinstance(value.get("nodes"), list):
@@ -90,14 +94,14 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
         if meant := nearest(version, versions):
             return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    if near:
+    if near and nearest(version, versions):
         return f"did you mean {near!r} of {listing(versions)}?"
-    return f"move it out of this folder; the kinds here are {spellings(kinds)}"
+    return _move_out(kinds)
 
 
-def spellings(kinds: Kinds) -> str:
-    """Return all kinds with an apiVersion of each."""
-    return listing(f"{name} ({versions[0]})" for name, versions in kinds)
+def _move_out(kinds: Kinds) -> str:
+    spellings = listing(f"{name} ({versions[0]})" for name, versions in kinds)
+    return f"move it out of this folder; the kinds here are {spellings}"
 
 
 # Fields, and values of the wrong type
@@ -108,11 +112,15 @@ def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: S
 
     `schema` is that of the mapping at `keys`, which has the field; `root` is that of the document.
     """
+    if key == "cidr" and "cidrs" in schema.get("properties", {}):
+        return f"write cidrs: [{_plain(value)}]"
     if text := FIELDS.get(kind, {}).get(key, ""):
         opposite = "true" if value is False else "false"
         return text.replace("{opposite}", opposite).replace("{value}", _plain(value))
     known = schema.get("properties", {})
     if places := [where for where in _places(root, root, key) if where != keys]:
+        if () in places:
+            return "write it at the left margin, as apiVersion and kind"
         return f"write it in {listing('.'.join(map(str, where)) for where in places[:3])}"
     if near := suggestion(key, known):
         return near
@@ -145,11 +153,10 @@ def choice(text: str, field: str, allowed: Sequence[str], examples: str) -> str:
 def block_size(value: int, bits: int) -> str:
     """Return the prefix length for a block size that is a number of addresses; "" for others."""
     size = bits - (value.bit_length() - 1)
-    return (
-        f"write blockSize: {size}, which is {value:,} addresses"
-        if size > 0 and not value & (value - 1)
-        else ""
-    )
+    if size <= 0 or value & (value - 1):
+        return ""
+    ipv6 = "; blocks of IPv6 are written under ipv6" if value in _SIZES_OF_IPV6 else ""
+    return f"write blockSize: {size}, which is {value:,} addresses{ipv6}"
 
 
 def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, root: Schema) -> str:
@@ -157,6 +164,8 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
     own = schema.get("items", {}).get("properties", {})
+    if "string" in wanted and isinstance(value, Mapping) and isinstance(cidr := value.get("cidr"), str):
+        return f"write {before}{_plain(cidr)}{'; what it is for stands behind #' if len(value) > 1 else ''}"
     if isinstance(value, Mapping) and (
         known := FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
     ):
@@ -170,7 +179,8 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
             better = _list(value, resolve_reference(root, schema.get("items", {})))
         if not better and isinstance(value, str):
             better = scalar(value, wanted)
-        if not better and "string" in wanted and not isinstance(value, list | Mapping):
+        no_number = not (isinstance(value, float) and "integer" in wanted)
+        if not better and "string" in wanted and not isinstance(value, list | Mapping) and no_number:
             better = VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):

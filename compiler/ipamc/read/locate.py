@@ -38,7 +38,7 @@ def explained(finding: Located) -> Located:
 
     A way out that the finding has is kept behind it, unless the text is the cause of a syntax error.
     """
-    if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST:
+    if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST or "comments" in finding.help:
         return finding
     near = finding.code == _SYNTAX
     for span in (finding.at, *(related.at for related in finding.also if near)):

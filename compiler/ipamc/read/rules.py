@@ -213,8 +213,9 @@ def not_canonical(at: At, text: str, canonical: str) -> Diagnostic:
 
 def not_cidr(at: At, reason: str, better: str) -> Diagnostic:
     """IPC0206: a CIDR is an address, a slash and a prefix length."""
-    way_out = f"write {better}" if better else "write an address and a prefix length, such as 10.0.0.0/16"
-    return error("IPC0206", at, reason, help=way_out)
+    ipv6 = "::" in reason or (isinstance(at, Place) and "ipv6" in at.keys)
+    example = f"an address and a prefix length, such as {'fd00:10:244::/48' if ipv6 else '10.0.0.0/16'}"
+    return error("IPC0206", at, reason, help=f"write {better or example}")
 
 
 def refused_cidr(at: At, problem: CidrError, better: str) -> Diagnostic:

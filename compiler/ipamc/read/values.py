@@ -263,6 +263,8 @@ class Reading(Struct):
         except SelectorError as problem:
             if better := from_kubectl(text):
                 problem.help = f"write {better}"
+                if better == f"has({text})":
+                    problem.help += f", or {{matchLabels: {{kubernetes.io/hostname: {text}}}}} for one node"
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:

@@ -30,7 +30,8 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
 
     `lock` is the path of the lock.
     """
-    rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}"]
+    planned = ", planned: it has not joined yet" if node.planned else ""
+    rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
@@ -80,11 +81,12 @@ def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
 
     Selectors are in their canonical text; pools are in order of `key`, the smallest first.
     """
+    planned = {"planned": True} if node.planned else {}
     return {
         "cluster": node.cluster,
         "status": node.status,
         "notes": list(node.notes),
-        **({"node": {**_place(find(node.at)), "labels": dict(node.labels)}} if node.at else {}),
+        **({"node": {**_place(find(node.at)), "labels": dict(node.labels), **planned}} if node.at else {}),
         "pools": [_pool_record(pool, find) for pool in node.pools],
         "blocks": [
             {

@@ -87,6 +87,8 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     blocks: tuple[ExplainedBlock, ...]
     """By family and address."""
     notes: tuple[str, ...]
+    planned: bool = False
+    """The inventory says that it has not joined yet: whatever it holds, nobody uses."""
 
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
@@ -204,6 +206,7 @@ class _Decisions:
             pools=explain_pools(self.cluster, want, self.placement, self.today),
             blocks=tuple(self._blocks(want)),
             notes=tuple(notes),
+            planned=want.node.planned,
         )
 
     def of_unlisted(self) -> ExplainedNode | None:

@@ -100,6 +100,9 @@ def _typed(text: str) -> str:
     if text not in {"", ".", ".."} and PurePath(text).name == text and is_folder(below):
         return below
     if text and is_folder(text):
+        above = PurePath(text).parent.as_posix()
+        if name_of(text) == disk.RENDERED and _is_started(above):
+            raise Misnamed(f"{text} is what ipamc writes: name the folder of its cluster, {above}", text)
         _refuse_parent(text)
         return PurePath(text).as_posix()
     if text and Path(text).is_file():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import subprocess
 import time
 from collections import defaultdict
@@ -195,7 +196,9 @@ class Kube(Struct, frozen=True, kw_only=True):
         if any(said in complaint for said in _NO_SUCH_KIND):
             return ""
         kind = Forbidden if "(Forbidden)" in complaint else Trouble
-        raise kind(f"{what} cannot be read: {complaint.strip()}")
+        rename = f"kubectl config rename-context CONTEXT {shlex.quote(self.context)}"
+        context = f"; a context is called as the cluster: {rename}" if "context" in complaint else ""
+        raise kind(f"{what} cannot be read: {complaint.strip()}{context}")
 
     def _ask(self, *arguments: str, stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
         return _run([*self.kubectl, "--context", self.context, *arguments], stdin, limit)

@@ -133,6 +133,8 @@ def from_kubectl(text: str) -> str:
 
     It is as it is typed in YAML.
     """
+    if text.strip() in {"all", "*", "any"}:
+        return "all()"
     conditions, at = [], 0
     while at < len(text) <= _LONGEST:
         match = re.compile(_REQUIREMENT).match(text, at)
@@ -228,6 +230,8 @@ def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
             help="remove it, or write ( where it begins",
         )
     meant = _CONNECTIVES.get(found, "")
+    if found == "#":
+        return cursor.unexpected("&& or ||", "write a blank before #, and it begins a comment")
     return cursor.unexpected(
         "&&, || or )" if inside else "&& or ||",
         f"write {meant}" if meant else "join conditions with && or ||",

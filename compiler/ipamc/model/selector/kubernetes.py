@@ -190,6 +190,7 @@ def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str
         raise SelectorError(
             f"{len(values)} values: {operator} takes {words}",
             keys=(*keys, "values") if "values" in fields else keys,
+            help=f"write values: [{'a' if most is None else 5}]" if least else "remove values",
         )
     return key, operator, values
 

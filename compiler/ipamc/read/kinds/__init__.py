@@ -151,12 +151,11 @@ def _walk(
         yield from _walk_list(value, at, odd, typed, reading)
     else:
         reading.complete = reading.complete and hints.nearest_kind(kind, _SPELLINGS) != "Cluster"
-        at = (
-            at / "apiVersion" if kind.removesuffix("List") in {known.name for known in KINDS} else at / "kind"
-        )
-        reading.found.append(
-            rules.unknown_kind(at, version, kind, hints.unknown_kind(kind, version, _SPELLINGS))
-        )
+        ours = hints.kind_of_fields(value) if version == OURS else ""
+        better = f"write kind: {ours}" if ours else hints.unknown_kind(kind, version, _SPELLINGS)
+        other_version = not ours and kind.removesuffix("List") in {known.name for known in KINDS}
+        at = at / ("apiVersion" if other_version else "kind")
+        reading.found.append(rules.unknown_kind(at, version, kind, better))
 
 
 def _walk_list(

@@ -120,6 +120,11 @@ def decode(path: str, data: bytes) -> str:
         packed = path if path.endswith(".gz") else f"{path}.gz"
         rename = "" if packed == path else f"mv {name} {typed(packed)} && "
         seen, way_out = "the file is compressed by gzip", f"unpack it: {rename}gunzip {typed(packed)}"
+    elif data[257:262] == b"ustar":
+        seen = "the file is a tar archive"
+        way_out = f"unpack it: tar xf {name}, and name the files that were in it"
+    elif data.startswith(b"\0GITCRYPT\0"):
+        seen, way_out = "the file is encrypted by git-crypt", "run git-crypt unlock"
     elif data[:2] in {codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE} or (len(data) > 3 and not any(data[1:16:2])):
         seen = "the file is UTF-16, as > of Windows PowerShell writes it"
         way_out = (

@@ -35,6 +35,9 @@ _LONE_SURROGATE = (
     r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
     r"(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
+_WORD = r"[A-Za-z_][\w.-]*"
+_CONSTANTS = {"None": "null", "nil": "null", "undefined": "null", "True": "true", "False": "false"}
+_SHOWN = 60
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
 _STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
@@ -187,16 +190,34 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
                 f"write it again, whole: {kubectl(path)}",
             )
             return rules.json_syntax(at, problem_text, way_out)
-        return rules.json_syntax(lines.span(known.pos, known.pos + 1), known.msg[0].lower() + known.msg[1:])
+        at = lines.span(known.pos, known.pos + 1)
+        return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:], _way_out(text, known.pos))
     except _Constant as known:
         index = text.index(str(known))
-        return rules.json_syntax(lines.span(index, index + len(str(known))), f"{known} is not a JSON value")
+        at = lines.span(index, index + len(str(known)))
+        return rules.json_syntax(at, f"{known} is not a JSON value", "write null")
     except RecursionError:
         return _too_deep(Place(path))
     if lone := re.search(_LONE_SURROGATE, text):
         return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
     huge = re.search(_HUGE_NUMBER, text)
     return rules.json_syntax(lines.span(*huge.span()) if huge else Place(path), "the number is too large")
+
+
+def _way_out(text: str, index: int) -> str:
+    """Return what to write where JSON ends to be JSON: habits of Python, JavaScript and YAML."""
+    if text[:index].rstrip(_BLANKS).endswith(",") and text[index] in "]}":
+        return "remove the comma before it"
+    if text.startswith(("//", "/*", "#"), index):
+        return "remove it: JSON has no comments"
+    if text[index] == "'":
+        return 'write texts and keys in double quotes: "..."'
+    word = re.compile(_WORD).match(text, index)
+    if word and (meant := _CONSTANTS.get(word[0], "")):
+        return f"write {meant}"
+    if word:
+        return f'write "{word[0][:_SHOWN]}"'
+    return "write the comma, colon or bracket that is missing before it, or remove it"
 
 
 class _Constant(Exception):  # noqa: N818 - not an error of ipamc

@@ -69,6 +69,12 @@ _OTHERS = (
         Other("this is a web page, and no answer of the apiserver"),
     ),
     (
+        re.compile(rb"```"),
+        Other(
+            "this is a fence of Markdown around a document", way_out="delete the lines that begin with ```"
+        ),
+    ),
+    (
         re.compile(rb"version https://git-lfs\.github\.com/spec/"),
         Other("this is a pointer of Git LFS: the file itself was not fetched", way_out="run git lfs pull"),
     ),

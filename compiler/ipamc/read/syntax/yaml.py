@@ -72,6 +72,22 @@ _SELECTOR = re.compile(
     r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
 )
 """A label that is written as a mapping in the line of its selector."""
+_NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*(?:#.*)?$""")
+"""A text in double quotes that has some of its own, such as a selector."""
+_DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
+"""An entry of a list without the blank that it begins with."""
+_NO_TABS = "write spaces in its place: YAML allows no tab there"
+_TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
+
+
+def _tab_above(text: str, index: int) -> int:
+    """Return where a tab is that indents the line of an offset or the one above it; -1 without one.
+
+    A parser takes it for a blank, and stops later.
+    """
+    here = text.rfind("\n", 0, index) + 1
+    first = text.rfind("\n", 0, max(here - 1, 0)) + 1
+    return max((found.end() - 1 for found in _TABS.finditer(text, first, index)), default=-1)
 
 
 def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
@@ -83,8 +99,7 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     if text[index : index + 1] == "\t":
         at = lines.span(index, index + len(text[index:]) - len(text[index:].lstrip("\t")))
         where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
-        way_out = "write spaces in its place: YAML allows no tab there"
-        return rules.yaml_syntax(at, f"a tab {where}", way_out=way_out)
+        return rules.yaml_syntax(at, f"a tab {where}", way_out=_NO_TABS)
     message, mark = problem.problem or "not YAML", problem.context_mark
     way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "")
     also: tuple[Related, ...] = ()
@@ -98,6 +113,13 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
     if selector := _SELECTOR.match(at.source):
         better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
         return rules.yaml_syntax(at, message, way_out=better)
+    if nested := _NESTED_QUOTES.match(at.source):
+        better = f"write single quotes around it: {nested[1]}: '{nested[2]}'"
+        return rules.yaml_syntax(at, message, way_out=better)
+    if dash := _DASH.match(at.source):
+        return rules.yaml_syntax(at, message, way_out=f"write a blank after the dash: - {dash[1]}")
+    if (tab := _tab_above(text, index)) >= 0:
+        return rules.yaml_syntax(lines.span(tab, tab + 1), "a tab in the indentation", way_out=_NO_TABS)
     return rules.yaml_syntax(at, message, also, way_out)
 
 
@@ -337,7 +359,8 @@ class _Builder:
         name = event.anchor[:100]
         if event.anchor not in self.anchors:
             problem = f"*{name} has no anchor &{name} before it"
-            raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), problem))
+            way_out = "write the value out; an anchor holds in its own document alone"
+            raise Unreadable(*self.broken, rules.yaml_syntax(self.span(event), problem, way_out=way_out))
         anchored = self.anchors[event.anchor]
         if anchored is None:
             self.stop(event, f"*{name} is inside the value that it stands for", "write the value out")
