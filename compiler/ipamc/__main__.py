@@ -14,7 +14,6 @@ _AT_ONCE = 50_000
 
 def main() -> int:
     """Run ipamc with the arguments of the process; return the exit code.
-
     The collector of cycles is to look less often, and not at all when the process ends: it would go through
     everything that was imported 36 times, and find nothing. That was a sixth of the time of a small cluster.
     """

@@ -105,7 +105,6 @@ def ipamc() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ipamc with these arguments, or with those of the process; return the exit code.
-
     Where a signal ends it, that is 128 and the signal's number, as shells have it.
     """
     if None in {sys.stdout, sys.stderr}:

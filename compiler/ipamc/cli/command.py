@@ -57,7 +57,6 @@ class _Helped(click.Command):
 
 class Verb(_Helped):
     """A command whose docstring is its help page: text, then sections.
-
     An entry of a section is a line and the further indented lines below it:
 
         Options:

@@ -60,7 +60,6 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
 def _folders(ctx: click.Context) -> list[str]:
     """Return the folders of the clusters on the line, else of all.
-
     An option without its value, which is completed, keeps click from reading the arguments before it.
     """
     from ipamc.workspace.clusters import find, known_names

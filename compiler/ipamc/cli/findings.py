@@ -61,7 +61,6 @@ def problem_of(exception: BaseException) -> Problem:
 
 def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
     """Print each traceback once, but not beside a document; return whether there is one.
-
     `bugs` are (cluster or "", traceback or "").
     """
     from ipamc.report.findings import format_of
@@ -94,7 +93,6 @@ class Reports(Struct):
 
 class Problems(Struct):
     """The findings and failures of several clusters, read one after the other.
-
     One does not stop the others.
     """
 
@@ -195,7 +193,6 @@ def files_option(
 
 def writable(path: str) -> str:
     """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link.
-
     An option for which - is stdout asks for it before; for others it would be a file that nobody expects.
     """
     refuse_way_out(path)
@@ -213,7 +210,6 @@ def print_findings(
     checked: Sequence[Checked] = (),
 ) -> None:
     """Print findings to stderr, and for people how many there are; keep them for the reports.
-
     `checked` are all tests that were made: some formats list those that passed, too. Beside a document
     nothing else is printed. Only in the format `github` may a line be a command of a CI system.
     """

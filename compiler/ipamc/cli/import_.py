@@ -274,7 +274,6 @@ def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> N
 
 def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
     """Write the pools of a plan that a cluster does not have.
-
     Existing pools stay as they are. Raises Refused, and writes nothing, for errors of the table and for pools
     that a compile would refuse.
     """
@@ -351,7 +350,6 @@ def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
 
 def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagnostic]]:
     """Return the files to add to a cluster, and the differences between its pools and the plan.
-
     Raises Refused where a compile would refuse the cluster with these pools.
     """
     from ipamc.importing.files import POOLS, pools_text

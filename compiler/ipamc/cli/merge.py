@@ -95,7 +95,6 @@ def merge(*, rev: str) -> int:
 
 def _resolve_rendered() -> None:
     """Take one side of rendered files, which the compile writes again; raise Trouble for other conflicts.
-
     Locks stay: `onto` reads their sides from the index.
     """
     from ipamc.model.diagnostics import names

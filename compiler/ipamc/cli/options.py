@@ -110,7 +110,6 @@ def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
 
 def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...]:
     """Return the clusters that were named, or those of the file of `clusters_from_option`.
-
     A file without names is refused: no cluster must not mean all of them. Raises Trouble.
     """
     if listed is None:
@@ -128,7 +127,6 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
     """Return the disk with these clusters, or the commit that `at` means. The options have these names.
-
     Prints which commit a date means, and which clusters the commit does not have.
     """
     if at is None:

@@ -45,10 +45,7 @@ MOST = 100_000
 @click.command(
     cls=Verb,
     examples=(
-        (
-            "ipamc runbook lab",
-            "the steps of what is under way: pending and settled renumbers, a new mode, …",
-        ),
+        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
         ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
         (
             "ipamc runbook lab --change renumber --pool rack-a --by zone",

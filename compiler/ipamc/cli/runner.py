@@ -227,7 +227,6 @@ def compiling(folders: Sequence[str]) -> str:
 
 def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
-
     A bug of ipamc in one cluster is printed at the end, and decides on the exit code.
     """
     from ipamc.report.findings.content import Failure

@@ -36,7 +36,6 @@ _ERASE = "\r\x1b[K"
 
 def colour(stream: TextIO) -> bool:
     """Return whether to colour a stream.
-
     NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
     """
     if os.environ.get("NO_COLOR"):
@@ -66,7 +65,6 @@ def has_blocks() -> bool:
 
 def say(text: str) -> None:
     """Write a line for people to stderr. Nothing in it acts on a terminal or on a CI system.
-
     Text behind a line break is indented: in a message of a server it must not look like a line of ours.
     """
     first, *more = harmless(text).split("\n")

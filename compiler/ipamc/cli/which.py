@@ -79,7 +79,6 @@ class _Search:
 
     def holders(self) -> list[LockAnswer]:
         """Return the lines that answer, cluster by cluster.
-
         Reads locks only, and decodes only the lines that answer. In multi-pool mode it reads the input of a
         cluster whose lock answers, too: there Cilium's operator gives out blocks.
         """

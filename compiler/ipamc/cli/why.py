@@ -83,7 +83,6 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
 
 def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
     """Return the arguments of `report.explanation`, or None where the cluster does not know the node.
-
     They are the explanation, the lock's path, and the function that finds a place. Raises Refused.
     """
     from ipamc.read.locate import Texts

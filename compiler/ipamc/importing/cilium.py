@@ -230,7 +230,6 @@ def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
 
 def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: bool) -> Iterator[Diagnostic]:
     """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block.
-
     `silent`: as `Known` has it; the compile speaks of running nodes then.
     """
     left, waiting = [], []

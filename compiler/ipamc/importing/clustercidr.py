@@ -71,7 +71,6 @@ def is_cluster_cidr(dump: Dump) -> bool:
 
 def draft(dump: Dump, facts: Facts) -> Draft:
     """Return the cluster to be written: its ClusterCIDRs as pools, and the podCIDRs of its Nodes.
-
     Pools get a `priority` where the order of ClusterCIDRs is not that of pools: the smaller pool and the
     smaller block come first (KEP-2593). Of two that overlap the first of that order keeps the addresses.
     """

@@ -75,7 +75,6 @@ SPARSE = 16
 
 def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:
     """Return few CIDRs that contain all blocks, by address.
-
     None of them overlaps one of `others`, unless a block does, and none has more than SPARSE times the
     addresses of its blocks. O(n log n).
     """

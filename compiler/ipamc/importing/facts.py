@@ -102,7 +102,6 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     def families(self, dump: Dump) -> tuple[int, ...]:
         """Return the families of the cluster, the primary one first.
-
         cilium-config says which are on; the Nodes' podCIDRs, or else their addresses, which one is first.
         """
         on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}

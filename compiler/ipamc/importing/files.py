@@ -133,7 +133,6 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
 
     def of(self, node: Node, in_use: Iterable[Address]) -> dict[str, Any]:
         """Return further fields of a node in the inventory; none where its blocks have all its addresses.
-
         Where addresses are outside, there is one of each block, also of those that the node has.
         """
         given, addresses = self.given.get(node.name, ()), tuple(in_use)
@@ -147,7 +146,6 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
 
 def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
     """Return a node's fields in the inventory. `wanted` are keys of labels, which may end in `*`.
-
     Labels that say a place are there in any case.
     """
 
@@ -184,7 +182,6 @@ def inventory_text(
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
     """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, also of nodes that are gone.
-
     A node that has blocks by something else than Cilium, `given`, is there as its CiliumNode will show them,
     until it shows some. In kubernetes mode agents copy podCIDRs of Nodes: only what differs is evidence.
     """

@@ -97,7 +97,6 @@ class _PoolRows(Struct):
 
 def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
     """Return the pools that a table plans for a cluster. Raises Refused with every finding. O(n log n).
-
     `sizes` are block sizes by family, for ranges without one.
     """
     log = Log()

@@ -55,7 +55,6 @@ def refresh(
     rebuilt: bool = False,
 ) -> dict[str, str]:
     """Return the new texts of the inventories and of ciliumnodes.yaml by name. Raises Refused. O(n log n).
-
     A node stays in the file that it is in, one of `sources`; a new one is in nodes.yaml. Labels that the
     inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
     """
@@ -168,7 +167,6 @@ def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic
 
 def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
     """Return the inventories with a node that exists, nodes.yaml first, by path: a refresh writes them.
-
     Another file counts only where it is a NodeInventory and nothing else, which would be lost.
     """
     joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
@@ -184,7 +182,6 @@ def is_inventory(path: str, data: bytes) -> bool:
 
 def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> Iterator[Diagnostic]:
     """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each.
-
     A planned node may be anywhere until the dump shows it.
     """
     joined: dict[str, list[Node]] = {}

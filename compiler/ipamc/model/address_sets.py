@@ -27,7 +27,6 @@ def shared(block: Block, other: Block) -> Block:
 
 def overlaps(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, T]]:
     """Yield (outer, inner) for every item that lies in an earlier one; `outer` is the largest around it.
-
     Items are taken by address; of equal blocks the one that `items` has first is the outer one. O(n log n).
     """
     outer: T | None = None
@@ -47,7 +46,6 @@ def disjoint(blocks: Iterable[Block]) -> bool:
 
 def nested(items: Iterable[T], block_of: Callable[[T], Block]) -> Iterator[tuple[T, Sequence[T]]]:
     """Yield each item by address, with the items around it, the largest first. O(n log n).
-
     Of equal blocks the one that `items` has first is around the others. The sequence changes with each step.
     """
     around: list[T] = []
@@ -94,7 +92,6 @@ def index_around(blocks: Sequence[Block], block: Block) -> int | None:
 
 def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
     """Yield the runs of addresses of a block that are not taken, by address, as (first, one after the last).
-
     `taken` are blocks by address that share addresses with the block; they may nest, and reach beyond it.
     O(taken), and no further than the caller goes: the allocator runs through 100,000 lines with this.
     """
@@ -113,7 +110,6 @@ def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
 
 def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
     """Yield the largest aligned blocks of what others leave of a block, by address. O(n log n).
-
     The others may nest, and lie anywhere.
     """
     family = block.family
@@ -123,7 +119,6 @@ def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
 
 def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
     """Yield the fewest aligned blocks with the same addresses, by address. O(n log n).
-
     The blocks may nest.
     """
     family = first = end = 0

@@ -32,7 +32,6 @@ class NodeHas(Struct, frozen=True, kw_only=True):
 
 class Room(Struct, frozen=True, kw_only=True):
     """`room`: so many more nodes would get their blocks.
-
     They are of one pool, or have the labels `like`, or look like nodes of the inventory: those of `selector`,
     or for each value of the label `each` those that have it.
     """

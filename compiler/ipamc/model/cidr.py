@@ -91,7 +91,6 @@ CidrRule = Literal["syntax", "no length", "host bits", "mapped", "not for pods"]
 
 class CidrError(ValueError):
     """A text that is not accepted as a CIDR.
-
     `reason` is a sentence, `rule` its short name; `better` is what may have been meant, or "".
     """
 
@@ -123,7 +122,6 @@ def cidr_texts(blocks: Iterable[Block]) -> list[str]:
 
 def parse_block(text: str, *, pods: bool = True) -> Block:
     """Read a CIDR.
-
     The text may be other than canonical (compare `str(block)`), but it must be unambiguous: no leading zeros,
     no host bits, no IPv4-mapped IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation).
     With `pods`, link-local, multicast and loopback addresses are refused too. Raises CidrError.
@@ -185,7 +183,6 @@ def around(family: int, first: int, last: int) -> Block:
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
     """Return the network that an address without a length probably begins: its zero octets are its hosts.
-
     The length of its prefix is between the two bounds.
     """
     unit = 8 if family == 4 else 16
@@ -246,7 +243,6 @@ def part(block: Block, addresses: int) -> int:
 
 def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     """Count the addresses that pods can have: all but the first and the last of a block of more than two.
-
     `ends` is how many of these two pods can have all the same. Of /31, /32, /127 and /128 every address
     counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none before.
     """
@@ -265,7 +261,6 @@ _LONGEST = 200
 
 def meant(text: str) -> str:
     """Return what to write in place of a text, or ""; what cannot be read with certainty is not guessed.
-
     Several CIDRs in one text are returned as several, with commas between them.
     """
     if len(text) > _LONGEST:
@@ -348,7 +343,6 @@ class OverlapIndex(Generic[T]):
 
     def first_over(self, block: Block) -> T | None:
         """Return the first item, as written, that shares an address with a block, or None.
-
         O(log n + items inside the block).
         """
         least, place = self._inside(block)
@@ -358,7 +352,6 @@ class OverlapIndex(Generic[T]):
 
     def over(self, block: Block) -> list[T]:
         """Return the items, as written, that share addresses with a block; of equal blocks the first.
-
         O(log n + result log result).
         """
         numbers, place = self._inside(block)

@@ -36,7 +36,6 @@ class Severity(enum.IntEnum):
 
 class Place(Struct, frozen=True, gc=False):
     """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
-
     Every node has one.
     """
 
@@ -84,7 +83,6 @@ class Related(Struct, frozen=True):
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
     """One finding.
-
     Messages are in lower case, name the value before the rule, and have no full stop at the end.
     """
 
@@ -239,7 +237,6 @@ def names(items: Iterable[str], limit: int = 5) -> str:
 
 def several(items: Collection[str], noun: str, what: str = "", *, number: int | None = None) -> str:
     """Return a group for a message: its size, what is to say of it, and names: `3 nodes without a uid: a, b, c`.
-
     `number` counts where several items are of one thing: the blocks of a node.
     """
     size = count(len(items) if number is None else number, noun)

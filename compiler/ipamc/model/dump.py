@@ -171,7 +171,6 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_of_another(self, cluster: Cluster) -> bool:
         """Tell whether it has no node of the inventory, by uid; without any uid in the inventory, by name.
-
         An inventory without nodes is of any cluster.
         """
         known = {node.name: node.uid for node in cluster.nodes if not node.planned}

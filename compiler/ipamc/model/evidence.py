@@ -48,7 +48,6 @@ class Evidence:
 
     def by(self, seen: CiliumNode) -> tuple[ShownBlock, ...]:
         """Return the blocks of a CiliumNode as its mode has them.
-
         Agents keep `podCIDRs` when they change to multi-pool mode: they count until blocks are allocated
         (pkg/nodediscovery/nodediscovery.go, mutateNodeResource, 1.12 to 1.20).
         """
@@ -84,7 +83,6 @@ class Evidence:
 
     def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
         """Return the blocks of our pools around the addresses in use on a node: each once, by address.
-
         An address tells nothing more where the node's object gives it the block, or one of its `own` lines in
         use has it. O(addresses log ranges).
         """
@@ -156,7 +154,6 @@ class Evidence:
 
     def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
         """Return the blocks that are in use without a line, except a node's own pins.
-
         They are of CiliumNodes without a node in the inventory, and of nodes whose pods run in other blocks.
         """
         law = Law(self._cluster, lines)
@@ -175,7 +172,6 @@ def around(
     addresses: Iterable[Address], known: Iterable[Block], size: Callable[[Block], int]
 ) -> dict[Block, Address]:
     """Return the blocks around addresses that are in none of `known`, by address, each with its lowest one.
-
     `size` returns the prefix length of the block around an address; 0 for one that is not ours.
     """
     inside = outermost(known)

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 @contextmanager
 def paused_collector() -> Iterator[None]:
     """Pause the cyclic collector.
-
     A compile makes a million values and no cycles, and the search for cycles doubles the time of reading.
     Reference counts still free what is no longer used. Calls may be nested: the outermost one ends the pause.
     """

@@ -103,7 +103,6 @@ class Law:
 
     def strays(self, every: Iterable[ShownBlock]) -> Iterator[tuple[ShownBlock, Ownership]]:
         """Yield what a node shows and does not have, with whose it is.
-
         A node may have foreign blocks beside ours; where it shows nothing else, they are in place of ours.
         """
         whose = [(shown, self.of(shown)) for shown in every]
@@ -114,7 +113,6 @@ class Law:
 
     def operator_gave(self, shown: ShownBlock) -> bool:
         """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
-
         In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
         """
         if not self._operator_pools or (self._multi_pool and not shown.pool):
@@ -187,7 +185,6 @@ class RangeIndex:
 
     def pools_of(self, blocks: Sequence[Block]) -> list[Pool | None]:
         """Return the pool of each of many blocks, which are disjoint, and by address: as `of` finds it.
-
         O(blocks + ranges log blocks). With a look-up for each, the lines of 100,000 nodes took ten times as
         long.
         """

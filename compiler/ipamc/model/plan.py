@@ -144,7 +144,6 @@ class ShownBlock(msgspec.Struct, frozen=True, gc=False):
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
     """What a node still needs.
-
     In one-block modes `families` over all its offers; else `count` blocks of each family of one offer.
     """
 
@@ -177,7 +176,6 @@ class Origin(enum.StrEnum):
 
 class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A node: what it wants and shows, its lines of the lock, and what it still needs.
-
     Each step of reconciling returns another one.
     """
 

@@ -59,7 +59,6 @@ class Given:
     @cached_property
     def unseen(self) -> tuple[str, ...]:
         """The nodes without a CiliumNode in the input, by name: they may have more blocks than the lock says.
-
         The operator gives nodes further blocks of pools that they share. A node without a line is not among
         them: where it runs, it must have its CiliumNode in the input anyway.
         """
@@ -114,7 +113,6 @@ def pool_ranges(
     cluster: Cluster, pool: Pool, part: PoolFamily, given: Given, published: Sequence[Block] = ()
 ) -> PoolRanges:
     """Return the CIDRs of one family of a shared pool: its ranges without what is reserved.
-
     What nodes have of reserved addresses stays in, or they would lose it. A piece smaller than a block is of
     no use to the operator: it is left out, unless nodes have some of it. O(n log n) in the CIDRs.
     """
@@ -153,7 +151,6 @@ def _unreserved(pool: Pool, part: PoolFamily, given: Given) -> Iterator[Block]:
 
 def obstacle_to_leave(cidr: Block, given: Given, remaining: Sequence[Block] = ()) -> Obstacle | None:
     """Return why no address of a published CIDR may leave the pools, or None.
-
     `remaining` are the blocks that keep what nodes have of it, by address.
     """
     for block, node in sorted(given.over(cidr).items()):
@@ -186,7 +183,6 @@ def _obstacles(
 
 def operator_follows(version: Version, published: Sequence[Block], leaving: Sequence[Block]) -> bool:
     """Tell whether a running operator takes exactly these CIDRs out of a pool, of which no node has a block.
-
     Both come in the order of the pool. Up to 1.17 the operator crashes unless only the last one leaves; in
     1.18 the second of two neighbours stays in its memory until it restarts.
     """

@@ -108,7 +108,6 @@ def suggest_pool(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
 
 def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     """Return how to give a pool more addresses, a range of a prefix length of them.
-
     Pools of other dialects have one CIDR of a family. Where a node has one block, another pool with the same
     selector takes the place of a full one; elsewhere it would give every node more blocks.
     """

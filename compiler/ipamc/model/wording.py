@@ -28,7 +28,6 @@ def typed(path: str) -> str:
 
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:
     """Return at most `limit` known words that `word` may have been meant to be, the nearest first.
-
     Case does not count.
     """
     import difflib  # noqa: PLC0415 - only mistakes need it

@@ -86,7 +86,6 @@ def plain(header: str) -> str:
 
 def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
     """Read the columns that are wanted and there. O(n).
-
     The table has the errors in its rows, to be shown with those of its use. Raises Refused for binary data.
     """
     if len(data) > LARGEST:

@@ -21,7 +21,6 @@ from ipamc.read.syntax.yaml_scalars import quoted, readings
 
 def shape(item: Item, schemas: Schemas, late: list[Mistyped], found: Findings) -> Any:
     """Return an item as its kind's struct, or None and report everything that is wrong with it.
-
     `late` receives the problems whose finding needs the source text, `found` all others. Raises Enough.
     """
     for odd in item.odd:
@@ -74,7 +73,6 @@ class Mistyped(Struct, frozen=True):
 
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
     """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
-
     Ends after twice MOST violations of the schema: a misspelt field is two of them, and one finding. Costs
     some fifty times the typed decode, and as much again for the first document.
     """

@@ -31,7 +31,6 @@ def unnamed(
     value: Mapping[str, Any], names: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[tuple[str, str, str]]:
     """Yield (field, problem, way out) for a missing apiVersion or kind, or one that is no text.
-
     `names` are the two, of the document or of its list.
     """
     versions = {name: of[0] for name, of in reversed(kinds)}
@@ -109,7 +108,6 @@ def _move_out(kinds: Kinds) -> str:
 
 def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: Schema) -> str:
     """Return what to write in place of an unknown field; "" where its neighbours are all that can be told.
-
     `schema` is that of the mapping at `keys`, which has the field; `root` is that of the document.
     """
     if key == "cidr" and "cidrs" in schema.get("properties", {}):

@@ -35,7 +35,6 @@ _IN_TEXT = (_TEMPLATE, _VARIABLE, _NO_BREAK, _COMMENT, _DIGEST)
 
 def explained(finding: Located) -> Located:
     """Return a finding with a help that names foreign text where it is; another one as it is.
-
     A way out that the finding has is kept behind it, unless the text is the cause of a syntax error.
     """
     if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST or "comments" in finding.help:
@@ -88,7 +87,6 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
     """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
-
     A value that the document does not have is shown at the first key of its nearest parent that exists, and a
     file that is not among the sources as a whole (line 0). Costs one pass over each file that has a Place.
     """

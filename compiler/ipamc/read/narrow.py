@@ -63,7 +63,6 @@ def only_node(name: str) -> LeftOut:
 
 def narrow(sources: Mapping[str, bytes], left_out: LeftOut) -> Mapping[str, bytes]:
     """Return the files without the parts that are certainly left out; the same mapping if there are none.
-
     They make the same model, but for these parts. Findings must come from the whole files, which may have
     more.
     """
@@ -132,7 +131,6 @@ def json_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
 
 def _elements(data: bytes, key: str) -> list[Piece]:
     """Return the places of the elements of a list; none without such a list, or with another key twice.
-
     msgspec tells the length of values, but not where they begin: only commas and blanks are between them.
     """
     members = _MEMBERS.decode(data)
@@ -182,7 +180,6 @@ _ALIAS = re.compile(rb"\*(?<=[ \t\n\[{,]\*)[^ \t\n,\]}]")
 
 def yaml_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
     """Return the pieces that are not left out; none of a file that is left out. None: read all of it.
-
     The file is not parsed: it is searched for the word `kind`, and lists are cut at the lines of their
     indentation. That is certain only for block style as kubectl and people write it. Whatever could hide a
     kind or a name, or carry text over the line of a cut, has the whole document read: escapes, open quotes
@@ -235,7 +232,6 @@ def _of_document(data: bytes, start: int, end: int, left_out: LeftOut) -> list[P
 
 def _kinds(data: bytes, start: int, end: int) -> set[str] | None:
     """Return the kinds that are named in a part of a file, wherever; None where that is not clear.
-
     No document or item is of another kind. A word that is no key is skipped.
     """
     found = set()
@@ -275,7 +271,6 @@ def _items(data: bytes, start: int, end: int) -> list[Piece] | None:
 
 def _closed(data: bytes, start: int, end: int, edges: Sequence[int]) -> bool:
     """Tell whether quotes and brackets that may be open at the end of a line are closed before the next edge.
-
     Text inside of them is not searched again.
     """
     for pattern in _OPEN:

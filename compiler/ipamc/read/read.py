@@ -54,7 +54,6 @@ class Assembly(Struct):
 
     def add(self, values: Iterable[Value]) -> None:
         """Add values; of two with the same name the first is kept and the second is reported.
-
         Raises Enough, also with more than MAX_NODES of each kind, which is reported.
         """
         for value in values:
@@ -98,7 +97,6 @@ class Assembly(Struct):
 
     def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
-
         `complete`: no unreadable document may have been the Cluster, so a folder without one is reported.
         """
         for plan in self.planned.values():
@@ -149,7 +147,6 @@ def read(
     name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str], *, tests: bool = False
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
-
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
     place of a finding about all files. Without `tests`, documents of kind Tests and errors in them are
     ignored. Raises Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1
@@ -187,7 +184,6 @@ def documents_of(
     path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
 ) -> Iterator[Document]:
     """Yield the documents of a file; the values of unread fields may be None, or those of another object.
-
     `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
     """
     check(path, data)

@@ -204,7 +204,6 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def own_allowed(self) -> Mapping[str, tuple[Span, frozenset[str]]]:
         """By pool a file with the CiliumPodIPPool of one of its nodes, and what of FLAG_FIELDS that allows.
-
         Its nodes' pools are alike, and there are thousands, so the text is searched.
         """
         found: dict[str, tuple[Span, frozenset[str]]] = {}
@@ -240,7 +239,6 @@ class Rendered(Struct, frozen=True, dict=True):
 
     def files_of(self, part: str) -> list[str]:
         """Return the files of a part that its kustomization must build, sorted.
-
         A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may
         go to Helm or to another kustomization.
         """
@@ -312,7 +310,6 @@ class Rendered(Struct, frozen=True, dict=True):
 
     def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, Found]:
         """Return the objects of these files that are here, and nowhere in these files of what comes after.
-
         A document that both have is not searched: of the objects in a shard that changes, nearly all stay.
         """
         old, new = (dict.fromkeys(tree._cut(paths)) for tree in (self, after))  # noqa: SLF001 - of this class

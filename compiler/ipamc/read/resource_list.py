@@ -198,7 +198,6 @@ def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[st
 
 def _writes(config: object) -> bool:
     """Tell whether functionConfig lets the lock change.
-
     It is `spec` of our kind Function, or `data` of a ConfigMap, as `kpt fn eval -- lock=write` gives it.
     """
     if config is None:

@@ -73,7 +73,6 @@ class NativeFields(Foreign):
 
 def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:
     """Return the fields of ipamc's own IPPool that were given, by the names in the document.
-
     `others` are the struct's names of fields that this dialect lacks beside those that every dialect lacks.
     """
     names = (*NativeFields.__struct_fields__, *others)
@@ -112,7 +111,6 @@ _values_of = methodcaller("values")
 
 class Values(Protocol):
     """Values as the reader of a kind asks for them: a compile reports mistakes, a dump leaves bad values out.
-
     `keys` lead from `at` to the value.
     """
 
@@ -150,7 +148,6 @@ class Reading(Struct):
 
     def sound(self, names: Collection[str], labels: Collection[Mapping[str, str]]) -> bool:
         """Tell whether the names of many nodes are valid, and all their labels; report nothing.
-
         Each distinct key and value is checked once: one at a time, 100,000 nodes took four times as long.
         Where one is not valid, `name` and `labels` report which.
         """
@@ -198,7 +195,6 @@ class Reading(Struct):
         lengths: Lengths = NO_LENGTHS,
     ) -> Block | None:
         """Return a CIDR, or None and report what is wrong.
-
         `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what may have been meant.
         """
         try:

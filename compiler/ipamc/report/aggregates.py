@@ -118,7 +118,6 @@ Match = tuple[str, int]
 
 def list_name(cluster: str, group: str, family: int) -> str:
     """Return the name of a list, of letters, digits, - and _ alone: `ipamc_lab_rack-a_v4`.
-
     No two groups have the same: a cluster has no underscore, and no group begins with one. A name with other
     characters, or with too many, gets a hash of what it was, behind two underscores.
     """

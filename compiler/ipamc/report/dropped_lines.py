@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
     """Return a row for each dropped line: the line that replaced it, and what to do.
-
     `trunks` are the names of the trunks that were merged.
     """
     return [visible(f"{path}: dropped {_row(line, trunks)}") for line in dropped]

@@ -27,7 +27,6 @@ _WIDTH = 13
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
     """Return the chain of reasons: a row for each, and below it the file and line of its source.
-
     `lock` is the path of the lock.
     """
     planned = ", planned: it has not joined yet" if node.planned else ""
@@ -78,7 +77,6 @@ def _line(span: Span) -> str:
 
 def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
     """Return the whole explanation for JSON.
-
     Selectors are in their canonical text; pools are in order of `key`, the smallest first.
     """
     planned = {"planned": True} if node.planned else {}

@@ -43,7 +43,6 @@ class InputAnswer(Struct, frozen=True, kw_only=True):
 
 def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     """Return the table: a group of rows a cluster, in the order given, without empty columns.
-
     Where that is wider than `columns`, each answer is a paragraph: names of nodes have up to 253 characters.
     """
     rows = list(map(_row, answers))

@@ -34,7 +34,6 @@ def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
 
 def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Object]:
     """Return the objects of a package after a compile: those that came, then manifests in the order to apply.
-
     What an earlier run rendered is replaced. Inputs and the state stay, as `local-config`, if they came from
     files, to which the orchestrator writes them back. Else they are left out: kustomize applies what it gets
     back, and refuses an inventory's Node beside the rendered one.

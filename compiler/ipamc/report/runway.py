@@ -14,14 +14,7 @@ from msgspec.structs import asdict
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
-from ipamc.review.runway import (
-    LEAST_CHANGES,
-    LEAST_WEEKS,
-    MOST_JUMPS,
-    PoolRunway,
-    Runway,
-    day_after,
-)
+from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed."""

@@ -26,7 +26,6 @@ def number(value: int) -> str:
 
 def state(line: Line, *, started: bool = False) -> str:
     """Return the state of a line as text; of a quarantined one with the day, and whether its node moved.
-
     `started`: the node started with the block, and may not have it any more.
     """
     day = f" {line.since}" if line.since else ""

@@ -76,7 +76,6 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
 
 def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
     """Return the map of a cluster as its lock has it; nothing is compiled. O(n log n).
-
     `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
     """
@@ -149,7 +148,6 @@ class LockVersion(Struct, frozen=True, kw_only=True):
 
 class Versions(Struct):
     """The lines of all versions, and the steps from one to the next: the first one adds to nothing.
-
     The lines of the current lock come first, in its order: index 0 is its second row.
     """
 
@@ -166,7 +164,6 @@ class Versions(Struct):
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
         """Append a version. One whose rows cannot be read is passed over and counted. O(rows).
-
         What has no header is no lock, however few rows it has: it took no block away from anybody.
         """
         header, _, _ = text.partition(b"\n")
@@ -232,7 +229,6 @@ def _rows(text: bytes) -> Iterator[bytes]:
 
 def chosen(number: int, most: int) -> list[int]:
     """Return which of a number of versions are shown, at most so many, ascending: the first and the newest.
-
     Half of them are the newest, the others are spread evenly over the rest.
     """
     if number <= most:

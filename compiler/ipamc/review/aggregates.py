@@ -48,7 +48,6 @@ class LabelError(ValueError):
 
 def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
     """Return the chosen lines by the pool in whose ranges they begin; with "" those outside every pool.
-
     The pool that a line names may have been renamed since: `ipamc show` asks the ranges, too. O(n log n).
     """
     lines = tuple(Choice(nodes=choice.nodes, states=choice.states or IN_USE).lines(lock.lines))
@@ -137,7 +136,6 @@ class AggregateChange(Struct, frozen=True, kw_only=True):
 
 def compare_aggregates(before: Sequence[Line], after: Sequence[Line]) -> tuple[AggregateChange, ...]:
     """Return the pools whose prefixes differ, by name and family. Lines are by address.
-
     O(n), and prefixes are made only of pools that have a new block, or lost one.
     """
     changed = set(_changed(before, after))

@@ -47,7 +47,6 @@ def load_without_nodes(inputs: Inputs, enough: Callable[[Cluster, Lock], bool]) 
 
 def enough_for_use(cluster: Cluster, lock: Lock) -> bool:
     """Tell whether pools are used alike whichever CiliumNode has a Node, and no node is as it started.
-
     Blocks of a CiliumNode without a Node count as held; they do already where a line has them.
     """
     evidence = Evidence(cluster)
@@ -85,7 +84,6 @@ def operator_pools(cluster: Cluster) -> frozenset[str]:
 
 def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
     """Return the blocks that nodes started with, and may not have any more. O(lines log n).
-
     These are held blocks of the operator's pools that their nodes, which are in the inventory, do not show.
     """
     pools = operator_pools(cluster)

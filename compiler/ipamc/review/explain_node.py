@@ -93,7 +93,6 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
     """Explain a node as `explain_node` does; return the texts in which its places are, too. Raises Refused.
-
     Other nodes are read only where they may change the answer: not for one that keeps what it holds.
     """
     sources = narrow(inputs.sources, only_node(node))
@@ -108,7 +107,6 @@ def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, M
 
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it.
-
     Costs as much as the decisions of a compile, unless the node is explained alone.
     """
     return explain_alone(cluster, lock, name, today) or explain_among_all(cluster, lock, name, today)
@@ -116,7 +114,6 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
 
 def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain a node of the inventory that keeps what it holds, and needs nothing; None for any other.
-
     Of the nodes, only this one is looked at. What the others need changes nothing for it: its lines are held,
     it shows no other blocks, and where Cilium's operator gives out blocks, it shows these. Pools are
     full, or not, by the lock as it is. It does not say whether a compile is refused because of other nodes.

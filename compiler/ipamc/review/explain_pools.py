@@ -45,7 +45,6 @@ def explain_pools(
     cluster: Cluster, want: Want, placement: Placement | None, today: str
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
-
     `assign` chose the offers; this function only explains them. With `placement`, which is the result of
     `place` for the whole cluster, it also says which pools are full.
     """
@@ -127,7 +126,6 @@ class _Pools:
 
     def _full(self, offer: Offer) -> str:
         """Say that a pool is full now, if the node has its block of that family in another.
-
         Whether it was full when that block was placed is not known.
         """
         if not self.placement or not self.cluster.mode.one_block:

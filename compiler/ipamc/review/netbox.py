@@ -67,7 +67,6 @@ class Prefix(Struct, frozen=True, kw_only=True):
 
 def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
     """Return the prefixes of a cluster by family and address, the larger one first. O(n log n).
-
     Of several things that one prefix is, a block of a node counts before a pin, a pin before what is
     reserved, and that before the range: a range may be as small as a block.
     """
@@ -121,7 +120,6 @@ def same_in_two(block: Block, cluster: str, at: Span, other: str, there: Span) -
 
 def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
     """Yield a finding for the first address that a cluster shares with one before it. O(n log n).
-
     Clusters come as (folder, prefixes).
     """
     before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
@@ -187,7 +185,6 @@ def later_import(
     columns: Mapping[str, str],
 ) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has some of the prefixes. O(n log n).
-
     `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
     row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """

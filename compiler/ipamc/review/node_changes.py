@@ -48,7 +48,6 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
 def parse_change(text: str) -> NodeChange:
     """Read a change. Labels are divided by commas or blanks; `-KEY VALUE` is the same as `-KEY=VALUE`.
-
     Raises ChangeError.
     """
     sign, rest = text[:1], text[1:].split()
@@ -92,7 +91,6 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
 
 def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedCluster:
     """Return a cluster after all changes at once: first nodes go, with their CiliumNodes, then nodes come.
-
     Nodes that come are called what-if-1, what-if-2, …, with zeros in front, so that their order by name is
     that of their numbers. Raises ChangeError where no node fits a change.
     """

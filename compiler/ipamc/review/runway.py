@@ -199,7 +199,6 @@ def last_second(today: str) -> int:
 
 def to_read(seconds: Sequence[int], today: str) -> list[int]:
     """Return the numbers of the versions that the weeks end with, in their order: at most one a week.
-
     `seconds` are when the versions were committed, the first one first.
     """
     return list(dict.fromkeys(edge.version for edge in edges(seconds, last_second(today))))
@@ -207,7 +206,6 @@ def to_read(seconds: Sequence[int], today: str) -> list[int]:
 
 def edges(seconds: Sequence[int], end: int) -> list[Edge]:
     """Return the ends of weeks back from `end`, the oldest first, each with the version that was there.
-
     `seconds` are when the versions were committed, in their order. Where clocks contradict the order, the
     most versions that agree count. At most MOST weeks; the first edge is the beginning of the first one.
     """
@@ -242,7 +240,6 @@ def _in_order(seconds: Sequence[int]) -> list[int]:
 
 class Ledger:
     """The versions of a lock, read one after the other: only lines that differ are decoded.
-
     A block counts for the pool of today in whose range it is, else for the pool of today with the name in its
     line: a pool that is renamed, divided or enlarged keeps its history. Held blocks count; pending ones are
     of nodes that have others.
@@ -319,7 +316,6 @@ def runway(
     cluster: Cluster, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str
 ) -> Runway:
     """Return how long the room of each pool lasts, as of `today` (ISO 8601, UTC).
-
     `texts` are the versions that `to_read` names, one after the other. O(lines) for the first one; of the
     others only lines that differ are decoded.
     """

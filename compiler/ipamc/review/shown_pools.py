@@ -19,7 +19,6 @@ from ipamc.place.allocate.occupancy import first_day, is_over, last_day, release
 
 class Choice(Struct, frozen=True, kw_only=True):
     """Which pools and lines are shown. Of each kind nothing means everything; the kinds combine.
-
     Names may be patterns of a shell, such as `rack-*`: no name of Kubernetes has a character of theirs.
     """
 
@@ -158,7 +157,6 @@ def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) ->
 
 def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
     """Count every pool as `utilisation` does, on a day (ISO 8601, UTC).
-
     Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log
     n).
     """
@@ -167,7 +165,6 @@ def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
 
 def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
     """Return for how many more nodes each pool has room, by name.
-
     These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
     and in a cluster of two families of each family that the pool has. Free and released blocks of `uses`
     count, not those with a pin, reserved or excluded addresses. A disabled pool has no room. Not counted are
@@ -199,7 +196,6 @@ def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: 
 
 def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
-
     A block from which a node was moved is not given out on the day of the move.
     """
     if days == 0 and line.is_former:

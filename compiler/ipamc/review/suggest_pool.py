@@ -132,7 +132,6 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 def member_of(inputs: Inputs) -> Member:
     """Read every address that a cluster has. Raises Refused where its files or its lock cannot be read.
-
     Whether its pools are right together is not asked: who looks for another range has a reason.
     """
     try:
@@ -158,7 +157,6 @@ def member_of(inputs: Inputs) -> Member:
 
 def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
     """Return free aligned space of a size, the best first. O(n log n) in the blocks of all members.
-
     The width of what is free does not count.
     """
     family = wish.family
@@ -197,7 +195,6 @@ def _excluded(member: Member, members: Sequence[Member], cluster: Cluster | None
 
 def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) -> tuple[Area, ...]:
     """Return where addresses of the owner are, as far as the clusters tell.
-
     These are nativeRoutingCIDR, and each private network (RFC 1918, RFC 6598) in which a pool is; of IPv6 the
     /48 around each range of unique local addresses. Where no pool is yet, all of RFC 1918. Whose the public
     addresses beside a pool are, nobody knows: they are looked at only with `--from`.

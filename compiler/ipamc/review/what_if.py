@@ -138,7 +138,6 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf:
     """Try changes of the nodes, as of `today` (ISO 8601, UTC). Costs the decisions of two compiles.
-
     Raises Refused where a compile of the inventory as it is ends before blocks are placed, ChangeError where
     no node fits a change.
     """

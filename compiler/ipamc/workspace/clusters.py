@@ -19,7 +19,6 @@ from ipamc.workspace.trouble import Misnamed, Trouble
 
 def clusters_folder() -> str:
     """Return the path of `clusters/` from the working directory: `clusters`, `../clusters`, `.` inside of it.
-
     It is the one here, else the nearest above, up to the top of the work tree: a folder with `.git`, as in
     `safe_read`. Outside of a work tree it is a folder of this name that we are in. One that belongs to
     another user than the working directory is passed over: in a folder where everybody may write, it would be
@@ -50,7 +49,6 @@ def folder_of(name: str) -> str:
 
 def find(given: Sequence[str] = ()) -> list[str]:
     """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
-
     A link is a folder of its own, which is refused where it is read. Raises Misnamed, and Trouble where none
     is given and there is none, or where clusters/ is a link itself.
     """

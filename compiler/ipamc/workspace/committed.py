@@ -30,7 +30,6 @@ _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
     """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
-
     Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it:
     `.gitmodules` is not read.
     """
@@ -57,7 +56,6 @@ def refuse_other_bytes(
     top: str, found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]
 ) -> None:
     """Raise Trouble where attributes change the bytes of some clusters between HEAD and a checkout.
-
     The attributes are those of git's index, which a checkout obeys: a file `.gitattributes` may change its
     own bytes on the disk. One process for all files.
     """
@@ -80,7 +78,6 @@ def refuse_other_bytes(
 
 def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]) -> None:
     """Raise Trouble unless the files of some clusters are here, byte for byte, as in HEAD, and no others.
-
     We are at the repository's top. A cluster that was deleted has no files. Files that ipamc does not read
     count neither here nor there. Further, every cluster that HEAD has must be here. O(bytes); no process.
     """

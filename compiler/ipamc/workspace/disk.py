@@ -132,7 +132,6 @@ def create(path: str, text: str) -> bool:
 
 def replace(path: str, text: str) -> bool:
     """Write a file, and its folders, unless it has this text already; tell whether it was written.
-
     Raises Trouble where there is something else than a regular file, or behind a link out of the work tree.
     """
     where = Path(path)

@@ -55,7 +55,6 @@ def load_dump(
     files: Sequence[str], *, nodes: bool = True, pods: bool = True
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return what they show together, and the warnings.
-
     With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
     pod network are read. Raises Refused for what is in them, Trouble and OSError for what cannot be read.
     """

@@ -37,7 +37,6 @@ def utc(second: int) -> str:
 
 def program(name: str) -> str | None:
     """Return where a program is on the PATH; None where it is not.
-
     Relative folders of the PATH, "" among them, are passed over, and on Windows the working directory: there
     may be a stranger's file of this name. A name with a slash is what the user chose, and stays as it is.
     """

@@ -107,7 +107,6 @@ class Forge(Struct, frozen=True, kw_only=True):
 
     def me(self) -> str | int:
         """Return the owner of the token, as an author: a login of GitHub, an id of GitLab.
-
         GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
         `github-actions[bot]`. Raises Trouble where the forge does not tell.
         """
@@ -194,7 +193,6 @@ def on_github() -> bool:
 
 def forge_of_this_job(github_variable: str = "GITHUB_TOKEN") -> Forge:
     """Return the forge on which this job runs, with the token of a variable: on GitLab IPAMC_TOKEN.
-
     Raises Nowhere outside of a forge and without a token, Trouble where a variable is not what a forge sets.
     """
     github = on_github()
@@ -236,7 +234,6 @@ def issues_of_this_job() -> Posts:
 
 def last_success() -> str:
     """Return the commit of the last successful pipeline of this branch that a push started.
-
     What such a pipeline was to apply is applied: it fails where one cluster does. GitHub needs GITHUB_TOKEN
     with the permission actions: read. GitLab needs IPAMC_TOKEN with the scope read_api, because a job's own
     token may not list pipelines. Raises Nowhere, and Trouble where the forge refuses.
@@ -262,7 +259,6 @@ def last_success() -> str:
 
 def labels_of_merge_group() -> list[str]:
     """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
-
     The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before
     it. Raises Nowhere, and Trouble where the forge refuses.
     """

@@ -159,7 +159,6 @@ class Requests(Struct, frozen=True, kw_only=True):
 
     def _wait_for_pipeline(self, request: Request, commit: str, *, pushed: bool) -> None:
         """Wait until GitLab has a pipeline for a commit: without one it would merge at once.
-
         The pipeline of a merged result has another commit, and is known by its being new.
         """
         old = request.head_pipeline.id if pushed and request.head_pipeline else 0

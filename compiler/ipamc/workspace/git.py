@@ -49,7 +49,6 @@ def trunk(folder: str) -> str:
 
 def likely_trunk(folder: str) -> str:
     """Return the trunk's name for a repository that does not know it; "" where it does, or nothing tells.
-
     `git clone` writes origin/HEAD, `git remote add` does not: then it is the branch of origin that is called
     as trunks are, or as the one that is checked out, if that one is.
     """
@@ -141,7 +140,6 @@ def merge_bases(folder: str, one: str, two: str) -> list[str]:
 
 def changed(folder: str, base: str) -> list[str]:
     """Return the files that differ between a commit and HEAD, below the repository's top, sorted.
-
     A file that moved has both names. Submodules are among them: `.gitmodules` of the branch could say that
     they never differ, and git would obey that between two trees, too.
     """

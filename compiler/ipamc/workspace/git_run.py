@@ -103,7 +103,6 @@ class Running(Struct, frozen=True):
 
 def top_of(folder: str) -> str | None:
     """Return the top folder of the work tree that a folder is in; None outside of one. Runs no program.
-
     It is the nearest folder above that contains `.git`: git takes no such name into a commit, so no branch
     can place one. Links are resolved.
     """
@@ -146,7 +145,6 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
 
 def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
     """Run a command of git in a bare repository of our own, with one URL, by HTTP or on the disk.
-
     `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users
     of the machine see those. Raises Trouble where the command does not end within SECONDS.
     """

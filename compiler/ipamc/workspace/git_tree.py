@@ -42,7 +42,6 @@ def files(
     known: Mapping[str, bytes] | None = None,
 ) -> dict[str, bytes]:
     """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
-
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. There are none where there is no such folder. A link is followed to another file in the folder;
     files of submodules are of another repository. Raises Trouble for a link that leads elsewhere, for a

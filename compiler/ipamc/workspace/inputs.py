@@ -32,7 +32,6 @@ _BACKUP = re.compile(
 
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
-
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
     with a dot. The second value is the findings about files that are no inputs; with one of them, there are
     no bytes. Raises Trouble where the folder is behind a link.
@@ -136,7 +135,6 @@ def shared_test_paths(folder: str) -> list[str]:
 
 def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
     """Return a warning for each file that has objects which ipamc reads, but no name of an input.
-
     Notes, scripts and what else people keep beside are not named. No link is followed, and of what is no
     regular file nothing is read. Costs a look at the beginning of each such file.
     """

@@ -235,7 +235,6 @@ class CiliumNodes:
 
     def follow(self, seconds: float) -> None:
         """Keep them up to date for some seconds. Raises Trouble if they cannot be read at the end.
-
         A watch ends early where the apiserver restarts or has forgotten the version (410 Gone): then they are
         read again, and watched from there. If they cannot be watched at all, they are read at the end.
         """
@@ -284,7 +283,6 @@ class CiliumNodes:
 
 def version_of(kube: Kube) -> str:
     """Return the version from which CiliumNodes can be watched; "" if they cannot: one small request.
-
     They cannot if the URL of the apiserver has a path, as behind Rancher: kubectl before 1.35 leaves it out
     of a raw request, which may then reach another cluster.
     """

@@ -69,7 +69,6 @@ class _Pod(msgspec.Struct, omit_defaults=True):
 
 def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
     """Return a List of all that is wanted and there, and a line for each named object that is not there.
-
     Pods of the namespaces `system` keep their command lines. Raises Forbidden where the credentials may not
     read something: a dump without it would look like a cluster that has no such objects.
     """

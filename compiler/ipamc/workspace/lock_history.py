@@ -49,7 +49,6 @@ class LockHistory(Struct, frozen=True, kw_only=True):
 
 def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
     """List the versions of the lock of a cluster's folder, up to a revision. It reads no lock.
-
     There are none outside of a repository, before the first commit, and where the lock was never committed.
     A commit that took the lock away, or made a link of it, is no version. A cluster's folder that was renamed
     has a history from then on. Raises Trouble where git cannot tell.
@@ -94,7 +93,6 @@ def texts(
     history: LockHistory, versions: Iterable[LockVersion], most: int = TOTAL
 ) -> Iterator[tuple[LockVersion, bytes]]:
     """Yield the locks of these versions, one after the other, so that one text is in memory at a time.
-
     A lock of more than 256 MiB is b"", and so are those that come after `most` bytes: b"" is no lock, which
     readers pass over. Two processes of git for all of them. Raises Trouble where git lacks one.
     """

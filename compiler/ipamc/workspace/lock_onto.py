@@ -101,7 +101,6 @@ class _Merger(Struct):
 
 def onto(folder: str, rev: str) -> Onto:
     """Merge a cluster's lock with that of a revision.
-
     The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a merge as
     text went wrong), the sides of the merge that git did not complete are taken, or HEAD's lock; where HEAD
     is that merge, the locks of its parents are merged first. Raises Trouble where git does not know enough,

@@ -40,7 +40,6 @@ def neighbours(
     folders: Sequence[str], progress: Callable[[str], AbstractContextManager[None]]
 ) -> dict[str, Neighbours]:
     """Return the addresses of the other clusters for each of these folders.
-
     Nothing where none of these folders may be of an address space. The others are the folders beside: below a
     folder `clusters/` all of them, elsewhere those that have a lock. One without a lock is compared once it
     is compiled. They are read as they are on the disk, not as this run is about to write them: what a run

@@ -112,7 +112,6 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 
 def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
     """Write the lock, then each file that changed; then remove what no longer belongs.
-
     Folders that are empty after that are removed, too. The lock comes first because addresses must not be
     forgotten. `read` is what the run read of this folder. Where it is not there any more as it was, Trouble
     is raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill

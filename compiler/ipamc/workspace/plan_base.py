@@ -33,7 +33,6 @@ class Base(Struct, frozen=True, kw_only=True):
 
 def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the folders that are planned with those of a revision.
-
     `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
     one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
     or revision, and where HEAD has submodules below clusters/, or attributes with which git changes bytes of
@@ -88,7 +87,6 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
 
 def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
     """Return the base of one cluster; None where the base has no such cluster.
-
     `head` was compiled to `compilation`: where the base has the same documents or the same lock, they are not
     parsed again, and files that a commit has as they are here are not read. Of 100,000 nodes this was half of
     the time that a plan takes beyond a compile. Raises Trouble where the base's lock cannot be read.

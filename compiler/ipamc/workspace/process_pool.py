@@ -58,7 +58,6 @@ class Forked:
 
     def __init__(self, prepare: Callable[[], None], others: Iterable[IO[bytes] | None]) -> None:
         """`prepare` is what the copy does first. `others` are our ends of the pipes of other processes.
-
         The copy closes them: a process ends when the last one who could give it a task has closed its pipe.
         """
         (tasks, our_tasks), (our_answers, answers) = os.pipe(), os.pipe()

@@ -100,7 +100,6 @@ def recompiled(folder: str) -> Recompiled:
 
 def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
     """Yield differences between a cluster's `rendered/` (`there`) and a compile of its lock (`wanted`).
-
     Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
     of a file that left the tree is missed here, whatever the header of the lock says, and so is an object
     that nobody compiled. What is in an object is not compared: `ipamc compile --locked --check` does that.

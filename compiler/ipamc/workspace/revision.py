@@ -116,7 +116,6 @@ class Rooted:
 
 def look_back(at: str, clusters: Sequence[str]) -> Commit:
     """Return the commit that REV or DATE means, with the clusters that are named, or all below clusters/.
-
     Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
     where git cannot tell, Misnamed for a date or a cluster that does not exist.
     """

@@ -171,7 +171,6 @@ def _leads_below(link: Path, top: Path) -> bool:
 
 def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
     """Return the top of a path's work tree, and the path with the folders above it that are below the top.
-
     They are as typed, the deepest first. A top that is a link itself counts only where no other is above it:
     a link inside a work tree may lead to another one.
     """

@@ -10,7 +10,6 @@ import sys
 
 def leave_working_directory() -> None:
     """Take the working directory and relative folders out of the search path of modules.
-
     `python -m` puts the working directory there, and so does an empty entry of PYTHONPATH. What Python itself
     imports before it calls us is not in our hands: the installed command has the working directory on its
     path only by PYTHONPATH, and `python -P -m ipamc` has not.

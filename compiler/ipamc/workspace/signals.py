@@ -29,7 +29,6 @@ ENDS = (Stopped, KeyboardInterrupt, SystemExit, GeneratorExit)
 
 def stop_in_order() -> None:
     """From now on raise Stopped in the main thread for a signal, and KeyboardInterrupt for an interrupt.
-
     Only the first signal counts: a second one must not interrupt the cleaning up. A signal that the parent
     process ignores stays ignored, as `nohup` wants it.
     """

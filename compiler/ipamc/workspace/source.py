@@ -76,7 +76,6 @@ class Disk(Struct, frozen=True):
 
     def changed(self, inputs: Inputs) -> str:
         """Return a file, but for the lock, that is not there as it was read; "" where nothing changed.
-
         The bytes are compared, and not the times: two branches may be checked out within one tick of a clock.
         """
         path = folder = inputs.folder

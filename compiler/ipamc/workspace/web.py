@@ -61,7 +61,6 @@ class Api:
         root: str = "",
     ) -> Answer:
         """Send one request below the API's URL, or below `root`; return the answer, of the shape `answer`.
-
         Raises Trouble, without the token, where the server cannot be reached, refuses, redirects, takes
         longer than SECONDS, or answers with other JSON or none.
         """
@@ -126,7 +125,6 @@ def checked_token(name: str, token: str) -> str:
 
 def api_url(name: str, url: str) -> str:
     """Return the URL of an API, without a slash at the end. Raises Trouble where it is none.
-
     A user or a password in it is refused, because URLs are printed; so is a query, because paths are
     appended.
     """

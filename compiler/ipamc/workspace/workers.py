@@ -25,7 +25,6 @@ def run_all(
     results: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
-
     A task that raises has the result that `failed` makes of it. Only a request to end the process passes
     through: then `results` has those that there are, by the number of the task, and what `failed` makes of
     interrupted tasks. One whose process was killed is run once more when all others are done, alone; if that

@@ -59,7 +59,6 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
     """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not.
-
     `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
     """
     folder = f"{disk.CLUSTERS}/{name}"
@@ -120,7 +119,6 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
 
 def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
     """Raise Trouble unless all parts have what the lock gives.
-
     Before kustomize builds: of a kustomization that was not compiled, it may run and fetch anything.
     """
     if found := list(rendered_differences(there, wanted)):
@@ -152,7 +150,6 @@ def _parts(
     name: str, built: Sequence[Part], waiting: Mapping[str, Sequence[Object]], live: Live, *, whole: bool
 ) -> list[Part]:
     """Return the parts as they are applied in this cluster, in order.
-
     CiliumNodes that are not rendered, but that waiting agents have made, are added to their parts, which may
     have no other object. `whole`: these parts are all of the cluster.
     """
@@ -272,7 +269,6 @@ def _repair(
 
 def _send(kube: Kube, name: str, objects: Sequence[Object]) -> set[str]:
     """Apply objects of a part as one list; print why some are refused, and return these.
-
     A refused object is sent again alone: kubectl names no object in the error of a conflict.
     """
     done = kube.apply(objects)

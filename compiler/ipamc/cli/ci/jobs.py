@@ -38,7 +38,6 @@ def is_name(text: str) -> bool:
 
 def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
     """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
-
     A path right below `below` is one if it is among `there`: git lists a link that stands for a folder, or a
     submodule, by its own path.
     """
@@ -67,7 +66,6 @@ class Job(Struct, frozen=True, kw_only=True):
 
 def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
-
     A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they
     need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, targets share
     jobs as evenly as possible: none is dropped.
@@ -84,7 +82,6 @@ def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most
 
 def github(planned: Sequence[Job], *, plan: bool) -> str:
     """Return the lines for `$GITHUB_OUTPUT`: `has_work`, `has_plan`, and a matrix in one line of JSON.
-
     GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
     deleted: they have a plan and no job.
     """

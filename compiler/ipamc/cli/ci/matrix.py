@@ -137,7 +137,6 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
 
 def settled(names: Sequence[str], url: str) -> list[str]:
     """Return the clusters that are in HEAD as they were applied last, and completely; print the others.
-
     Raises Trouble where the refs of the repository cannot be read.
     """
     from ipamc.workspace.forge import Nowhere, last_applied
@@ -160,7 +159,6 @@ def settled(names: Sequence[str], url: str) -> list[str]:
 
 def there() -> dict[str, str]:
     """Return the clusters of the work tree, folder by name; none where the last one was deleted.
-
     Raises Trouble for a link, and for a name that no cluster can have: it must not reach a shell.
     """
     folders = find() if disk.is_folder(disk.CLUSTERS) else ()
@@ -174,7 +172,6 @@ def there() -> dict[str, str]:
 
 def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     """Return the commit of `base`, or "", and the clusters that changed since HEAD branched off it.
-
     First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
     are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all
     clusters. An apply need not mind FOR_ALL: they change nothing that is rendered.

@@ -53,7 +53,6 @@ def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flag
 
 def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
     """Return whether CiliumNodes are as this run wrote them; print those that are not.
-
     Operators from 1.19 on write the block of their books back, and clear their error.
     """
     nodes = [document for document in changed if document["kind"] == CILIUM_NODE]
@@ -68,7 +67,6 @@ def operator_is_content(
     after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
-
     Some errors go away by themselves: while there are failures the watch goes on, PATIENCE times as long.
     """
     for _ in range(PATIENCE if wait else 1):
@@ -135,7 +133,6 @@ def name_left_over(
     prune: bool,
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if `prune`; return whether that worked.
-
     `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one
     of them is wanted, they may be another cluster's, and nothing is deleted.
     """

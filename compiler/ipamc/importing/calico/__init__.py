@@ -43,7 +43,6 @@ def tells_blocks(dump: Dump) -> bool:
 
 def is_calico(dump: Dump) -> bool:
     """Tell whether Calico's IPAM gives the nodes of a dump their blocks.
-
     With `host-local` in its CNI configuration Calico takes addresses of podCIDRs, and its pools mean nothing.
     """
     return tells_blocks(dump) or (bool(dump.of_kind("IPPool")) and not uses_pod_cidrs(dump))
@@ -67,7 +66,6 @@ def two_sources(dump: Dump) -> Iterator[Diagnostic]:
 
 def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     """Return the cluster to be written for a dump of one that runs Calico.
-
     In multi-pool mode each node gets pools of its own (`pinning: node`): it keeps all its blocks, and
     Cilium's operator can give none of them to another node. In crd mode there is no operator at all. In
     kubernetes and cluster-pool mode a node has one block of each family, so a node with more is an error.
@@ -178,7 +176,6 @@ def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode
 
 def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
     """Return a cluster whose nodes get blocks of ranges that Calico has not, while its pods run.
-
     This is the way of Cilium's own guide.
     """
     pools, found = read_pools(dump)
@@ -220,7 +217,6 @@ def _size(ranges: Sequence[Block], nodes: int) -> int:
 
 def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> tuple[int, ...]:
     """Return the families of which nodes have blocks, the primary one first; without blocks those of pools.
-
     Calico has no primary family: it is that of the first InternalIP of most nodes.
     """
     found = {block.family for block in blocks} or {
@@ -289,7 +285,6 @@ def _reserving(pools: Iterable[DraftPool], blocks: Iterable[Block]) -> list[Draf
 
 def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diagnostic]]:
     """Return the Calico blocks of each node as its CiliumNode will show them, and the errors that forbid it.
-
     For a refresh before the last node has moved: a node that joined Calico keeps its blocks, too.
     """
     if not tells_blocks(dump):
@@ -307,7 +302,6 @@ def _blocks(
     claims: Iterable[Claim], pools: Iterable[tuple[Block, str]], mode: Mode, *, own: bool = True
 ) -> Mapping[str, Blocks]:
     """Return the blocks of each node, in multi-pool mode each with the CiliumPodIPPool that will have it.
-
     `pools` are ranges with the names of their pools; with `own` each node has pools of its own.
     """
     ranges = sorted(pools)

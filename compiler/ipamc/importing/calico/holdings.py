@@ -52,7 +52,6 @@ class Holdings(Struct, frozen=True, kw_only=True):
 
 def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     """Return which node has which block. O(n log n) in the blocks, affinities and addresses in use.
-
     `outside` are disjoint ranges of tunnels and load balancers, by address: their blocks do not count.
     """
     real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]

@@ -198,7 +198,6 @@ class Grouped(Struct, frozen=True, kw_only=True):
 
 def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     """Return pools for workloads as groups whose ranges are disjoint, also from those that are taken.
-
     `pools` come by name; each is compared with each other one. Where pools overlap, the one of which Calico
     makes blocks keeps the addresses.
     """

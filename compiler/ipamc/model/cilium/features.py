@@ -14,7 +14,6 @@ LAST: Version = (1, 20)
 
 class Capability(enum.Enum):
     """Something that Cilium does from some minor on, up to some minor, or always.
-
     The value describes it in Markdown.
     """
 

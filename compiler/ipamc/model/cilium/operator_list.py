@@ -105,7 +105,6 @@ class Assumed(Struct, frozen=True, kw_only=True, dict=True):
 
 def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, int]) -> Lists:
     """Return the CIDRs of which the operator gives out blocks: pools by name, ranges in the order as written.
-
     A piece that is smaller than a block is of no use to the operator and left out. A family in which nothing
     is left has one address in the list: the operator does not start with an empty list, and a CIDR with a
     prefix longer than the mask is always full. Quarantined blocks of `unlisted` pools are in the list: the
@@ -145,7 +144,6 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
 
 def given_by_operator(cluster: Cluster, lines: Iterable[Line]) -> frozenset[str]:
     """Return the nodes whose held blocks are all of `unlisted` pools. The operator decides about them.
-
     Nothing is rendered for them. If such a node is re-created, the operator gives it another block and its
     own to a node that asks later: a manifest with the old block would then give that to both.
     """
@@ -200,7 +198,6 @@ def sizes_of(pool: Pool, family: int) -> Iterator[tuple[int, Place]]:
 
 def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) -> int:
     """Return the longest prefix length of a family among sizes, pins and lines in use; 0 without a pool.
-
     Cilium's operator books in units of its mask: a block smaller than the mask takes a whole unit. With the
     longest prefix as mask it books every block exactly.
     """

@@ -43,7 +43,6 @@ def until(capability: Capability) -> Version:
 
 def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
     """Return the cluster with the minor that is reckoned with: a newer one than `LAST` is taken for another.
-
     For `assume`, else for what the document says; without either, or where that is not known, it stays
     unknown.
     """
@@ -110,7 +109,6 @@ PRE_ALLOCATION = 8
 
 def needed_addresses(in_use: int, pre_allocation: int) -> int:
     """Return how many addresses an agent requests of a pool: the next multiple but one of its pre-allocation.
-
     `neededIPCeil` in pkg/ipam/multipool_manager.go@1.20.2; pkg/ipam/multipool.go before.
     """
     if pre_allocation == 0:
@@ -123,7 +121,6 @@ def pre_allocation(
     version: Version, blocks: Iterable[Block], pool: Pool | None = None, *, default: bool
 ) -> int | None:
     """Return the largest pre-allocation, up to 8, with which an idle agent needs only a node's blocks.
-
     `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if
     even 1 requests too much: the agent would wait for an address that the operator cannot give. The
     arithmetic is read; that it suffices is inferred.

@@ -65,7 +65,6 @@ class _Parentheses(Struct):
 
     def close(self) -> tuple[Expression, int]:
         """Return the expression and its height.
-
         A single part stays as it is: parentheses alone mean nothing.
         """
         self.end_alternative()
@@ -81,7 +80,6 @@ class _Parentheses(Struct):
 
 def parse(text: str) -> Expression:
     """Read a selector as Calico does for an IPPool.
-
     Linear time, no recursion. Raises SelectorError with the offending offset.
     """
     if (at := text.find("global(")) >= 0:
@@ -108,7 +106,6 @@ def parse(text: str) -> Expression:
 
 def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
     """Close parentheses, then take the connective.
-
     Return whether another operand must follow; if not, the text has ended.
     """
     while True:

@@ -130,7 +130,6 @@ _BRACKETED = rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]"
 
 def from_kubectl(text: str) -> str:
     """Return a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) in Calico's, or "".
-
     It is as it is typed in YAML.
     """
     if text.strip() in {"all", "*", "any"}:

@@ -105,7 +105,6 @@ def _listed(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str
 
 def _interval(key: str, needed: list[Test]) -> str:
     """Return why no int64 is between the bounds.
-
     Label values begin with a letter or digit, so none is negative.
     """
     above = [int(test.values[0]) for test in needed if test.operator is Operator.ABOVE]

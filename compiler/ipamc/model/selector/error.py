@@ -7,7 +7,6 @@ _SHOWN = 60
 
 class SelectorError(ValueError):
     """A selector that its language does not allow.
-
     Messages are worded as in a Diagnostic: lower case, the value first, no full stop.
     """
 

@@ -22,7 +22,6 @@ Matcher = Callable[[Mapping[str, str], str], bool]
 
 class Operator(enum.StrEnum):
     """How a label is tested, in Calico's spelling where Calico has one.
-
     All but `!=` and `not in` are false without the label.
     """
 
@@ -131,7 +130,6 @@ def effort(expression: Expression) -> int:
 
 def matcher(expression: Expression) -> Matcher:
     """Return an expression as one function; whatever does not depend on the node is evaluated here, once.
-
     One call costs O(labels of the node + parts that are themselves joined), however many tests are joined:
     see `_joined`.
     """
@@ -161,7 +159,6 @@ FEW = 8
 
 def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
     """Join parts. Tests of one label by equality become one set; many other tests are kept by their label.
-
     A test that is false of a node without the label is skipped among alternatives, and one that is true of it
     in a conjunction.
     """

@@ -50,7 +50,6 @@ class Parsed(Struct, frozen=True):
 
 def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
     """Read a LabelSelector: all its parts must hold; an empty one selects every node, null selects none.
-
     Raises SelectorError.
     """
     if obj is None:
@@ -67,7 +66,6 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
     """Read a NodeSelector: all parts of one of its terms must hold.
-
     An empty term selects nothing, and so does an empty list. Raises SelectorError.
     """
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
@@ -241,7 +239,6 @@ def _fields(
     obj: object, keys: Keys, name: str, known: Sequence[str], *, misplaced_labels: bool = False
 ) -> Mapping[str, object]:
     """Return the fields of an object.
-
     With `misplaced_labels` an unknown field with a scalar value is taken for a label.
     """
     if obj is None:

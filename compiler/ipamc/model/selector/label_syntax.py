@@ -26,7 +26,6 @@ _INT64 = 1 << 63
 
 def label_key_problem(key: str) -> str:
     """Return what is wrong with a label key as a predicate ("is empty"), or "" for a valid key.
-
     A valid key is a name of 1 to 63 characters after an optional DNS subdomain and slash. Costs one compiled
     match for a valid key.
     """
@@ -46,7 +45,6 @@ def label_value_problem(value: str) -> str:
 
 def subdomain_problem(name: str) -> str:
     """Return what is wrong with a DNS-1123 subdomain as a predicate, or "" for a valid one.
-
     The kube-apiserver's rule for the names of nodes and most other objects, and ipamc's for clusters and
     pools.
     """
@@ -87,7 +85,6 @@ def dns_label_problem(name: str) -> str:
 
 def integer(text: str) -> int | None:
     """Return the int64 that Go's ParseInt reads, or None.
-
     Only digits and a sign: Python's own `int` accepts more.
     """
     match = _integer(text)

@@ -94,7 +94,6 @@ Normal = Always | Never | Condition | OtherTest | Joint
 
 def normal(expression: Expression, *, negated: bool = False) -> Normal:
     """Return the normal form of an expression or of its opposite.
-
     It means the same for every mapping of labels, also impossible ones.
     """
     match expression:
@@ -120,7 +119,6 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
 
 def _members(expression: Expression, negated: bool, every: bool) -> Iterator[tuple[Expression, bool]]:  # noqa: FBT001 - as they are waiting
     """Yield the parts of a conjunction, or of alternatives, and those of parts of its kind, in order.
-
     Each with whether its opposite is meant. To join level by level would take all parts up through each
     level.
     """

@@ -53,7 +53,6 @@ class Spot(NamedTuple):
 @dataclass(frozen=True)
 class Selector:
     """Which nodes are selected. Two selectors are equal if language and canonical text are equal.
-
     What is asked of one is worked out once: pools with the same text share one Selector.
     """
 
@@ -79,7 +78,6 @@ class Selector:
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
         """Return whether a node with these labels and this name is selected.
-
         Compiled once; no parsing, no allocation.
         """
         return self._matches(labels, name)
@@ -90,7 +88,6 @@ class Selector:
 
     def label_selector(self) -> dict[str, object] | None:
         """Return an equivalent LabelSelector, sorted by key; {} for every node, None if there is none.
-
         Equality with one value goes to `matchLabels`, everything else to `matchExpressions`. Alternatives on
         one label become one `In`. There is none for other alternatives, tests of a part of a value, Gt and
         Lt, names, keys and values that Kubernetes does not allow, and a selector of no node.
@@ -107,7 +104,6 @@ class Selector:
 
     def impossible(self) -> str:
         """Return why no node can match, or "" if a node may.
-
         A reason is certain; "" is not proof that a node can match.
         """
         return self._impossible
@@ -150,7 +146,6 @@ class Selector:
 
 def parse_calico(text: str) -> Selector:
     """Read Calico's language exactly as Calico does for an IPPool; blank text selects every node.
-
     Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, more than
     200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text longer
     than `MAX_CALICO_LENGTH`.
@@ -160,7 +155,6 @@ def parse_calico(text: str) -> Selector:
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
     """Read a Kubernetes LabelSelector; {} is `EVERY`, None selects nothing.
-
     Raises SelectorError with the keys of the offending value.
     """
     return _given(_of_object(obj, kubernetes.read_label_selector, "LabelSelector"))
@@ -168,7 +162,6 @@ def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
 
 def parse_node_selector(obj: Mapping[str, object]) -> Selector:
     """Read a Kubernetes NodeSelector: its terms are alternatives, and an empty term selects nothing.
-
     Raises SelectorError with the keys of the offending value.
     """
     return _given(_of_object(obj, kubernetes.read_node_selector, "NodeSelector"))
@@ -262,7 +255,6 @@ _FREE = 10
 
 class SelectorIndex:
     """Many selectors by number, from 0: which of them select a node, without asking each.
-
     A selector is asked only about nodes that show a sign of the rarest of its sets: others it does not
     select. One that has no such set, as `rack != "r1"`, often has one for the nodes that it does not select:
     it is asked only about those, and selects all others. What is left is asked about every node.
@@ -300,7 +292,6 @@ class SelectorIndex:
 
     def matching(self, labels: Mapping[str, str], name: str) -> list[int]:
         """Return the numbers of the selectors that select a node, in order.
-
         O(labels + result + tests of the selectors that are asked).
         """
         selectors = self._selectors

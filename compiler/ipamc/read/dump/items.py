@@ -120,7 +120,6 @@ class _Text:
 
 def items(path: str, chunks: Iterable[bytes]) -> Iterator[Item]:
     """Yield the objects of a dump in its order.
-
     Raises Unreadable, also between items: for what is neither JSON nor YAML, for a file that was cut off, for
     a list that goes on elsewhere.
     """
@@ -245,7 +244,6 @@ def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Ite
 
 def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bool:
     """Tell whether an object is a list. Raises Unreadable for one that is too deep.
-
     Inside of a list it may be of another kind, whose name ends like those of lists.
     """
     listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))

@@ -99,7 +99,6 @@ def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
 
 def controller_flags(dump: Dump) -> dict[str, str]:
     """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
-
     What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
     """
     found = dict(_kubeadm_arguments(dump))

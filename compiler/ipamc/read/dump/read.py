@@ -37,7 +37,6 @@ def read_dump(
     sources: Iterable[Source], *, nodes: bool = True, pods: bool = True
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return what they show together, and the warnings.
-
     With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
     pod network are read. Raises Refused with every finding. Linear; of a file as `kubectl -o json` prints it,
     one object at a time is in memory beside what ipamc keeps of it.

@@ -238,7 +238,6 @@ class Export(Struct):
 
 def exported(export: Export) -> Iterator[dict[str, Any]]:
     """Yield the objects of an export as `kubectl` prints those of a cluster without etcd.
-
     `calicoctl datastore migrate export` prints the lists of `calicoctl get -o yaml`, the ClusterInformation
     as JSON, and Calico's IPAM as JSON, with lines of `===` between them; names of nodes are Kubernetes' ones
     (calicoctl/commands/datastore/migrate/export.go, migrateipam.go).

@@ -111,7 +111,6 @@ class Item(msgspec.Struct, frozen=True):
 
 def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
     """Yield the items of a document, or of a list in its order.
-
     A Place is yielded for a list that is continued elsewhere. Empty documents and those of kustomize, Argo CD
     and Flux are skipped. An unknown kind is reported.
     """
@@ -162,7 +161,6 @@ def _walk_list(
     value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
 ) -> Iterator[Item | Place]:
     """Yield the items of a List.
-
     Items of a typed list, such as NodeList, need no apiVersion and kind of their own.
     """
     metadata, items = value.get("metadata"), value.get("items")
@@ -208,7 +206,6 @@ _FOREIGN = {
 
 def unread(item: Mapping[str, Any], keys: Keys) -> bool:
     """Tell whether a path from an object leads to one of FIELDS, in a kind that reads no more of it.
-
     An unknown field of an ipamc kind is a mistake, so nothing there is unread.
     """
     version, kind = item.get("apiVersion"), item.get("kind")

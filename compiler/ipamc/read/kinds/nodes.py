@@ -46,7 +46,6 @@ class RawInventory(Own):
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
     """Yield the nodes of an inventory, in its order.
-
     All names and labels are checked at once; one after the other only where a finding has to say which.
     """
     path, document, keys = at.path, at.document, (*at.keys, "nodes")
@@ -134,7 +133,6 @@ class RawNode(Foreign):
 
 def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     """Yield the node. A node that is being deleted still counts: it holds its block until it is gone.
-
     Cilium's agent sets the condition NetworkUnavailable with the reason CiliumIsUp, and annotations
     (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20).
     """

@@ -84,7 +84,6 @@ Unread = Callable[[Mapping[str, Any], Keys], bool]
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc
     """A file cannot be read, or not to its end; `diagnostics` say why.
-
     Documents that were yielded before are good.
     """
 

@@ -28,7 +28,6 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 
 class Lines:
     """The lines of one text. Made only for findings: the first `span` costs one pass over the text.
-
     Most texts have no carriage return. Their lines are counted by steps, in 0.03 s for 100 MB; to find each
     of them takes 1 s, and eight bytes.
     """
@@ -75,7 +74,6 @@ class Lines:
 
 def check(path: str, data: bytes) -> None:
     """Raise Unreadable exactly as `decode` does, without a text as long as the file.
-
     A text takes one to four times the memory of its bytes: an emoji in a dump of 100 MB makes it 400 MB. This
     takes a piece at a time; 0.08 s for 100 MB, and a third of that for ASCII, as nearly all dumps are.
     """
@@ -140,7 +138,6 @@ Piece = tuple[int, int]
 
 class Excerpt(bytes):
     """Some pieces of a file as one text, which is read in place of the file.
-
     It is bytes, so that nothing that reads files has to know of it; who shows a place asks `lines_of`.
     """
 

@@ -49,7 +49,6 @@ _HEAD = 256
 
 def has_more_entries(data: bytes, most: int) -> bool:
     """Tell whether the lists of a JSON document have more than `most` mappings and lists, without decoding.
-
     Takes memory and time of the text's size; with no more braces than `most` they are counted, and no more.
     """
     if data.count(b"{") <= most:
@@ -62,7 +61,6 @@ def has_more_entries(data: bytes, most: int) -> bool:
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
     """Yield the one document of a JSON file in UTF-8.
-
     Raises Unreadable; for a list also while its items are read.
     """
     check(path, data)
@@ -91,7 +89,6 @@ def _value(path: str, data: bytes) -> Any:
 
 def _without(data: bytes, items: memoryview) -> bytes:
     """Return a file with an empty list in the place of its items.
-
     A search for all of them would prepare for a needle of their size, which takes longer than to read them.
     """
     head, start = bytes(items[:_HEAD]), -1
@@ -114,7 +111,6 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
     """Return a decoded part of the file.
-
     Raises Unreadable if it has too many containers, is nested too deep, or has a key twice.
     """
     many = len(part) > MAX_CONTAINERS and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS

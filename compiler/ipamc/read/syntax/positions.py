@@ -64,7 +64,6 @@ class Spot:
 
 def scan_yaml(text: str, wanted: Spot) -> None:
     """Fill in the spots of a YAML stream; their first key is the document's index.
-
     Stops silently at a syntax error, and where a value is nested too deep: the reader went no further either,
     and a parser's time for each token grows with the depth of brackets.
     """
@@ -111,7 +110,6 @@ class _YamlScan:
 
     def visit(self, event: Any, spot: Spot) -> None:
         """Fill in a spot and the spots below it.
-
         The spot of a container is its first key, or its text up to the closing bracket.
         """
         spot.start, spot.end = self.offsets(event)
@@ -177,7 +175,6 @@ class _YamlScan:
 
 def scan_json(text: str, wanted: Spot | None, twice: Twice | None = None) -> None:
     """Fill in the spots of a JSON text, whose document has index 0. Stops silently at a syntax error.
-
     With `twice`, every key of the whole text is checked, which is slow, and each duplicate is passed to it.
     """
     scan = _JsonScan(text, twice)

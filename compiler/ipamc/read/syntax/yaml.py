@@ -48,7 +48,6 @@ class Parser(Protocol):
 
 def parser(text: str) -> Parser:
     """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower).
-
     Both count offsets in characters.
     """
     made: Parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
@@ -82,7 +81,6 @@ _TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
 
 def _tab_above(text: str, index: int) -> int:
     """Return where a tab is that indents the line of an offset or the one above it; -1 without one.
-
     A parser takes it for a blank, and stops later.
     """
     here = text.rfind("\n", 0, index) + 1
@@ -136,7 +134,6 @@ _LENGTH = 64
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
     """Yield the documents of a YAML text, empty ones as None.
-
     Raises Unreadable, for problems of single documents after the last one.
     """
     builder = _Builder(path, text)
@@ -181,7 +178,6 @@ def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
 
 class _Builder:
     """Builds values from events. Equal plain texts share one string and one result of `resolve`.
-
     `marks` are the scalars that stand for values in a cut text; `cuts` the paths of those in this document.
     """
 

@@ -55,7 +55,6 @@ _DEEPEST = MAX_DEPTH - 10
 
 def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
     """Return the text of a file with marks for the values of these fields, at any place; None if it has none.
-
     With each field come the keys below it whose scalars are read. The encoding must have been checked. The
     caller has to see that each mark is where it may be. Linear: a byte is read once for each level of fields.
     """
@@ -86,7 +85,6 @@ def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
 
 def _end(data: bytes, start: int, indent: int) -> int:
     """Return the offset of the line break at the end of a field's value; -1 if in doubt.
-
     The value begins where a line begins. A list may begin in the column of its field.
     """
     blanks = b" " * indent
@@ -144,7 +142,6 @@ class _Known:
 
     def mark(self, value: bytes, marks: dict[str, Any]) -> str | None:
         """Return the mark for a value, lines that end with a line break; None if it has to stay in the text.
-
         Adds what a new mark stands for.
         """
         if not self._reads and _forms().fullmatch(value):
@@ -217,7 +214,6 @@ def _renamed(data: bytes) -> bytes:
 
 def _scalars(text: str) -> dict[tuple[int, int], str] | None:
     """Return the scalars of a text by where they begin and end.
-
     None if it has anchors, is nested deep, or has anything in brackets, where other characters end a scalar.
     """
     found: dict[tuple[int, int], str] = {}

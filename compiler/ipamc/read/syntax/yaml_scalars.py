@@ -58,7 +58,6 @@ DIGITS = 18
 
 def resolve(text: str) -> Scalar:
     """Return the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text.
-
     Costs two look-ups for most texts.
     """
     if text in _WORDS:

@@ -61,7 +61,6 @@ def report(
     rules: Mapping[str, Rule] | None = None,
 ) -> str:
     """Render findings in the format of that name, in order of file, line and column.
-
     For people, the first LIMIT findings of a code and the number of the others. A finding that was not
     located is shown at its file as a whole. `checked` are the tests of which some findings are.
     """

@@ -8,7 +8,6 @@ from ipamc.report.terminal_text import paint, visible, where
 
 def render(content: Content) -> str:
     """Return a line `file:line:col: error[CODE] message` for each finding.
-
     Then a line for each code with more findings, and one for each failure.
     """
     lines = []

@@ -69,7 +69,6 @@ _NUMBER = re.compile(r"(?<![\w.:/-])\d[\d,]*(?![\w.:/-])")
 
 def fingerprints(findings: Iterable[Located]) -> Iterator[str]:
     """Yield a unique text for each finding, in order of place.
-
     It stays the same when lines above the finding come and go. It is made of rule, file and message without
     the counts in it: `4 of 64 blocks are free` is the same finding tomorrow.
     """

@@ -15,7 +15,6 @@ _WORDS = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: 
 
 def render(content: Content) -> str:
     """Return the document with every finding.
-
     Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
     """
     records: list[dict[str, object]] = [

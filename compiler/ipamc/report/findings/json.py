@@ -16,7 +16,6 @@ VERSION = 1
 
 def render(content: Content) -> str:
     """Return the document, indented, with a newline at the end.
-
     `line`, `column` and `end_column` are 0 where they are not known.
     """
     counts = {

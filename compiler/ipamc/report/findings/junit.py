@@ -25,7 +25,6 @@ FAILED = "failed"
 
 def render(content: Content) -> str:
     """Return the document.
-
     Without findings it has one case, which passes: CI systems take an empty document for a mistake.
     """
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
@@ -91,7 +90,6 @@ def _findings(suites: Element, path: str, findings: list[Located]) -> None:
 
 def _numbered(cases: Iterable[tuple[str, T]]) -> Iterable[tuple[str, T]]:
     """Yield the cases of a suite, each with a name of its own.
-
     It has no line: CI systems follow a case by its name from run to run.
     """
     seen: Counter[str] = Counter()

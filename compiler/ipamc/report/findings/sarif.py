@@ -30,7 +30,6 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 def render(content: Content) -> str:
     """Return the document, the worst findings first.
-
     If there are more than MOST, it says what was left out.
     """
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)

@@ -50,7 +50,6 @@ class About(Struct, frozen=True, kw_only=True):
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
     """Return the page of some clusters.
-
     `assets` are the files of `page/`: scripts (joined by name), `style.css`, `dark.css`, the template.
     """
     script = "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))

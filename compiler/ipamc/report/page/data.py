@@ -44,7 +44,6 @@ class Part(Struct, frozen=True, kw_only=True):
 
 def document(parts: Iterable[Part], **about: object) -> str:
     """Return the JSON of all clusters: no character in it ends an element of HTML, and all of it prints.
-
     A text that goes to a terminal or a log of CI keeps its meaning there: `harmless` finds nothing to change.
     """
     document = {**about, "clusters": [_cluster(part) for part in parts]}
@@ -123,7 +122,6 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
 
 def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Return a column for each key: its values, and the number of each node's; -1 for a node without it.
-
     A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values.
     One of few nodes has pairs, because nodes may have a key each. O(labels of all nodes).
     """
@@ -152,7 +150,6 @@ def _lines(
     lines: Sequence[Line], nodes: Mapping[str, int], pools: Mapping[str, int]
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of lines.
-
     The first address of a block is a number in IPv4, less that of the line before. In IPv6 it is the text of
     the CIDR: a script has no numbers of that size.
     """

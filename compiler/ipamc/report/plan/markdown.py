@@ -40,7 +40,6 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 
 def render(report: PlanReport) -> str:
     """Return the comment, with a newline at the end.
-
     By its first line a bot finds the comment that it replaces.
     """
     clusters = sorted(report.clusters, key=_order)
@@ -107,7 +106,6 @@ def _stops(cluster: ClusterReport) -> bool:
 
 def plain(text: str) -> str:
     """Return text without Markdown or HTML: all but harmless characters are character references.
-
     Forges look for @names, #numbers and URLs in decoded references, too, and would notify people and other
     requests. So a space of no width follows what begins one.
     """

@@ -59,7 +59,6 @@ class Section(Struct, frozen=True, kw_only=True):
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
-
     Before them, where there are any: refused and deleted clusters, vanished nodes, changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]

@@ -49,7 +49,6 @@ def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
 
 def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) -> Iterator[str]:
     """Yield a line a row: its sign, then its cells in columns. Nothing in a line acts on a terminal.
-
     A row that is wider than the limit, in cells, is folded instead, and the others are aligned without it.
     """
     cells = [tuple(map(visible, row)) for row in rows]

@@ -45,7 +45,6 @@ class Look(Struct, frozen=True, kw_only=True):
 
 def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
     """Return the pools of all clusters, in the order given, and a total over more than one cluster.
-
     A pool is red that has no room for a node, and yellow with less than LOW percent of its addresses free, of
     which a compile warns too (IPC0215). The bar shows held addresses, then those in quarantine and reserved.
     """
@@ -215,7 +214,6 @@ def _totals(name: str, clusters: Sequence[Shown]) -> list[TableRow]:
 
 def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) -> Iterator[str]:
     """Yield a line for each line of the lock: block, node, state, and when its quarantine ends.
-
     Where that is wider than the terminal the node has a line of its own.
     """
     blocks = [str(line.block) for line in lines]

@@ -23,7 +23,6 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
     """Return why a dump cannot be compared; nothing where it can.
-
     `changed` and `applied_at` are when the lock and what was applied were committed, RFC 3339 in UTC.
     """
     return [*other_cluster(context), *older_dump(context, changed, applied_at)]

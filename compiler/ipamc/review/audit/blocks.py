@@ -126,7 +126,6 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
     """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool.
-
     With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool
     nobody else gets it, of a shared one the operator gives it to another node.
     """
@@ -231,7 +230,6 @@ def _effect(cluster: Cluster) -> str:
 
 def announced_from(cluster: Cluster) -> str:
     """Return which object's blocks Cilium announces by BGP: Node, CiliumNode, or "" where it announces none.
-
     Pools of multi-pool mode are announced by what `pools.allocated` of the CiliumNode has (check/bgp.py).
     """
     version, mode = cluster.cilium, cluster.mode
@@ -303,7 +301,6 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
     """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
-
     Without cilium-config, only of a pool or a block of the lock: users may choose another
     (`local-router-ipv4`).
     """
@@ -325,7 +322,6 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
 
 def _has_started(context: Context, seen: CiliumNode) -> bool:
     """Tell whether an agent is past its start, when it writes its addresses, and has a block of each family.
-
     Annotations do not tell, where ipamc writes them.
     """
     node: Node | None = context.dump.nodes_by_name.get(seen.name)

@@ -236,7 +236,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def waits_since_import(self, node: str) -> bool:
         """Tell whether a node waits for its first block as it did when the cluster was imported.
-
         It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a
         block of it: nobody has brought it the block that git has, and nobody took that away.
         """
@@ -251,7 +250,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def line_of(self, node: str, *families: int) -> list[Related]:
         """Return the row of the first block that the lock has for a node now, of some families or of any.
-
         There is none of a block that is not in the lock's file.
         """
         held = (line for line in self.held_lines(node) if not families or line.block.family in families)
@@ -281,7 +279,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def rejoin(self, node: str) -> str:
         """Return what to do with a drained node, so that it takes the block that the lock has for it.
-
         A Node that joins again has another uid than the one that is rendered.
         """
         if self.shows_nodes:

@@ -47,7 +47,6 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 def _all_outside(context: Context, ranges: _Ranges) -> Iterator[tuple[SeenPod | SeenEndpoint, str, Address]]:
     """Yield pods, then CiliumEndpoints, with their node and the address outside its blocks, each name once.
-
     In multi-pool mode a young pod may be in a block that is younger than the list of CiliumNodes, and
     CiliumEndpoints do not tell how old they are.
     """

@@ -105,7 +105,6 @@ def read_base(
     day: str = "",
 ) -> ClusterBase:
     """Return the base of these inputs.
-
     `head`: the compiled cluster, if its documents are the same; `compiled`: the lock that was compiled, if
     its file is the same. They are not read again. `day`: of the commit. Raises UnreadableBase.
     """
@@ -130,7 +129,6 @@ def empty_base(name: str, mode: Mode) -> ClusterBase:
 
 def _cluster(inputs: Inputs) -> Cluster | None:
     """Read the base's documents for their pools; return None if this version refuses them.
-
     Files that can hold neither a pool nor the Cluster are skipped, because an inventory takes nine tenths of
     the time. If there are CiliumNodes, every file is read: one without a node takes room in a pool.
     """
@@ -151,7 +149,6 @@ def compare(
     allowed: Collection[Reason] = (),
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
-
     `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line shows
     it. O(n log n) in lines.
     """

@@ -136,7 +136,6 @@ def compare_lines(
     published: Collection[Block] = frozenset(),
 ) -> LineChanges:
     """Return what became of the base's lines, and where the head's lines come from. O(n log n).
-
     `why_pending`: why a held block is misplaced. `published`: blocks that the base rendered for nodes.
     """
     comparison = _Comparison(before, plan, days, published)
@@ -199,7 +198,6 @@ class _Comparison:
 
     def _is_followed(self, line: Line, over: Iterable[Line]) -> bool:
         """Tell whether a block is the operator's, and CiliumNodes show that the node lost it, or who has it.
-
         What was rendered was not the operator's.
         """
         if line.pool not in self.plan.operator_pools or line.block in self.published:
@@ -296,7 +294,6 @@ def _why_lost(lost: Transition, *, was_pending: bool) -> str:
 
 class Misplaced(Struct, frozen=True, kw_only=True):
     """Held and pending lines where their nodes would not get a block today. Every plan lists them.
-
     Rule 2 of the lock would refuse new ones there, or their pool does not select their node, or is not its
     first candidate.
     """
@@ -312,7 +309,6 @@ class Misplaced(Struct, frozen=True, kw_only=True):
 
 def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Misplaced, ...]:
     """Return the misplaced lines by reason, the illegal ones first. O(lines).
-
     `full` are the pools without a free block, with the family. Nearly all lines are in the first candidate of
     their node: what `_is_at_home` finds is asked nothing else, which takes 100,000 lines a third of the time.
     """
@@ -352,7 +348,6 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
 
 def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> bool:
     """Tell whether a block lies in its node's first candidate, so that `_why` says nothing of its faults.
-
     `pool` is the one whose range contains the block. False where CIDRs are excluded: ask `classify`.
     """
     family, first = line.block.family, want.offers[0] if want.offers else None
@@ -374,7 +369,6 @@ def _why(fault: Fault) -> str:
 
 def _move(cluster: Cluster, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
     """Return the renumber of these lines: of their whole pool if all of it is to move, else one by one.
-
     `whole` are the pools of which every held line is to move.
     """
     mine = [line for line in lines if line in movable]

@@ -145,7 +145,6 @@ def stated(line: Line) -> str:
 
 def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
     """Yield what a plan revokes of that which the base rendered below `folder`, and which may be applied.
-
     A revert of a commit reverts `rendered/` as well, and a compile compares with the `rendered/` of its own
     commit: it sees nothing wrong. IPC0538 for CIDRs of CiliumPodIPPools that would not stay. IPC0543 for a
     mode that nodes cannot leave: a warning, because the revert is the way out where it was not applied yet.
@@ -184,7 +183,6 @@ def published_lost(cluster: ClusterReport) -> int:
 
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """Yield why the plan is refused, a line each.
-
     That is deleted clusters, lines that changed as no verb changes them, published CIDRs that would not stay,
     and what `fail_on` names.
     """
@@ -225,7 +223,6 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
 
 def beyond_additions(report: ClusterReport) -> Iterator[str]:
     """Yield what a plan does beside adding nodes and uids, one line each; nothing where it only adds.
-
     What was pending before and is still pending is no change. A re-created node has the block that it had:
     only its uid is another one, and the plan shows nothing.
     """

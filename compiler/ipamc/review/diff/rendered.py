@@ -142,7 +142,6 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
-
     Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
     to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
     """
@@ -208,7 +207,6 @@ def restarts(
     ordered: bool,
 ) -> tuple[Restart, ...]:
     """Return the restarts that a change takes, the operator first. () if none.
-
     `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent
     of a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps,
     which say when and how all agents restart.
@@ -243,7 +241,6 @@ def _list(flags: list[str]) -> str:
 
 def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
     """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
-
     O(nodes + configs + pairs of a node and a config that may select it).
     """
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]

@@ -63,7 +63,6 @@ class Move(Struct, frozen=True, kw_only=True):
 
 def lost(live: Object, tree: Object) -> tuple[Block, ...]:
     """Return the addresses that a live object gives, and would no longer give: disjoint, by address.
-
     Single addresses that ipamc did not apply are entries of others, and stay.
     """
     gone = cidrs(live, tree) - cidrs(tree, tree)
@@ -82,7 +81,6 @@ def _all(tree: Object) -> list[Block]:
 
 def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
     """Return the objects of single nodes that would take blocks away. O(objects) where none does.
-
     An object that is missing, or has no block, takes none away, unless the node moved: `former` are by node
     the blocks that it moved away from, and pods may use them while nothing shows them.
     """
@@ -114,7 +112,6 @@ def used_by_pods(
     every: Iterable[Move], pods: Mapping[str, Sequence[Pod]] | None, cordoned: Collection[str]
 ) -> Iterator[Withheld]:
     """Yield the moves that would take a block away from running pods.
-
     `pods` are by node; None: they cannot be read, and every move is withheld. On a cordoned node, pods that
     a drain leaves do not count: they take a new address after the agent's restart, when they are deleted.
     """
@@ -138,7 +135,6 @@ def used_by_pods(
 
 def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
     """Return the objects of single nodes with a block that a live object gives to another node. O(n log n).
-
     Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
     """
     rendered: list[tuple[Block, Object, bool]] = []
@@ -183,7 +179,6 @@ def _claims(document: Object, pattern: Object | None) -> list[Block]:
 
 def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld]:
     """Yield the shared CiliumPodIPPools that would lose or swallow CIDRs in which CiliumNodes have blocks.
-
     A compile appends to a published pool, so a wider CIDR is of a lock that does not know what was published.
     """
     changed: dict[str, tuple[str, tuple[Block, ...], bool]] = {}

@@ -68,7 +68,6 @@ def running(config_map: Object | None, deployment: Object | None) -> Running:
 
 def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> list[FlagDifference]:
     """Return what is not as assumed. `given` are the blocks of CiliumNodes: nothing of them is free.
-
     Without ConfigMap and Deployment, Cilium is not installed yet, and nothing differs.
     """
     return [
@@ -79,7 +78,6 @@ def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> lis
 
 def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
     """Compare --ipam: it wins over the ConfigMap, and the last one over those before it.
-
     With `kubernetes` the operator allocates nothing, as in crd mode.
     """
     value = ipam_argument(there.arguments or ())
@@ -220,7 +218,6 @@ def judge(errors: Mapping[str, str], run: Run) -> Judgement:
 
 def _is_harmless(cause: str, node: str, run: Run) -> bool:
     """Tell whether an error is none: a pool of this node alone is used up, or the block is ipamc's alone.
-
     The blocks of its own pool are all that a node shall have. A block that only ipamc gives is in no list of
     the operator.
     """

@@ -42,7 +42,6 @@ def drift(
     tree: Iterable[Object], live: Mapping[str, Object], nodes: Collection[str] | None
 ) -> Iterator[Drift]:
     """Yield what differs, in the order of the tree.
-
     `nodes` are the names of the cluster's Nodes; None: not known. A CiliumNode whose Node is gone is not made
     again, because the operator would collect it; a planned node's has no Node yet, and an annotation.
     """
@@ -61,7 +60,6 @@ def drift(
 
 def differing(document: Object, there: Object) -> list[str]:
     """Return the paths of the fields that ipamc owns and that the cluster has not as they are rendered.
-
     Of the blocks of an object there must be none beyond those that are rendered. Agents replace the
     annotations of CiliumNodes, so these do not count.
     """
@@ -126,7 +124,6 @@ def left_over(
     busy: Collection[str] | None,
 ) -> list[LeftOver]:
     """Return the objects of ipamc that are not among the wanted ones, by identity, in order of deletion.
-
     `nodes` are the cluster's Nodes, `busy` the nodes with pods; None: not known, then CiliumNodes are kept.
     """
     ours = _ours(live)

@@ -26,7 +26,6 @@ def name_of(document: Object) -> str:
 
 def over(document: Object, there: Object | None) -> Object:
     """Return a rendered object as it is applied over the one that is there, if one is.
-
     An agent removes the annotations of its CiliumNode when it starts, and none is put back.
     """
     if document["kind"] != CILIUM_NODE or there is None or not there["metadata"].get("ownerReferences"):
@@ -37,7 +36,6 @@ def over(document: Object, there: Object | None) -> Object:
 
 def node_of(document: Object) -> str:
     """Return the node that an object belongs to; "" for what nodes share.
-
     The CiliumPodIPPool of one node is called POOL.NODE, and no name of a pool has a dot (IPC0530).
     """
     kind = document.get("kind")
@@ -71,7 +69,6 @@ def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
 
 def cidrs(document: Object, like: Object) -> set[str]:
     """Return the blocks that an object gives, as texts; single addresses have a full prefix.
-
     `like` is the rendered object: of a Node only those places count that ipamc writes, because podCIDRs
     beside annotations are kube-controller-manager's.
     """
@@ -119,7 +116,6 @@ def is_ours(document: Object) -> bool:
 
 def owned_addresses(document: Object) -> Collection[str]:
     """Return the entries of a CiliumNode's `spec.ipam.pool` that ipamc applied.
-
     Those that others wrote stay, whatever ipamc applies.
     """
     fields: Any = _owned(document) or {}

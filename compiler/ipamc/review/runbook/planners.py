@@ -38,7 +38,6 @@ def renumber(
     plan: Plan, site: Site, cut: Cut, *, asked: Sequence[str] = (), settled: Collection[str] = ()
 ) -> Runbook:
     """Return the steps for the nodes that have a pending line in a plan, or whose renumber is settled.
-
     `asked`: what `--renumber` is to be given, if the plan was made with this consent and the lock has no
     pending lines yet. `settled`: nodes that are still to move to the block that they hold.
     """
@@ -195,7 +194,6 @@ def mode_under_way(
     lock: Lock, before: Cluster | None, plan: Plan, site: Site, cut: Cut, *, in_brief: bool = False
 ) -> Runbook | None:
     """Return the runbook of another mode, operator, pinning or patchNodes than the base has.
-
     `lock` and `before` are of the base; `before` is None if its documents cannot be read. Returns
     None where no order matters. `in_brief`: for a plan, which has one step in place of waves.
     """

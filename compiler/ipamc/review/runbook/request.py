@@ -253,7 +253,6 @@ def under_way(
     base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut
 ) -> tuple[Runbook, ...]:
     """Return the runbooks of the changes from a base to a plan that an apply alone cannot do.
-
     In the order in which they are to be done; () if an apply does everything.
     """
     before, lock = base.cluster, base.lock
@@ -274,7 +273,6 @@ def under_way(
 
 def _new_family(lock: Lock, plan: Plan) -> int:
     """Return a family that the base's nodes have no block of; 0 for none.
-
     What the base's inputs say does not count: those on the disk may be edited, and not compiled yet.
     """
     had = {line.block.family for line in lock.lines}

@@ -41,7 +41,6 @@ def _lowered(title: str) -> str:
 
 def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) -> tuple[str, ...]:
     """Return the steps, each a sentence with its commands; () where no order matters.
-
     `lock` and `before` are of the base; `before` is None if its documents cannot be read.
     """
     site = Site(plan.cluster, templates=templates)
@@ -69,7 +68,6 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
 
 def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
     """Return the steps for drained nodes, each a command and why, in order; () for no nodes.
-
     They come after the lock and what it renders were merged and applied.
     """
     if not nodes:

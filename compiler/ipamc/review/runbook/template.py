@@ -39,7 +39,6 @@ def runbook(
     templates: Mapping[str, str], template: str, cluster: str, change: str, values: Mapping[str, object]
 ) -> Runbook:
     """Return what a template says with these values.
-
     Raises Jinja2's own errors, and ValueError for a text that is no runbook: both are bugs of ipamc.
     """
     text = _environment(tuple(templates.items())).get_template(f"{template}.md.j2").render(values)

@@ -114,7 +114,6 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the waves as (value of the label, names of nodes).
-
     In order of the label's values, then of names; nodes without the label come last.
     """
     label = SHORT.get(cut.by, cut.by)
