@@ -113,6 +113,7 @@ def test_wrong_gives_the_code(code: str, tmp_path: Path, update: bool) -> None: 
         assert said == example.said
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_right_passes_without_it(code: str, tmp_path: Path) -> None:
     example = EXAMPLES[code]

@@ -35,6 +35,7 @@ def quotes(inputs: Inputs) -> Iterator[Span]:
                 yield at
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
 def test_a_finding_quotes_what_is_written_there(path: Path) -> None:
     case = casefile.load(path)

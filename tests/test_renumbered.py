@@ -19,6 +19,7 @@ from tests.support import casefile
 CASES = sorted(casefile.ROOT.rglob("*.txtar"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
 def test_compile_lock_and_plan_agree(path: Path) -> None:
     """Compile and lock print one summary; the plan against the same lock has the same number, and names as many nodes."""

@@ -183,6 +183,7 @@ def test_what_is_not_there(repository: Path, capfd: pytest.CaptureFixture[str]) 
 HOSTILE: list[Any] = [None, 0, -1, "", "x" * 300, [], {}, [{}], {"a": None}, True, "\x1b[31m", "10.0.0.0/99"]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("repository")
 def test_whatever_is_in_a_dump_there_is_no_traceback(capfd: pytest.CaptureFixture[str]) -> None:
     """Each value of a dump in turn, in place of what it was."""

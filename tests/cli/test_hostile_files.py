@@ -127,6 +127,7 @@ def test_clusters_that_is_a_link(repository: Path) -> None:
     assert tree(repository.parent) == before
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("target", ["red", "../../outside/green", "nowhere", "green"])
 def test_a_commit_is_read_beside_a_link(target: str) -> None:
@@ -226,6 +227,7 @@ def test_what_is_applied_has_regular_files_only(repository: Path) -> None:
         (where / name).unlink()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kind", ["link", "pipe"])
 @pytest.mark.parametrize(
     ("name", "words"),

@@ -554,6 +554,7 @@ LEFT = '{"block":"10.0.0.64/27","pool":"a","node":"gone","quarantined":"2026-11-
 MOVED = '{"block":"10.0.0.96/27","pool":"a","node":"n1","quarantined":"2026-11-20","moved":true}\n'
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("old", "new", "base", "now"),
     [

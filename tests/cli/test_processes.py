@@ -99,6 +99,7 @@ LATE = ["yaml", "jinja2", "json", "queue", "pickle", "jsonschema_rs", "multiproc
 """Modules that Python itself does not import before it calls us."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", ["{}:", ":{}", "{}::", ".:{}", "{}:../work"])
 @pytest.mark.parametrize("how", ["script", "-m"])
 def test_nor_by_an_entry_of_the_search_path_that_means_it(
@@ -177,6 +178,7 @@ def told_as_it_is(err: str, repository: Path) -> None:
     assert sorted(done | half) == locks(repository), err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("busy", BUSY)
 @pytest.mark.parametrize("name", [*ENDED, "SIGKILL"])
 def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: str, busy: str) -> None:
@@ -250,6 +252,7 @@ def reported(repository: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in (repository / "out").iterdir()}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize("worst", WORST)
 def test_the_worst_of_a_cluster_hides_no_other(

@@ -63,6 +63,7 @@ VERBS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("place", PLACES)
 def test_the_same_everywhere(
     place: str, top: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

@@ -140,6 +140,7 @@ class Interrupt:
         return self
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file that was just opened
 def test_between_two_operations_it_is_true_as_well(template: Path, top: Path, forks: Forks) -> None:
     """Wherever a signal comes: between a rename and what follows it, too."""
@@ -242,6 +243,7 @@ def test_a_refresh_says_which_file_it_has_written(top: Path, forks: Forks) -> No
         assert f": in {LAB}/ {', '.join(parts)}; run again: ipamc import lab --refresh new.json" in line
 
 
+@pytest.mark.deep
 def test_a_plan_says_that_it_writes_nothing(template: Path, top: Path, forks: Forks) -> None:
     stage = Stage(VERBS[0], template, top, forks)
     stage.fresh()

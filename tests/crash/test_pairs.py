@@ -90,6 +90,7 @@ def test_two_runs_at_once_are_one_after_the_other_or_one_of_them_says_so(
 RACES = tuple(BY_NAME[name] for name in ("compile", "lock"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("verb", RACES, ids=lambda verb: verb.name)
 def test_a_lock_is_never_written_onto_another_branch(
     verb: Verb,

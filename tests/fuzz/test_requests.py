@@ -16,6 +16,7 @@ from tests.fuzz.requests.edits import COMPILE, apply
 FOUND = sorted(Path(__file__).with_name("pull_requests").glob("*.jsonl"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
 def test_a_request_that_was_found(path: Path) -> None:
     """The first line says what must become of it."""

@@ -137,6 +137,7 @@ _SEEN: dict[str, set[str]] = defaultdict(set)
 """What was imported already, by cluster, and found to be sound by an audit and with newcomers."""
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("cluster", "taking"),
     [
@@ -194,6 +195,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("imported")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("cluster", "taking"),
     table(
@@ -220,6 +222,7 @@ def test_a_refresh_changes_no_held_block(cluster: str, taking: Taking, tmp_path:
     assert {(block, node) for node, blocks in before.items() for block in blocks} <= kept
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("cluster", "taking"), table(*DIRECT, kinds=("Node", "CiliumNode"), but=UNKNOWN))
 def test_a_compile_of_nodes_is_the_live_allocation_or_a_refusal(
     cluster: str, taking: Taking, tmp_path: Path, folder: Path

@@ -143,6 +143,7 @@ def test_a_driver_that_does_not_run(repository: Repository, why: str, command: s
     assert f"ipamc did not run, so this was merged as text: {LOCK}\n" in done.stdout + done.stderr
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("driver", [DRIVERS["merge.ipamc.driver"], BEFORE], ids=["now", "before"])
 @pytest.mark.parametrize("why", BROKEN_OFF)
 def test_a_driver_that_is_broken_off(repository: Repository, why: str, driver: str) -> None:
@@ -174,6 +175,7 @@ HOSTILE = {
 }  # fmt: skip
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("side", ["one", "two"])
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_is_no_lock_is_a_conflict_with_both_sides(repository: Repository, name: str, side: str) -> None:

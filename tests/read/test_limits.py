@@ -56,6 +56,7 @@ def refusal(path: str, text: str) -> tuple[str, int, int, str]:
 MANY = MOST + 500
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -320,6 +321,7 @@ ATTACKS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nodes_are_counted_while_they_are_read(attack: str) -> None:
     """600,000 of them are refused before they are in memory: less than for the 200,000 that are read."""

@@ -21,10 +21,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return reproduced(tmp_path_factory.mktemp("build"))
 
 
+@pytest.mark.deep
 def test_two_builds_have_the_same_bytes(built: list[Path]) -> None:
     assert [path.suffix for path in built] == [".whl", ".gz"]
 
 
+@pytest.mark.deep
 def test_what_was_built_is_installed_and_compiles_the_examples(built: list[Path], tmp_path: Path) -> None:
     (wheel,) = (path for path in built if path.suffix == ".whl")
     said = smoke.tried(wheel, sys.executable, "lowest", tmp_path)

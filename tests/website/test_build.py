@@ -10,6 +10,7 @@ import pytest
 from website.build import as_zensical_reads, inside, leads_out
 
 
+@pytest.mark.deep
 def test_the_site_asks_no_network_for_anything(site: Path) -> None:
     asked = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
     found = {match[0] for path in site.rglob("*.html") for match in asked.finditer(path.read_text())}

@@ -147,18 +147,12 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
     """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
     if last.severity is Severity.ERROR:
-        return error(
-            "IPC0013",
-            last.at,
-            f"{MOST:,} errors up to here, and the rest was not checked",
-            help="correct the first ones and run again: most of them have one cause as a rule",
-        )
-    return note(
-        "IPC0013",
-        last.at,
-        f"{more:,} more findings of {last.code} are not listed: {MOST:,} are",
-        help="correct the first ones and run again: most of them have one cause as a rule",
-    )
+        message = f"{MOST:,} errors up to here, and the rest was not checked"
+        fix = "correct the first ones and run again: most of them have one cause as a rule"
+        return error("IPC0013", last.at, message, help=fix)
+    message = f"{more:,} more findings of {last.code} are not listed: {MOST:,} are"
+    fix = "correct the first ones and run again: most of them have one cause as a rule"
+    return note("IPC0013", last.at, message, help=fix)
 
 
 class Enough(Exception):  # noqa: N818 - the end of a stage, not a failure of ipamc

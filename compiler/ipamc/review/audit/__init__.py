@@ -42,13 +42,10 @@ def other_cluster(context: Context) -> Iterator[Diagnostic]:
         text = f"each node has another uid there, as {node.name} has {live[node.name].uid or 'none'}"
     one = node or listed[0]
     again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt"
-    yield error(
-        "IPC0901",
-        live[node.name].at if node else context.dump.at,
-        f"this is no dump of {name}: {text}",
-        also=[Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")],
-        help=f"make the dump with the context of {name}: {DUMP}; {again}",
-    )
+    at = live[node.name].at if node else context.dump.at
+    also = [Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")]
+    fix = f"make the dump with the context of {name}: {DUMP}; {again}"
+    yield error("IPC0901", at, f"this is no dump of {name}: {text}", also=also, help=fix)
 
 
 def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diagnostic]:
