@@ -56,7 +56,8 @@ def _other_tool(value: Mapping[str, Any]) -> str:
     if keys & KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
         return f"for kustomize, write {head}: it is passed over then"
-    if value.get("apiVersion") in {"v1", "v2"} and keys >= {"name", "version"}:
+    version = value.get("apiVersion")
+    if isinstance(version, str) and version in {"v1", "v2"} and keys >= {"name", "version"}:
         return "if this is Helm's Chart.yaml, move it out of the cluster's folder"
     if keys & HELM and not keys & {"spec", "nodes", "metadata"}:
         ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
