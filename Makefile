@@ -53,7 +53,7 @@ test test-all: .venv/.made-for-tests
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	.ci/shells; build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
-	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m pytest -n 3 --dist worksteal
+	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m pytest -n 4 --dist worksteal
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
 OPERATORS ?= 1.15

@@ -362,7 +362,7 @@ SHOWN = {
 }
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("script", [name for name in benchmarks.SCRIPTS if name != "growth.py"])
 def test_every_program_runs(script: str, tmp_path: Path) -> None:
     if script == "report.py" and not (os.environ.get("CHROMIUM") or shutil.which("chromium")):

@@ -12,7 +12,7 @@ import pytest
 from tests.support.page_story import ROOT, Shell, agrees, commands, pages, played
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=20)
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_what_is_printed(page: Path, tmp_path: Path, update: bool) -> None:  # noqa: FBT001 - a fixture
     text = page.read_text()

@@ -35,7 +35,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])
 def test_a_page_fits_and_only_its_tables_and_code_scroll(visit: Visit, width: int, scheme: str) -> None:

@@ -67,6 +67,7 @@ def pip(repository: Repository, requirements: str, code: int = 0) -> str:
     return said
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("forge", FILES)
 def test_a_wheel_in_the_repository_is_installed_with_its_hash_checked(
     repository: Repository, forge: str
@@ -97,6 +98,7 @@ def test_a_wheel_of_an_artifact_store_is_installed_with_its_hash_checked(
     assert "--wheel URL needs --sha256 HASH" in repository.run(*command, code=64)
 
 
+@pytest.mark.deep
 def test_an_index_has_all_that_jobs_install(repository: Repository, tmp_path: Path) -> None:
     file = wheel(tmp_path / "index/ipamc" / WHEEL)
     (file.parent / "index.html").write_text(f'<a href="{WHEEL}">{WHEEL}</a>')
@@ -143,6 +145,7 @@ def test_a_commit_is_built_after_what_builds_it_was_installed_by_hash(repository
     assert line in found[".ready"][0]
 
 
+@pytest.mark.deep
 def test_pip_builds_a_commit_without_an_index(repository: Repository, tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "compiler/ipamc").mkdir(parents=True)

@@ -122,6 +122,7 @@ def test_files(program: Path, repository: Path) -> None:  # noqa: ARG001
         assert done.stdout.split(",")[0] == kind, line
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("damage", ["no clusters", "no lock", "bytes", "link", "no git", "no access"])
 def test_nothing_is_said_when_something_fails(damage: str, program: Path, repository: Path) -> None:
     lock = repository / "clusters/lab/ipam.lock"

@@ -180,6 +180,7 @@ def test_the_zip_of_a_sysdump(home: Home) -> None:
     assert home.file("ipam.lock") == LOCK
 
 
+@pytest.mark.deep
 def test_a_sysdump_whose_items_have_no_kind(home: Home) -> None:
     """cilium-cli prints typed lists: the kind is behind all items."""
 

@@ -44,7 +44,7 @@ def tree(top: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_the_line_tells_of_each_cluster(tmp_path: Path, jobs: str, how: str) -> None:

@@ -411,6 +411,7 @@ def kubectl(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("kubectl")
 @pytest.mark.parametrize(("text", "message"), NOT_YAML.values(), ids=NOT_YAML)
 @pytest.mark.parametrize("suffix", ["yaml", "json"])
@@ -499,6 +500,7 @@ def test_a_tab(stand: Stand, name: str, old: str, new: str, column: int, blanks:
     assert "lock written" in stand.run("ipamc compile")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "written",
     [

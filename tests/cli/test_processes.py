@@ -82,6 +82,7 @@ VERBS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["script", "-P -m"])
 def test_no_module_of_the_working_directory_is_imported(sound: Installed, repository: Path, how: str) -> None:
     """As the installed command and by `python -P -m`, nothing at all; and nothing by its workers."""
@@ -271,6 +272,7 @@ def test_the_worst_of_a_cluster_hides_no_other(
     assert ("failed on red: this is a bug in ipamc, not in your input" in done.stderr) is (code == 70)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("worst", KILLED)
 def test_nor_does_a_process_that_is_killed(tmp_path: Path, repository: Path, worst: str) -> None:
     red, said = KILLED[worst]
@@ -290,6 +292,7 @@ def test_a_cluster_whose_process_was_killed_is_run_once_more(tmp_path: Path, rep
     assert locks(repository) == list(NAMES)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_a_plan_shows_the_others_and_the_failure(tmp_path: Path, repository: Path, jobs: str) -> None:
     installed = install(tmp_path / "installed", red=WORST["a bug"][0])
@@ -377,6 +380,7 @@ def git(repository: Path, *arguments: str) -> str:
     return subprocess.run(words, cwd=repository, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("how", ["a bug", "SIGTERM", "SIGINT", "killed"])
 def test_a_merge_that_fails_is_undone(tmp_path: Path, repository: Path, how: str) -> None:
     at_once(repository, "compile --jobs 1")

@@ -204,6 +204,7 @@ while not pathlib.Path(".git/stop").exists():
 """
 
 
+@pytest.mark.deep
 def test_checkouts_in_a_loop(branches: dict[str, set[str]]) -> None:
     """For hours: IPAMC_CHECKOUTS=100000."""
     for _ in range(ROUNDS):

@@ -120,6 +120,7 @@ def test_the_help_that_is_named_is_there(capfd: pytest.CaptureFixture[str]) -> N
             assert capfd.readouterr().out == shown
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("word", sorted(WORDS))
 def test_words_of_other_tools(word: str, capfd: pytest.CaptureFixture[str]) -> None:
     """They lead to commands of ours that exist, with options that they have."""
@@ -134,6 +135,7 @@ def test_words_of_other_tools(word: str, capfd: pytest.CaptureFixture[str]) -> N
         assert {each for each in words if each.startswith("--")} <= options, words
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("option", sorted(OPTIONS))
 def test_options_of_other_tools(option: str, capfd: pytest.CaptureFixture[str]) -> None:
     """In every verb that does not have them; and where one of ours is named, the verb has it."""

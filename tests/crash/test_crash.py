@@ -334,7 +334,7 @@ def test_a_full_disk_of_the_system_itself(small_disk: Path, template: Path, top:
     assert 0 < refused <= len(room)
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=0)
 def test_a_limit_of_the_size_of_files(template: Path, top: Path, forks: Forks) -> None:
     """RLIMIT_FSIZE, as a quota of the system itself: a process of its own, which the harness does not touch."""
     stage = Stage(VERBS[0], template, top, forks)

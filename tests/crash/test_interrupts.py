@@ -64,6 +64,7 @@ def chosen(number: int) -> list[int]:
     return list(range(number)) if ALL or number <= FEW else few
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.parametrize("verb", ["compile", "lock"])
 def test_what_is_said_of_one_cluster_is_on_the_disk(

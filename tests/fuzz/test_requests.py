@@ -102,6 +102,7 @@ def test_the_oracle_has_nothing_against_the_histories_themselves() -> None:
     assert not list(oracle.broken(base, head, (), requests.FIRST_DAY))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("event", requests.EVENTS)
 def test_an_honest_request_passes_and_one_that_is_not_compiled_does_not(event: str) -> None:
     """The jobs do run, on both forges: a fuzz of jobs that refuse everything would find nothing."""

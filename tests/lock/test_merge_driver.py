@@ -131,6 +131,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("why", NOT_STARTED)
 def test_a_driver_that_does_not_run(repository: Repository, why: str, command: str) -> None:

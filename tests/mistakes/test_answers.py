@@ -140,6 +140,7 @@ def answered(mistake: Mistake, folder: Path) -> Mistake:
     return got
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "mistake",
     [

@@ -54,6 +54,7 @@ def identity(each: dict[str, Any]) -> tuple[str, str, str]:
     return each["kind"], each["metadata"]["name"], each["metadata"].get("namespace", "")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", PLANS)
 def test_kustomize_builds_what_is_rendered(
     name: str, built: dict[str, list[dict[str, Any]]], tmp_path: Path

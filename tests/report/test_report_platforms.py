@@ -245,6 +245,7 @@ def test_sarif_escapes_the_text_of_a_link() -> None:
     assert result["message"]["text"] == "m\n[a\\[0\\] \\\\ b](1)"
 
 
+@pytest.mark.deep
 def test_sarif_keeps_the_worst_and_says_what_it_left_out() -> None:
     notes = [note("IPC0500", Span("a.yaml", line), "m") for line in range(1, 10)]
     found = [*notes, *many(MOST - 2, path="z.yaml")]

@@ -174,6 +174,7 @@ def test_without_room_the_findings_say_so() -> None:
 # What holds for all.
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", ASKED)
 def test_every_runbook_can_be_done(change: str, mode: str) -> None:
@@ -333,6 +334,7 @@ def test_nothing_of_a_user_is_obeyed_by_a_shell(value: str, folder: str, name: s
     assert json.loads(words[words.index("printf") + 2])["metadata"]["name"] == name
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("change", sorted(set(ASKED) - {"replace-node"}))  # which refuses such a name
 def test_no_name_and_no_folder_runs_anything(change: str, mode: str, tmp_path: Path) -> None:

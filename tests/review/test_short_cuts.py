@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from unittest import mock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -50,6 +51,7 @@ def test_a_block_at_home_is_not_misplaced(
     assert misplaced(plan) == long_way
 
 
+@pytest.mark.deep
 def test_no_block_of_a_cluster_or_case_is_passed_over() -> None:
     plans = [each.plan for each in everything().values()]
     with mock.patch.object(MODULE, "_is_at_home", return_value=False):

@@ -1,7 +1,8 @@
 """How much of a law a run of the tests plays: `make test` a part, `make test-all` (IPAMC_TESTS=all) all of it.
 
 A test marked with `pytest.mark.deep` has many cases of one law, or costs seconds for what other tests show in part. `make test`
-runs every tenth case of such a function, and none of a function without cases. All cases run where one function is asked for.
+runs every tenth case of such a function, and none of a function without cases; `deep(part=0)` runs no case, `deep(part=50)` every
+fiftieth. All cases run where one function is asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def part_of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
     left: list[pytest.Item] = []
     cases: Counter[str] = Counter()
     for item, (function, has_cases, _) in zip(items, names, strict=True):
-        is_part = not item.get_closest_marker("deep") or (has_cases and cases[function] % PART == 0)
+        marker = item.get_closest_marker("deep")
+        part = marker.kwargs.get("part", PART) if marker and has_cases else 0
+        is_part = not marker or (part and cases[function] % part == 0)
         cases[function] += 1
         (played if is_part else left).append(item)
     return played, left

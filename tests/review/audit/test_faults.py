@@ -499,6 +499,7 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("world", "plant", "expected"),
     [
