@@ -264,7 +264,9 @@ def test_every_path_on_the_page_exists() -> None:
     assert [path for path in paths if not places(path)] == []
 
 
-@pytest.mark.parametrize(("name", "least"), [("architecture.md", 50), ("recipes.md", 15), ("threat-model.md", 30)])
+@pytest.mark.parametrize(
+    ("name", "least"), [("architecture.md", 50), ("recipes.md", 15), ("threat-model.md", 30)]
+)
 def test_every_function_on_a_page_is_in_its_file(name: str, least: int) -> None:
     rows = re.findall(r"^\| `(\w+)\(\)` \| `(\S+\.py)` \|", PAGES[name], re.MULTILINE)
     named = [*rows, *re.findall(r"`(\w+)(?:\(\))?`\s+in\s+`(\S+\.py)`", PAGES[name])]

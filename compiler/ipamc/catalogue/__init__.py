@@ -43,7 +43,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 def catalogue(files: Mapping[str, str]) -> dict[str, Entry]:
-    """Return all rules by code, in order; `files` are those of `rules/`, by name. Raises ValueError for another text."""
+    """Return all rules by code, in order, from the texts of `rules/` by name. ValueError for others."""
     return {entry.code: entry for entry in map(_entry, dict(sorted(files.items())).values())}
 
 

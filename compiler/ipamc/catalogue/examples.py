@@ -1,4 +1,4 @@
-"""Examples of rules: what a rule refuses or warns of, and how it is right. One small file a code, below `examples/`.
+"""Examples of rules: what a rule refuses or warns of, and how it is right: a file a code, in `examples/`.
 
 An example is a txtar archive: a header, then files between `-- name --` lines.
 
@@ -7,18 +7,18 @@ An example is a txtar archive: a header, then files between `-- name --` lines.
     #! compiled                           the base was compiled before: it has a lock and rendered files
     #! committed                          it was also committed to a git repository, at 2026-11-22T08:00:00Z
     #! applied                            it was also applied: refs/ipamc/applied/lab is that commit
-    #! run: ipamc compile lab             for both sides, and the default; `#! wrong: …` and `#! right: …` for one;
-                                          `A && B`: the one after the other
+    #! run: ipamc compile lab             for both sides, and the default; `A && B`: one after the other;
+                                          `#! wrong: …` and `#! right: …` for one side
     #! also: IPC0311                      other codes that either side gives
     #! latin                              the wrong side is written in ISO 8859-1, not in UTF-8
     #! exit: 1, REASON                    with what the right side ends, where that is not 0
-    -- before/PATH --                     a file of the base in place of its own, when that was compiled: implies `compiled`
-    -- wrong/PATH --                      what the wrong side has in place of it; the only line `(deleted)`: it has no such file;
+    -- before/PATH --                     a file of the base when that was compiled; implies `compiled`
+    -- wrong/PATH --                      what the wrong side has in its place; `(deleted)`: no such file;
                                           `(link to PATH)`: a symbolic link
     -- right/PATH --                      the same of the right side
-    -- said --                            the finding of this code on the wrong side: `pytest tests/test_examples.py --update`
+    -- said --                            its finding on the wrong side; written by `pytest --update`
 
-Paths are those of a repository, such as clusters/lab/cluster.yaml. `tests/test_examples.py` runs each example.
+Paths are those of a repository, such as clusters/lab/cluster.yaml. `tests/test_examples.py` runs them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Example(Struct, frozen=True, kw_only=True):
 
 
 def what_it_is(text: str) -> str:
-    """Return what a file is of which there is no text to show: "is deleted", "is empty", "is a link to PATH"; else ""."""
+    """Return what a file without a text is: "is deleted", "is empty", "is a link to PATH"; "" for others."""
     if text in {"", DELETED}:
         return "is deleted" if text else "is empty"
     link = LINK(text)
@@ -89,7 +89,7 @@ def what_it_is(text: str) -> str:
 
 
 def examples(texts: Mapping[str, str]) -> dict[str, Example]:
-    """Return the examples by code, in order, of the texts of `examples/` by file name. Raises KeyError for an unknown base."""
+    """Return the examples by code, in order, from the texts of `examples/`. KeyError without a base."""
     bases = {
         name.removeprefix(_BASE).removesuffix(_SUFFIX): _Archive.parse(text)
         for name, text in texts.items()

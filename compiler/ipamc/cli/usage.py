@@ -263,7 +263,7 @@ def _line(ctx: click.Context | None, path: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """Return a message that begins in lower case, unless it begins with a name, and ends without a full stop."""
+    """Return a message in lower case, unless it begins with a name, and without a full stop."""
     head = text.split(" ", 1)[0]
     whole = text[:1].lower() + text[1:] if head.istitle() and head.isalpha() else text
     return whole.removesuffix(".")

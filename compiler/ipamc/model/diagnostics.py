@@ -230,7 +230,7 @@ def names(items: Iterable[str], limit: int = 5) -> str:
 
 
 def several(items: Collection[str], noun: str, what: str = "", *, number: int | None = None) -> str:
-    """Return a group for a message: its size, what is to say of it, and names: `3 nodes without a uid: a, b, c`.
+    """Return a group for a message, with its size and names: `3 nodes without a uid: a, b, c`.
     `number` counts where several items are of one thing: the blocks of a node.
     """
     size = count(len(items) if number is None else number, noun)
@@ -238,7 +238,7 @@ def several(items: Collection[str], noun: str, what: str = "", *, number: int | 
 
 
 def and_others(items: Collection[str], noun: str = "nodes") -> str:
-    """Return the end of a message about the first of a group: `; 3 nodes: a, b, c`; "" where it is the only one."""
+    """Return the end of a message about the first of a group: `; 3 nodes: a, b, c`; "" for a group of one."""
     return f"; {len(items):,} {noun}: {names(items)}" if len(items) > 1 else ""
 
 

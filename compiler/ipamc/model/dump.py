@@ -18,8 +18,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Node
 from ipamc.model.diagnostics import Span
 
 SLACK = 600
-"""Seconds by which a dump may be older than a commit that it is compared with: kubelets write their status every
-five minutes, and clocks differ."""
+"""Seconds by which a dump may be older than a commit: kubelets write each five minutes, and clocks differ."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):

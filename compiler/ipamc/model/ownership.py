@@ -78,7 +78,7 @@ class Law:
                 Blocks(line.block for line in held),
                 Blocks(line.block for line in lines if line.state is State.PENDING),
                 Blocks(line.block for line in lines if line.moved),
-                # A block of an `unlisted` pool follows another one; it does not take the place of one of ours.
+                # A block of an `unlisted` pool follows another one, and does not replace one of ours.
                 set()
                 if self._multi_pool
                 else {line.block.family for line in held if line.pool not in self._operator_pools},

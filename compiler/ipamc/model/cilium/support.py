@@ -58,7 +58,7 @@ class Row(Struct, frozen=True):
     """The rules or the rendered files that depend on it; "" for none."""
 
     def of(self, version: Version) -> bool:
-        """Return whether a minor has it; a minor that is too new counts as the newest (IPC0501 refuses it)."""
+        """Return whether a minor has it; one that is too new counts as the newest (IPC0501 refuses it)."""
         return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
     def known(self, version: Version) -> Known:
@@ -102,7 +102,8 @@ TABLE = (
     Row(
         Capability.CLUSTER_POOL_LIST,
         _CLUSTER_POOL,
-        "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, operator/pkg/ipam/clusterpool.go from 1.20; "
+        "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, "
+        "operator/pkg/ipam/clusterpool.go from 1.20; "
         "clusterPoolIPv4PodCIDRList in the chart",
         run=(12, 15, 16, 17, 18, 19),
         decides="`configmap.yaml`, `helm-values.yaml`",
@@ -110,7 +111,8 @@ TABLE = (
     Row(
         Capability.KEPT_POD_CIDRS,
         _CLUSTER_POOL,
-        "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
+        "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
+        "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
         run=(12, 15, 16, 17, 18, 19),
         decides="`ciliumnodes/`",
     ),
@@ -124,14 +126,16 @@ TABLE = (
     Row(
         Capability.BYSTANDER,
         _CLUSTER_POOL,
-        "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, operator/pkg/ipam/clusterpool.go from 1.20",
+        "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
+        "operator/pkg/ipam/clusterpool.go from 1.20",
         run=(12, 15, 16, 17, 18, 19),
         decides="`component/`, `helm-values.yaml`, IPC0515",
     ),
     Row(
         Capability.NODE_GC,
         f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
-        "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: unused in 1.11, 0s in 1.12, 5m from 1.13",
+        "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: unused "
+        "in 1.11, 0s in 1.12, 5m from 1.13",
         since=12,
         run=(12, 15, 16, 17, 18, 19),
     ),
@@ -146,7 +150,8 @@ TABLE = (
     Row(
         Capability.MULTI_POOL,
         _MULTI_POOL,
-        "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; client/crds/v2alpha1/ciliumpodippools.yaml",
+        "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; "
+        "client/crds/v2alpha1/ciliumpodippools.yaml",
         since=14,
         run=(12, 15, 16, 17, 18, 19),
         decides="IPC0521",
@@ -161,7 +166,8 @@ TABLE = (
     Row(
         Capability.NODE_CONFIG_V2,
         _MULTI_POOL,
-        "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, client/crds/v2/ciliumnodeconfigs.yaml from 1.16",
+        "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, client/crds/v2/ciliumnodeconfigs.yaml from "
+        "1.16",
         since=16,
         run=(15, 16, 17, 18, 19),
         decides="`nodeconfigs.yaml`",
@@ -170,14 +176,16 @@ TABLE = (
     Row(
         Capability.MULTI_POOL_TUNNEL,
         _MULTI_POOL,
-        "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; Documentation/network/concepts/ipam/index.rst",
+        "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
+        "Documentation/network/concepts/ipam/index.rst",
         since=18,
         decides="IPC0522",
     ),
     Row(
         Capability.ORPHAN_BLOCKS,
         _MULTI_POOL,
-        "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
+        "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
+        "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
         since=19,
         run=(15, 16, 17, 18, 19),
     ),
@@ -222,14 +230,16 @@ TABLE = (
     Row(
         Capability.POD_SELECTORS,
         _MULTI_POOL,
-        "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in pkg/ipam/metadata/manager.go",
+        "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
+        "pkg/ipam/metadata/manager.go",
         since=19,
         decides="`ippools.yaml`, IPC0562",
     ),
     Row(
         Capability.ALLOW_ENDS,
         _MULTI_POOL,
-        "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in pkg/ipam/pool.go",
+        "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in "
+        "pkg/ipam/pool.go",
         since=20,
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
@@ -244,14 +254,16 @@ TABLE = (
     Row(
         Capability.CRD_NOT_ANNOUNCED,
         _CRD,
-        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; pkg/bgpv1/agent/nodespecer.go in 1.13 and 1.14, controller.go in 1.12; "
+        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; pkg/bgpv1/agent/nodespecer.go in 1.13 "
+        "and 1.14, controller.go in 1.12; "
         "CanAdvertisePodCIDR in pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
         decides="IPC0541, IPC0542",
     ),
     Row(
         Capability.TINY_BLOCKS,
         f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up to 1.13",
+        "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up "
+        "to 1.13",
         since=17,
         run=(12, 15, 16, 17, 18, 19),
         decides="IPC0552, pre-allocation",
@@ -273,7 +285,8 @@ TABLE = (
     Row(
         Capability.METALLB_CILIUM_NODE,
         _CLUSTER_POOL,
-        "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in kubernetes mode it is the Node in every minor",
+        "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in kubernetes mode it is "
+        "the Node in every minor",
         since=12,
         until=16,
         decides="IPC0541",
@@ -295,7 +308,8 @@ TABLE = (
     Row(
         Capability.BGP_POOL_ADVERTS,
         _MULTI_POOL,
-        "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement of type CiliumPodIPPool from 1.16",
+        "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement of type "
+        "CiliumPodIPPool from 1.16",
         since=15,
         decides="IPC0542",
     ),
@@ -309,7 +323,8 @@ TABLE = (
     Row(
         Capability.BGP_ADVERTISEMENT,
         f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that reads them); pkg/bgp from 1.19",
+        "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that reads them); pkg/bgp "
+        "from 1.19",
         since=16,
     ),
 )

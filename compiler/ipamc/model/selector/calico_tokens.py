@@ -96,7 +96,8 @@ class Cursor:
         """Return the error for a token that is not allowed here."""
         found = self.peek()
         if found in {"\n", "\r"}:
-            help = "write the selector on one line; in YAML as a plain scalar, or with >- instead of | or >"  # noqa: A001 - as above
+            how = "in YAML as a plain scalar, or with >- instead of | or >"
+            help = f"write the selector on one line; {how}"  # noqa: A001 - as above
             return SelectorError(
                 f"a line break does not count as a blank in Calico's language: expected {expected}",
                 offset=self.at,

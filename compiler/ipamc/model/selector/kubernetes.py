@@ -5,7 +5,8 @@ Sources: apimachinery `pkg/apis/meta/v1/helpers.go`, `pkg/labels/selector.go`; c
 apiserver prunes it. An unknown field is refused: a misspelled `matchLabel` would otherwise select every node.
 
 The canonical text is like `labels.Selector.String()`, with sorted requirements: `rack in (r1,r2),!spot`;
-`metadata.name=…` for fields; terms sorted and joined by ` || `; `!all()` for a selector that selects nothing.
+`metadata.name=…` for fields; terms sorted and joined by ` || `;
+`!all()` for a selector that selects nothing.
 """
 
 from __future__ import annotations

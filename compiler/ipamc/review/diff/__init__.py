@@ -149,8 +149,8 @@ def compare(
     allowed: Collection[Reason] = (),
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
-    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line shows
-    it. O(n log n) in lines.
+    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line
+    shows it. O(n log n) in lines.
     """
     plan = after.plan
     room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
