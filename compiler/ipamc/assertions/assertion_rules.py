@@ -260,7 +260,7 @@ def something_there(
 
 
 def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic:
-    """IPC1007: a test is about something."""
+    """IPC1007: the selectors and names of a test match something in the cluster."""
     make = warning if test.warn else error
     return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=fix)
 

@@ -78,7 +78,7 @@ def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
-    """IPC1010: what was agreed on is under way."""
+    """IPC1010: every renumber in `agreed` is under way."""
     nodes = names(entry.node for entry in idle)
     message = (
         f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: "
@@ -88,7 +88,7 @@ def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
 
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
-    """IPC1012: a ticket looks like one."""
+    """IPC1012: every ticket in `agreed` matches the pattern `ticket`."""
     make = warning if test.warn else error
     message = f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
     also = [Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)]

@@ -92,7 +92,7 @@ class Unknown(NamedTuple):
 
 
 def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diagnostic]:
-    """IPC0434: the block of a running node that the lock does not know is known."""
+    """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"

@@ -52,7 +52,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0507: a Cilium that ipamc does not know is taken for one that it knows."""
+    """IPC0507: an unknown Cilium version is treated as a known one where `assume` says so."""
     if cluster.written:
         message = f"Cilium {text(cluster.written)} is not known, and taken for {text(cluster.cilium)}"
         fix = "read its upgrade notes, and look at operator-status of the CiliumNodes after the first apply"

@@ -252,5 +252,5 @@ def pools_lost(
 def needs_a_hand(
     at: At, message: str, also: Related, fix: str, make: Callable[..., Diagnostic] = warning
 ) -> Diagnostic:
-    """IPC0540: some changes of published pools need a person's hand, too."""
+    """IPC0540: some changes of published pools require a manual step."""
     return make("IPC0540", at, message, also=[also], help=fix)

@@ -136,7 +136,7 @@ def two_affinities(one: SeenAffinity, other: SeenAffinity) -> Diagnostic:
 
 
 def stale_affinity(affinity: SeenAffinity, block: SeenBlock) -> Diagnostic:
-    """IPC0852: an affinity is as its block."""
+    """IPC0852: a Calico block affinity names the node that its IPAMBlock names."""
     claimed = f"{affinity.block} is claimed by node {affinity.host} ({affinity.state})"
     text = f"{claimed}, but its IPAMBlock is of {_owner(block.host)}"
     return note("IPC0852", affinity.at, text, also=[Related(block.at, "the block")])

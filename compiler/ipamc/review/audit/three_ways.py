@@ -184,7 +184,7 @@ def stale(context: Context, objects: Sequence[str], suppressed: Suppressed) -> I
 
 
 def foreign(context: Context, objects: Sequence[str]) -> Iterator[Result]:
-    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not get in the way."""
+    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not conflict with those in git."""
     ranges = outermost(cidr.block for pool in context.cluster.pools for cidr in pool.ranges)
     over: list[str] = []
     wins: list[str] = []
