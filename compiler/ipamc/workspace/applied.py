@@ -21,8 +21,8 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.environment import utc
 from ipamc.workspace.rendered import Manifests
-from ipamc.workspace.revision import below, known, last_change
-from ipamc.workspace.source import Commit, Disk
+from ipamc.workspace.revision import known, last_change
+from ipamc.workspace.source import Commit, Disk, below
 from ipamc.workspace.trouble import Trouble
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.git_run import must
-from ipamc.workspace.revision import below
 from ipamc.workspace.safe_read import LARGEST, TOTAL
+from ipamc.workspace.source import below
 
 MOST = 5000  # how many versions are listed: the newest ones
 LONGEST = 200  # characters of a subject; longer ones are cut

@@ -10,7 +10,8 @@ from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
 from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
-from ipamc.workspace.revision import below, known
+from ipamc.workspace.revision import known
+from ipamc.workspace.source import below
 from ipamc.workspace.trouble import Trouble
 
 DEEPEST = 20  # how many commits are walked back, one after the other, to find a sound lock

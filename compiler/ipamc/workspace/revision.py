@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ipamc.model.wording import nearest
 from ipamc.workspace import disk, git, git_tree
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
-from ipamc.workspace.source import Commit
+from ipamc.workspace.source import Commit, below, is_below
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
@@ -47,19 +47,6 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
     else:
         way_out = "fetch it, or check its name: git branch --all lists the branches"
     return Trouble(f"git knows no revision {revision!r} here: {way_out}{more}")
-
-
-def is_below(top: str, folder: str) -> bool:
-    """Tell whether a folder is in a repository; a link is where it is, not where it leads to."""
-    return disk.identity(folder).is_relative_to(Path(top).resolve())
-
-
-def below(top: str, folder: str) -> str:
-    """Return a folder's path below the repository's top, "" for the top. Raises Trouble elsewhere."""
-    if not is_below(top, folder):
-        raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
-    path = disk.identity(folder).relative_to(Path(top).resolve())
-    return path.as_posix() if path.name else ""
 
 
 def last_change(folder: str, *files: str) -> int | None:

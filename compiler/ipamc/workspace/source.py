@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -154,7 +154,7 @@ class Commit(Struct, frozen=True, kw_only=True):
             files = self._files(folder)
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
-        shown = f"{self.revision}:{_below(self.top, folder)}"
+        shown = f"{self.revision}:{below(self.top, folder)}"
         return Inputs(
             name=name_of(folder),
             folder=shown,
@@ -174,7 +174,7 @@ class Commit(Struct, frozen=True, kw_only=True):
         return _rendered(self._files(folder))
 
     def _files(self, folder: str, *, rendered: bool = True) -> Mapping[str, bytes]:
-        return _files(self.top, self.commit, _below(self.top, folder), self.known, rendered=rendered)
+        return _files(self.top, self.commit, below(self.top, folder), self.known, rendered=rendered)
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
         """Return a commit of which git need not read these files, where their bytes are the same."""
@@ -202,10 +202,17 @@ def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
     return {path.removeprefix(within): data for path, data in files.items() if path.startswith(within)}
 
 
-def _below(top: str, folder: str) -> str:
-    from ipamc.workspace.revision import below
+def is_below(top: str, folder: str) -> bool:
+    """Tell whether a folder is in a repository; a link is where it is, not where it leads to."""
+    return disk.identity(folder).is_relative_to(Path(top).resolve())
 
-    return below(top, folder)
+
+def below(top: str, folder: str) -> str:
+    """Return a folder's path below the repository's top, "" for the top. Raises Trouble elsewhere."""
+    if not is_below(top, folder):
+        raise Trouble(f"{folder} is not in the git repository {top}: run ipamc once for each repository")
+    path = disk.identity(folder).relative_to(Path(top).resolve())
+    return path.as_posix() if path.name else ""
 
 
 @lru_cache(maxsize=1)
@@ -224,7 +231,7 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
     """Return the path and the text of each folder's lock. One process of git for all of them."""
     from ipamc.workspace import git_tree
 
-    paths = {folder: (PurePosixPath(_below(top, folder)) / disk.LOCK).as_posix() for folder in folders}
+    paths = {folder: (PurePosixPath(below(top, folder)) / disk.LOCK).as_posix() for folder in folders}
     texts = git_tree.blobs(top, commit, list(paths.values()))
     return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
 
@@ -242,7 +249,7 @@ def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
     head = git.commit(top, "HEAD") if top else None
     if top is None or head is None:
         return {}
-    within = PurePosixPath(_below(top, folder)) / disk.RENDERED
+    within = PurePosixPath(below(top, folder)) / disk.RENDERED
     names = {path: (within / path).as_posix() for path in paths}
     found = git_tree.blobs(top, head, list(names.values()))
     return {path: found[name] for path, name in names.items() if name in found}

@@ -9,9 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.holdings import Claim, Holdings, holdings
+from ipamc.importing.calico.holdings import Holdings, holdings
 from ipamc.importing.calico.pools import (
-    CalicoPool,
     Group,
     Grouped,
     config_of,
@@ -20,6 +19,7 @@ from ipamc.importing.calico.pools import (
     read_reservations,
     strays,
 )
+from ipamc.importing.calico.values import CalicoPool, Claim
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ipamc.importing.calico.values import Borrowed, CalicoPool, Claim
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, warning
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.wording import cut, listing, shown
-
-if TYPE_CHECKING:  # they report by these rules
-    from ipamc.importing.calico.holdings import Borrowed, Claim
-    from ipamc.importing.calico.pools import CalicoPool
 
 _FEW = 3
 """Users of addresses that a finding names."""

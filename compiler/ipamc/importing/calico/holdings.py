@@ -13,31 +13,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from ipamc.importing.calico import calico_rules as rules
+from ipamc.importing.calico.values import Borrowed, Claim
 from ipamc.model.address_sets import blocks_over, overlaps
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 
 TUNNEL = "TunnelAddress"
 """The end of the kinds of tunnel addresses (lib/backend/model/block.go)."""
-
-
-class Claim(Struct, frozen=True):
-    """A block, and the node that has it."""
-
-    block: Block
-    node: str
-    at: Span
-
-
-class Borrowed(Struct, frozen=True):
-    """An address that another node uses than the one that has its block."""
-
-    family: int
-    address: int
-    user: str
-    """As `SeenBlock.users`."""
-    claim: Claim
 
 
 class Holdings(Struct, frozen=True, kw_only=True):

@@ -10,9 +10,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
+from ipamc.importing.calico.values import CalicoPool
 from ipamc.model.address_sets import index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
-from ipamc.model.diagnostics import Diagnostic, Span
+from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.normal_form import apart
@@ -20,24 +21,6 @@ from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 
 BLOCK_SIZES = {4: 26, 6: 122}
 """What Calico takes where a pool says nothing (api/pkg/apis/projectcalico/v3/ippool.go)."""
-
-
-class CalicoPool(Struct, frozen=True, kw_only=True):
-    """An IPPool."""
-
-    name: str
-    block: Block
-    size: int
-    """Prefix length of its blocks."""
-    selector: Selector
-    workload: bool
-    """Pods get addresses of it; else tunnels or load balancers alone."""
-    overlay: str = ""
-    """`ipipMode` or `vxlanMode` where it is not Never."""
-    halted: str = ""
-    """Why Calico makes no new blocks of it for the pods of a node; "": it does."""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    at: Span
 
 
 class _Spec(msgspec.Struct, rename="camel"):

@@ -1,0 +1,47 @@
+"""What Calico has: its pools, and the blocks that nodes hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+
+from ipamc.model.cidr import Block
+from ipamc.model.diagnostics import Span
+from ipamc.model.selector.selector import Selector
+
+
+class CalicoPool(Struct, frozen=True, kw_only=True):
+    """An IPPool."""
+
+    name: str
+    block: Block
+    size: int
+    """Prefix length of its blocks."""
+    selector: Selector
+    workload: bool
+    """Pods get addresses of it; else tunnels or load balancers alone."""
+    overlay: str = ""
+    """`ipipMode` or `vxlanMode` where it is not Never."""
+    halted: str = ""
+    """Why Calico makes no new blocks of it for the pods of a node; "": it does."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    at: Span
+
+
+class Claim(Struct, frozen=True):
+    """A block, and the node that has it."""
+
+    block: Block
+    node: str
+    at: Span
+
+
+class Borrowed(Struct, frozen=True):
+    """An address that another node uses than the one that has its block."""
+
+    family: int
+    address: int
+    user: str
+    """As `SeenBlock.users`."""
+    claim: Claim
