@@ -73,10 +73,6 @@ class Verb(_Helped):
         self,
         *,
         help: str = "",
-        examples: Sequence[tuple[str, str]] = (),
-        done: str = "done",
-        refused: str = "an I/O or environment error",
-        changed: str = "",
         former: Mapping[str, str] | None = None,
         **kwargs: Any,
     ) -> None:
@@ -87,8 +83,8 @@ class Verb(_Helped):
             name, _, said = line.partition(": ")
             options[name].help = said
         pairs = [line.split(" # ", 1) for line in sections["Examples"]]
-        self.examples = examples or [(command.rstrip(), said) for command, said in pairs]
-        exits = {DONE: done, REFUSED: refused, CHANGED: changed}
+        self.examples = [(command.rstrip(), said) for command, said in pairs]
+        exits = {DONE: "done", REFUSED: "an I/O or environment error", CHANGED: ""}
         exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
         self.exits = list(exits.values())
         self.former = former or {}

@@ -42,67 +42,16 @@ MOST = 100_000
 """The most nodes in a wave."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
-        ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
-        (
-            "ipamc runbook lab --change renumber --pool rack-a --by zone",
-            "the steps of a renumber that has not begun, a wave for each zone",
-        ),
-        (
-            "ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16",
-            "a pool moves to a new range",
-        ),
-        ("ipamc runbook lab --change replace-node --node n7 --to n8", "n8 replaces n7, and gets its blocks"),
-        ("ipamc runbook lab --change upgrade --to 1.18", "Cilium, minor by minor"),
-        ("ipamc runbook lab --output json", "the same for programs"),
-    ),
-    done="printed; also if nothing is under way",
-    refused="an input or a lock was refused, the change cannot be made as asked, "
-    "or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("cluster", metavar="CLUSTER")
-@click.option(
-    "--base",
-    type=Revision(),
-    metavar="REV",
-    help="What the cluster has now.  [default: what was last applied, if git knows it "
-    "(refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
-)
-@click.option("--change", type=click.Choice(CHANGES), help="A change that has not begun.")
-@click.option(
-    "--node", "nodes", multiple=True, metavar="NODE", help="A node that the change is about. Repeatable."
-)
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="A pool that it is about. Repeatable.")
-@click.option(
-    "--selector",
-    default="",
-    metavar="TEXT",
-    help="The nodes that it is about, in the language of nodeSelector.",
-)
-@click.option(
-    "--to",
-    default="",
-    metavar="VALUE",
-    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), "
-    "'distinct' (calico).",
-)
-@click.option(
-    "--wave-size",
-    type=click.IntRange(min=1, max=MOST),
-    metavar="N",
-    help="The most nodes that are without pods at a time.  "
-    "[default: a tenth of the cluster; with --by, all of a value]",
-)
-@click.option(
-    "--by",
-    default="",
-    metavar="LABEL",
-    help="Nodes with different values of this label are in different waves; "
-    "'zone' is topology.kubernetes.io/zone.",
-)
+@click.option("--base", type=Revision(), metavar="REV")
+@click.option("--change", type=click.Choice(CHANGES))
+@click.option("--node", "nodes", multiple=True, metavar="NODE")
+@click.option("--pool", "pools", multiple=True, metavar="NAME")
+@click.option("--selector", default="", metavar="TEXT")
+@click.option("--to", default="", metavar="VALUE")
+@click.option("--wave-size", type=click.IntRange(min=1, max=MOST), metavar="N")
+@click.option("--by", default="", metavar="LABEL")
 @output_option("markdown", "json")
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
@@ -127,6 +76,32 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
     a kubeconfig with a context that is called as the cluster. --selector and --node, --pool are added up.
+
+    Options:
+        --base: What the cluster has now.  [default: what was last applied, if git knows it
+            (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]
+        --change: A change that has not begun.
+        --node: A node that the change is about. Repeatable.
+        --pool: A pool that it is about. Repeatable.
+        --selector: The nodes that it is about, in the language of nodeSelector.
+        --to: What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade),
+            'distinct' (calico).
+        --wave-size: The most nodes that are without pods at a time.  [default: a tenth of the cluster; with
+            --by, all of a value]
+        --by: Nodes with different values of this label are in different waves; 'zone' is
+            topology.kubernetes.io/zone.
+    Examples:
+        ipamc runbook lab  # the steps of what is under way: pending and settled renumbers, a new mode, …
+        ipamc runbook lab --base HEAD~1  # of what changed since this revision
+        ipamc runbook lab --change renumber --pool rack-a --by zone
+            # the steps of a renumber that has not begun, a wave for each zone
+        ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16  # a pool moves to a new range
+        ipamc runbook lab --change replace-node --node n7 --to n8  # n8 replaces n7, and gets its blocks
+        ipamc runbook lab --change upgrade --to 1.18  # Cilium, minor by minor
+        ipamc runbook lab --output json  # the same for programs
+    Exit codes:
+        0: printed; also if nothing is under way
+        1: an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error
     """
     from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request

@@ -4,7 +4,7 @@ Specification: kubernetes-sigs/kustomize, cmd/config/docs/api-conventions/functi
 orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and
 the last `rendered/`, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and
 the files of `rendered/` that a compile reads under their paths with dots for slashes; those that are one of a
-kind (`rendered.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
+kind (`parts.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
 """
 
 from __future__ import annotations

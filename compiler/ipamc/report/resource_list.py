@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ipamc.model.diagnostics import Located, Severity
-from ipamc.read.rendered import BINDING, KUSTOMIZATION, Rendered, is_looked_at
+from ipamc.read.parts import BINDING, KUSTOMIZATION, is_looked_at
+from ipamc.read.rendered import Rendered
 from ipamc.read.resource_list import INDICES, LOCAL, LOCK, PATHS, STATE, VERSIONS, Object, ResourceList, place
 from ipamc.render.yaml import quoted, scalar
 

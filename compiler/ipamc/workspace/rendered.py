@@ -15,7 +15,8 @@ from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import names
-from ipamc.read.rendered import FLAGS, KUSTOMIZATION, VALUES, Object, Rendered, identity
+from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
+from ipamc.read.rendered import Object, Rendered, identity
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
 from ipamc.workspace.environment import today

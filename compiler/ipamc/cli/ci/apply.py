@@ -19,7 +19,7 @@ from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.options import trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
-from ipamc.read.rendered import FIRST, is_part
+from ipamc.read.parts import FIRST, is_part
 from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import known, require_top

@@ -16,8 +16,9 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.read.rendered import FIRST, KUSTOMIZATION, Rendered, identity
-from ipamc.read.rendered import parts as ordered
+from ipamc.read.parts import FIRST, KUSTOMIZATION
+from ipamc.read.parts import parts as ordered
+from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift

@@ -14,7 +14,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.rendered import FIRST
+from ipamc.read.parts import FIRST
 
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""

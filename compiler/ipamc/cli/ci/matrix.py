@@ -199,13 +199,13 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     """Return the commit of `base`, or "", and the files that changed since; None for all."""
-    from ipamc.workspace.forge import Nowhere, last_success
-
     require_top()
     if not base:
         return "", None
     why = "git knows no such revision here"
     if base == LAST_SUCCESS:
+        from ipamc.workspace.forge import Nowhere, last_success
+
         try:
             revision = last_success()
             why = f"git does not have its commit {revision[:12]} here"

@@ -18,7 +18,7 @@ from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.rendered import FIRST
+from ipamc.read.parts import FIRST
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top

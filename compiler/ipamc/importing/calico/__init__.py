@@ -25,7 +25,7 @@ from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Severity, names
+from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
@@ -295,7 +295,7 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     held = holdings(dump, outermost(outside))
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
-    return blocks, [each for each in (*found, *held.findings) if each.severity is Severity.ERROR]
+    return blocks, errors_of((*found, *held.findings))
 
 
 def _blocks(

@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
-from ipamc.model.diagnostics import Diagnostic, Severity, count, names
+from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
@@ -166,7 +166,7 @@ class _Cutter:
             yield _folded(f"{title}{about}", f"{_block(rows, section.sign)}{cut}")
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
-        errors = [_finding(finding) for finding in findings if finding.severity is Severity.ERROR]
+        errors = [_finding(finding) for finding in errors_of(findings)]
         warnings = [_finding(finding) for finding in findings if finding.severity is Severity.WARNING]
         if errors:
             yield f"**{count(len(errors), 'error')}**\n\n{self.items(errors)}"

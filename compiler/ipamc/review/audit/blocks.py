@@ -15,12 +15,12 @@ from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
-from ipamc.model.diagnostics import Related, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, and_more, texts
+from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -86,7 +86,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     nodes = list(dict.fromkeys(shown.node for shown, _ in pairs))
     state = "" if line.state is State.HELD else f" ({line.state})"
     lock = f"the lock has {line.block} for {line.node}{state}"
-    text = f"node {node} has {shown.block}, and {lock}{and_more(nodes)}"
+    text = f"node {node} has {shown.block}, and {lock}{and_others(nodes)}"
     also = []
     for each, other in pairs[:LISTED]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
@@ -116,7 +116,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if some:
             node = some[0]
             has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
-            text = f"node {node} has {has}, and the lock has {held} for it{and_more(some)}"
+            text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
             move = f"if its pods use what the lock has: {context.rejoin(node)}; else drain it first"
             way_out = context.refresh if make is note else move
             causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
@@ -161,7 +161,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
         node, block, pool = outside[0]
         nodes = list(dict.fromkeys(name for name, _, _ in outside))
         missing = "does not have it" if pool in pools else "is not in the cluster"
-        text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}"
+        text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_others(nodes)}"
         users = f"{count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it"
         way_out = f"{context.apply} --repair, if the pool is ours; else create it again: {users}"
         yield Result(error("IPC0913", context.at(node), text, help=way_out))
@@ -200,7 +200,7 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         also.append(Related(one.at, f"Node {one.name}: {texts(one.pod_cidrs)}{used}"))
         also.append(Related(other.at, f"CiliumNode {other.name}: {texts(other.blocks)}"))
         also += context.line_of(one.name)
-    more = and_more([each.name for each, _ in apart])
+    more = and_others([each.name for each, _ in apart])
     has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
     look = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
@@ -254,7 +254,7 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
     ]
     if apart:
         node, mine = apart[0]
-        more = and_more([each.name for each, _ in apart])
+        more = and_others([each.name for each, _ in apart])
         text = (
             f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}{more}: "
             f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode, but a speaker that reads "
@@ -281,7 +281,8 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         seen, router = old[0]
         nodes = [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
-        text = f"the agent of {seen.name} {runs}, outside its blocks {texts(_all_of(seen))}{and_more(nodes)}"
+        has = texts(_all_of(seen))
+        text = f"the agent of {seen.name} {runs}, outside its blocks {has}{and_others(nodes)}"
         way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         yield Result(
@@ -293,7 +294,7 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         again = (
             "it was made again since the agent started, which may still give pods addresses of a former block"
         )
-        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_more(nodes)}"
+        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_others(nodes)}"
         text = f"the agent of {seen.name} {runs}: {again}"
         way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
         yield Result(error("IPC0952", seen.at, text, also=context.lines_of(nodes), help=way_out))

@@ -17,7 +17,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, OPERATOR
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
@@ -291,8 +291,3 @@ def texts(blocks: Iterable[Block]) -> str:
     every = [str(block) for block in blocks]
     more = f" and {len(every) - LISTED:,} more" if len(every) > LISTED else ""
     return ", ".join(every[:LISTED]) + more
-
-
-def and_more(nodes: Collection[str]) -> str:
-    """Return the end of a message about its first node: how many there are, and their first names."""
-    return f"; {len(nodes):,} nodes: {names(nodes)}" if len(nodes) > 1 else ""

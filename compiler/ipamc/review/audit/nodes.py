@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Related, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, and_more, texts
+from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
@@ -54,7 +54,7 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     make = error if waits and context.cluster.mode is not Mode.MULTI_POOL else warning
     wait = f"; without a block: {names(waits)}" if waits else ""
     inventory = f"{node.uid} in the inventory: it was created again"
-    text = f"node {node.name} has uid {there.uid}, and {inventory}{and_more(nodes)}{wait}"
+    text = f"node {node.name} has uid {there.uid}, and {inventory}{and_others(nodes)}{wait}"
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:LISTED]]
     yield Result(
         make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply),
@@ -89,7 +89,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     }
     since = [node for node in lacks if context.waits_since_import(node)]
     if since:
-        text = f"node {since[0]} has no block yet, as when it was imported{and_more(since)}"
+        text = f"node {since[0]} has no block yet, as when it was imported{and_others(since)}"
         finding = note("IPC0922", context.at(since[0]), text, help=context.apply)
         yield Result(finding, [_no_block(context, node) for node in since])
     nodes = [node for node in lacks if node not in since]
@@ -106,7 +106,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
     kinds = " and ".join(f"IPv{family}" for family in families)
     has = f", and the lock has {texts(held)} for it" if held else ""
-    text = f"node {name} has no {kinds} block{has}{and_more(nodes)}"
+    text = f"node {name} has no {kinds} block{has}{and_others(nodes)}"
     also = [related for node in nodes[:LISTED] for related in context.line_of(node, *lacks[node])]
     yield Result(
         error("IPC0922", context.at(name), text, also=also, help=way_out),
@@ -153,7 +153,7 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         name, line = nodes[0], users[nodes[0]]
         since = f" since {line.since}" if line.since else ""
         blocks = texts(context.blocks_of(name))
-        text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_more(nodes)}"
+        text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_others(nodes)}"
         rows = [(node, line_at(context.lock, users[node])) for node in nodes[:LISTED]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
         way_out = f"put it back into the inventory: {context.refresh}"

@@ -10,14 +10,14 @@ from ipamc.model.cilium.operator_list import KUBEADM
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cilium.versions import usable_addresses
 from ipamc.model.cluster import CiliumNode, Mode
-from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
 from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.managed import offering_of
 from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
 from ipamc.review.audit.causes import POD, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Result, and_more
+from ipamc.review.audit.context import LISTED, Context, Result
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
 
@@ -169,7 +169,7 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
         ("note", note, "; its cause is gone", clears),
     ):
         if some := by_severity[severity]:
-            first, others = some[0], and_more([each.name for each in some])
+            first, others = some[0], and_others([each.name for each in some])
             text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
             also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:LISTED]]
             yield Result(make("IPC0970", first.at, text, also=also, help=way_out))

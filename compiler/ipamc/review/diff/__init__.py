@@ -20,8 +20,9 @@ from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.occupancy import last_day
 from ipamc.read.kinds import POOL_WORDS
+from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
-from ipamc.read.rendered import FLAGS, Rendered
+from ipamc.read.rendered import Rendered
 from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools

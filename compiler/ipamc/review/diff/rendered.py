@@ -22,7 +22,8 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
-from ipamc.read.rendered import FLAGS, Found, Rendered
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Found, Rendered
 
 
 class Flag(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, Severity, names
+from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Origin, Plan
 from ipamc.model.selector.error import SelectorError
@@ -228,8 +228,8 @@ def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -
 
 
 def _refuse(found: Iterable[Diagnostic]) -> None:
-    if errors := tuple(finding for finding in found if finding.severity is Severity.ERROR):
-        raise Impossible(errors)
+    if errors := errors_of(found):
+        raise Impossible(tuple(errors))
 
 
 PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
