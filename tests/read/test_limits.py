@@ -209,6 +209,7 @@ def test_a_document_has_a_million_scalars_that_readers_take_differently(
     assert refusal("a.yaml", "[y, n, on, {off: 1}]")[:2] == ("IPC0004", 13)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("weigh", "text"),
     [
