@@ -23,7 +23,7 @@ from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""
-HISTORIES = int(os.environ.get("IPAMC_HISTORIES") or depth.examples(40, at_least=4) // (1 if depth.ALL else 2))
+HISTORIES = int(os.environ.get("IPAMC_HISTORIES") or (40 if depth.ALL else 2))
 """A mode: some 6,000 steps in all five where all are played."""
 SOAK = "IPAMC_HISTORIES" in os.environ
 SEED, MODE = int(os.environ.get("IPAMC_SOAK_SEED") or 0), os.environ.get("IPAMC_SOAK_MODE", "")

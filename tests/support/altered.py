@@ -66,7 +66,7 @@ class Installed:
 def _copy(source: str, target: str) -> None:
     """Copy a module with its time, so that what Python compiled of it is valid: a process needs 0.2 s of processor time then, and not 0.5 s."""
     if source.endswith(".pyc"):
-        os.symlink(source, target)  # Python replaces it if the module is altered
+        Path(target).symlink_to(source)  # Python replaces it if the module is altered
     else:
         shutil.copy2(source, target)
 
