@@ -115,6 +115,7 @@ def bare(folder: Path, config: str) -> None:
     (folder / "config").write_text(config)
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("verb", READERS, ids=lambda verb: " ".join(verb[:2]))
 def test_a_bare_repository_in_a_cluster_runs_nothing(repository: Path, verb: tuple[str, ...]) -> None:
     """Its configuration names programs for a fetch of missing objects, for a file system monitor, for a diff."""
@@ -151,6 +152,7 @@ def test_a_bare_repository_in_a_cluster_is_no_base(
     assert "git knows no revision 'base' here" in capsys.readouterr().err
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("verb", READERS, ids=lambda verb: " ".join(verb[:2]))
 def test_programs_of_the_configuration_do_not_run(repository: Path, verb: tuple[str, ...]) -> None:
     """Hooks, filters, merge drivers, monitors, external diffs: no branch can set them, and no one is needed."""
@@ -214,6 +216,7 @@ def test_a_path_with_the_working_directory_finds_no_git_there(
     assert not witness.exists()
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("base", "said"),
     [
@@ -336,6 +339,7 @@ def checkout(revision: str = "HEAD") -> None:
     git("checkout", "-q", "-f", revision)
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("known", [False, True], ids=["new", "in the base"])
 @pytest.mark.parametrize(
@@ -374,6 +378,7 @@ def test_a_submodule_elsewhere_is_nobodys_concern(capsys: pytest.CaptureFixture[
     assert run(capsys, *PLAN)[0] == 0
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize(
     ("path", "text", "said"),
@@ -496,6 +501,7 @@ DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
 """What somebody does to the checkout, and what is said."""
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("how", DIFFERENT)
 def test_a_matrix_reads_what_the_commit_has(how: str, capsys: pytest.CaptureFixture[str]) -> None:
