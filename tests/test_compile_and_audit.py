@@ -340,7 +340,7 @@ STRANGE: Mapping[str, Callable[[list[str], list[str]], tuple[str, list[str]]]] =
 def test_a_case_is_compiled_and_audited_alike(name: str, what: str) -> None:
     git = _compiled(name)
     if not git:
-        return
+        pytest.skip("it has no two running nodes that CiliumNodes show")
     mode, held = git.plan.cluster.mode, git.plan.held
     node, other = [node.name for node in git.plan.cluster.nodes if not node.planned][:2]
     live = Living.of(git).copy()
