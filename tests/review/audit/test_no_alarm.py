@@ -152,6 +152,7 @@ HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
 }
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("world", "plant"),
     [
@@ -166,6 +167,7 @@ def test_no_false_alarm(world: str, plant: Plant) -> None:
     assert short(live.audit()) == []
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
     "kinds",
@@ -181,6 +183,7 @@ def test_what_a_dump_lacks_is_said_and_no_problem(world: str, kinds: tuple[str, 
         assert kind in found.message
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_dump_of_nodes_alone_has_no_problems_of_theirs(world: str) -> None:
     live = living(world)
