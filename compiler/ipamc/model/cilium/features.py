@@ -68,6 +68,10 @@ class Capability(enum.Enum):
         "and the last "
         "address of a block"
     )
+    EGRESS_INTERFACES = (
+        "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "
+        "before, its rule is for one range of addresses, whatever blocks the node has"
+    )
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = "there is no tunnel routing"
     CRD_NOT_ANNOUNCED = "nothing in Cilium announces the addresses by BGP"

@@ -243,6 +243,13 @@ TABLE = (
         since=20,
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
+    Row(
+        Capability.EGRESS_INTERFACES,
+        f"{_MULTI_POOL}, {_CRD}",
+        "PR #42531; newManager and allEgressMasqueradeCmds in pkg/datapath/iptables/iptables.go",
+        since=19,
+        decides="IPC0934",
+    ),
     Row(Capability.CRD_ADDRESSES, _CRD, "pkg/ipam/crd.go", decides="`ciliumnodes/`"),
     Row(
         Capability.CRD_NATIVE_ONLY,
