@@ -422,6 +422,11 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         lambda live: config(live, enable_ipv4_masquerade="true", enable_bpf_masquerade="false"),
         ["warning IPC0934"],
     ),
+    "one route to the pods of all blocks, before 1.18": (
+        ("multi-pool old",),
+        lambda live: config(live, routing_mode="native", enable_endpoint_routes="false"),
+        ["warning IPC0935"],
+    ),
     "masquerading that somebody's node config decides": (
         ("multi-pool pool",),
         lambda live: (

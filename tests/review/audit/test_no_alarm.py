@@ -44,6 +44,14 @@ HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
         ("multi-pool pool", "crd"),
         lambda live: config(live, enable_ipv4_masquerade="true", egress_masquerade_interfaces="eth+"),
     ),
+    "a route to each pod": (
+        ("multi-pool old",),
+        lambda live: config(live, routing_mode="native", enable_endpoint_routes="true"),
+    ),
+    "a route to each block, from 1.18 on": (
+        ("multi-pool pool", "multi-pool node"),
+        lambda live: config(live, routing_mode="native"),
+    ),
     "masquerading by eBPF": (
         ("multi-pool pool", "crd"),
         lambda live: config(live, enable_ipv4_masquerade="true", enable_bpf_masquerade="true"),

@@ -38,6 +38,10 @@ class Capability(enum.Enum):
     NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
     MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
+    LOCAL_ROUTES = (
+        "an agent has a route to each block of its node; before, to one range that is none of them, so that "
+        "pods need `enable-endpoint-routes`"
+    )
     ORPHAN_BLOCKS = (
         "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
     )

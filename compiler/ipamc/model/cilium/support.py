@@ -182,6 +182,14 @@ TABLE = (
         decides="IPC0522",
     ),
     Row(
+        Capability.LOCAL_ROUTES,
+        _MULTI_POOL,
+        "PR #40191, issues #32423 and #38102; updateLocalNodeStore in pkg/ipam/multipool.go; limitations in "
+        "Documentation/network/concepts/ipam/multi-pool.rst",
+        since=18,
+        decides="IPC0935",
+    ),
+    Row(
         Capability.ORPHAN_BLOCKS,
         _MULTI_POOL,
         "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "

@@ -119,6 +119,7 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     programs.flags_differ,
     programs.other_keys,
     datapath.masquerades_one_range,
+    datapath.routes_to_no_block,
     nodes.ghost_nodes,
     blocks.two_nodes_one_block,
     blocks.wrong_routes,

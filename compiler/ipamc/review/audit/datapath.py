@@ -17,6 +17,7 @@ from ipamc.review.live.objects import NODE_CONFIG
 
 _EGRESS = "egress-masquerade-interfaces"
 _BPF = "enable-bpf-masquerade"
+_ROUTES = "enable-endpoint-routes"
 _MASQUERADE = {4: "enable-ipv4-masquerade", 6: "enable-ipv6-masquerade"}
 
 
@@ -42,6 +43,22 @@ def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
     fix = f'set {_BPF}: "true"; or {_EGRESS}, such as "eth+", by whatever owns cilium-config'
     at = context.config_map.at if context.config_map else context.dump.at
     yield Result(make("IPC0934", at, message, also=also, help=fix))
+
+
+def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0935: in multi-pool mode before Cilium 1.18, agents have a route to each pod."""
+    config, cluster = context.config, context.cluster
+    if config is None or cluster.mode is not Mode.MULTI_POOL:
+        return
+    native = config.get("routing-mode") == "native"
+    old = not can(cluster.cilium, Capability.LOCAL_ROUTES)
+    if native and old and not _is_true(config, _ROUTES) and not _set(context, {_ROUTES}):
+        message = f"cilium-config has no {_ROUTES}: other nodes may not reach the pods of Cilium"
+        at = context.config_map.at if context.config_map else context.dump.at
+        also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
+        first = text(since(Capability.LOCAL_ROUTES))
+        fix = f'set {_ROUTES}: "true", by whatever owns cilium-config; or upgrade to {first}'
+        yield Result(warning("IPC0935", at, f"{message} {text(cluster.cilium)}", also=also, help=fix))
 
 
 def _is_true(config: Mapping[str, str], key: str) -> bool:
