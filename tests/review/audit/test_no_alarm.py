@@ -36,6 +36,30 @@ def calico(live: Living) -> Any:
 
 
 HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
+    "iptables masquerading in modes with one range a node": (
+        ("kubernetes", "cluster-pool", "cluster-pool adopt"),
+        lambda live: config(live, enable_ipv4_masquerade="true"),
+    ),
+    "iptables masquerading on interfaces": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="true", egress_masquerade_interfaces="eth+"),
+    ),
+    "a route to each pod": (
+        ("multi-pool old",),
+        lambda live: config(live, routing_mode="native", enable_endpoint_routes="true"),
+    ),
+    "a route to each block, from 1.18 on": (
+        ("multi-pool pool", "multi-pool node"),
+        lambda live: config(live, routing_mode="native"),
+    ),
+    "masquerading by eBPF": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="true", enable_bpf_masquerade="true"),
+    ),
+    "masquerading of a family that the cluster does not have": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="false", enable_ipv6_masquerade="true"),
+    ),
     "a pod that has ended has an address of before": (
         WORLDS,
         lambda live: pod(live, "job", "a", "10.44.0.1", phase="Succeeded"),

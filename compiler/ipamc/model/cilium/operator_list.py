@@ -4,7 +4,7 @@ The list holds `unlisted` pools, and of these only what the operator may give. B
 in it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that
 hold them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an
 error, but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of
-1.12, 1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+1.12 and of 1.15 to 1.20; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
