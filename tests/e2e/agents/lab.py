@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from itertools import permutations
-from typing import Self
+from typing import Any, Self
 
 from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
@@ -80,14 +80,18 @@ class Lab(Player):
     # Nodes
 
     def agents(self, nodes: Iterable[str]) -> None:
-        """Start agents, those that run anew, and wait until all are ready."""
+        """Start agents, those that run anew. They are not waited for: one without a block gets none before somebody applies it."""
         some = [self.nodes[name] for name in nodes]
         for node in some:
             node.stop_agent()
         for node in some:
             node.start_agent()
-        for node in some:
-            node.wait()
+
+    def ready(self) -> None:
+        """Wait until all agents that were started are ready."""
+        for node in self.nodes.values():
+            if node.agent:
+                node.wait()
 
     def agents_of_nodes(self, command: str) -> None:
         """Play nothing: the agents see for themselves."""
@@ -100,6 +104,12 @@ class Lab(Player):
         """Leave Pods that are deleted to the kubelets, those of agents, too."""
         if " delete pod" not in command:
             super().follow(command)
+
+    def _node(self, step: Mapping[str, Any]) -> None:
+        if step["key"] == "join":
+            for name in step["nodes"]:
+                self.nodes[name].install_again()
+        super()._node(step)
 
     def kubelets(self, nodes: list[str]) -> None:
         """Let kubelets register their Nodes, where these are not there."""
@@ -119,6 +129,7 @@ class Lab(Player):
             )
         self.roll_out()
         self.agents(self.nodes)
+        self.ready()
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
         """Write cilium-config as Helm would, and start the operator. `config`: in place of what is rendered."""
@@ -141,6 +152,12 @@ class Lab(Player):
     def blocks(self) -> dict[str, list[str]]:
         """Return the blocks that each node has: what its agent reads, and others see."""
         return given(self.api)
+
+    def audit(self, *, problems: bool = False) -> str:
+        """Dump the cluster, and audit the dump; say whether problems are expected."""
+        name = self.site.name
+        self.sh(f"ipamc ci dump {name} --write ../{name}.live.json")
+        return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json 2>&1")
 
     # Pods
 
