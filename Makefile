@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test test-all coverage e2e ci-lab container fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,6 +19,7 @@ help:
 	@echo 'make test-all  every case of every law'
 	@echo 'make coverage  the tests of make test once more, with the branches of the compiler that they take: IPAMC_TESTS=all for those of make test-all'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
+	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
@@ -72,6 +73,14 @@ e2e: .venv/.made-for-tests
 	servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
 	KUSTOMIZE_BUILD="$$build" KUSTOMIZE_FUNCTIONS="$$functions" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
+
+# Minors of cilium-agent: folders of tests/e2e/servers. The first run builds them, with their operators: some 8 minutes on 2 cores.
+AGENTS ?= 1.18
+
+e2e-agents: .venv/.made-for-tests
+	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" \
+	.ci/isolated $(BIN)/python -m pytest tests/e2e/agents
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py tests/release/test_workflows_lab.py

@@ -22,6 +22,8 @@ Object = dict[str, Any]
 TOKEN = "e2e"  # noqa: S105 - of a server that only this machine can reach, for some minutes
 
 NODES = "/api/v1/nodes"
+MERGE = "application/merge-patch+json"
+"""The kind of a patch that names the fields to change."""
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CILIUM_NODES = "/apis/cilium.io/v2/ciliumnodes"
 POOLS = "/apis/cilium.io/v2alpha1/ciliumpodippools"
@@ -54,6 +56,8 @@ class Api:
     """The folder of etcd, kube-apiserver and kubectl."""
     folder: Path
     """Where it may write."""
+    address: str = LOOPBACK
+    """Where it listens: agents in namespaces of their own reach it at another address of this machine."""
     port: int = field(default_factory=free_port)
     programs: list[Program] = field(default_factory=list)
     _command: tuple[str, ...] = ()
@@ -82,8 +86,8 @@ class Api:
             str(self.binaries / "kube-apiserver"),
             f"--etcd-servers={url}",
             f"--secure-port={self.port}",
-            f"--bind-address={LOOPBACK}",
-            f"--advertise-address={LOOPBACK}",
+            f"--bind-address={self.address}",
+            f"--advertise-address={self.address}",
             f"--cert-dir={self.folder / 'certificates'}",
             f"--token-auth-file={tokens}",
             "--authorization-mode=RBAC",
@@ -129,7 +133,10 @@ class Api:
         return self.folder / "certificates" / "apiserver.crt"
 
     def _kubeconfig(self) -> Object:
-        server = {"server": f"https://{LOOPBACK}:{self.port}", "certificate-authority": str(self._authority)}
+        server = {
+            "server": f"https://{self.address}:{self.port}",
+            "certificate-authority": str(self._authority),
+        }
         return {
             "apiVersion": "v1",
             "kind": "Config",
@@ -142,7 +149,7 @@ class Api:
     @cached_property
     def _http(self) -> HTTPSConnectionPool:
         return HTTPSConnectionPool(
-            LOOPBACK,
+            self.address,
             self.port,
             maxsize=8,
             block=True,

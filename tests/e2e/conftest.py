@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, CRDS, DEPLOYMENTS, NODE_CONFIGS, NODES, POOLS, Api
 from tests.e2e.operator import Operator
+from tests.e2e.processes import LOOPBACK
 
 SERVERS = [Path(each) for each in os.environ.get("IPAMC_SERVERS", "").split()]
-"""Folders that `.ci/servers` prints: kubernetes-VERSION, then cilium-VERSION of each operator to run."""
+"""Folders that `.ci/servers` prints: kubernetes-VERSION, then cilium-VERSION of each operator to run, and agent-VERSION of each agent."""
 OPERATORS = [each for each in SERVERS if each.name.startswith("cilium-")]
 KINDS = ("ciliumnodes", "ciliumpodippools", "ciliumnodeconfigs")
 
@@ -25,15 +27,24 @@ def minor(folder: Path) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-@pytest.fixture(scope="session", params=OPERATORS, ids=lambda folder: folder.name)
-def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """Start etcd and a kube-apiserver, and let a cilium-operator register its CRDs there; it is started again by each test, as the test likes."""
-    folder = tmp_path_factory.mktemp(request.param.name)
+@contextmanager
+def serving(
+    folder: Path,
+    release: Path,
+    address: str = LOOPBACK,
+    kinds: Collection[str] = KINDS,
+    flags: Mapping[str, str] | None = None,
+) -> Iterator[Operator]:
+    """Run etcd and a kube-apiserver, let the cilium-operator of a release register its CRDs there, and wait for those of `kinds`.
+
+    flags: of the operator, where CRDs depend on them.
+    """
     kubernetes = next(each for each in SERVERS if each.name.startswith("kubernetes-"))
-    with Api(kubernetes, folder) as api:
-        found = Operator(request.param / "cilium-operator", minor(request.param), api, folder)
-        wanted = [f"{kind}.cilium.io" for kind in KINDS if found.version >= (1, 14) or kind == "ciliumnodes"]
-        with found.running({"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false"}) as program:
+    with Api(kubernetes, folder, address) as api:
+        found = Operator(release / "cilium-operator", minor(release), api, folder)
+        wanted = [f"{kind}.cilium.io" for kind in kinds if found.version >= (1, 14) or kind == "ciliumnodes"]
+        first = {"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false", **(flags or {})}
+        with found.running(first) as program:
             program.until(lambda: set(wanted) <= api.items(CRDS).keys(), "the operator registers its CRDs")
             program.until(
                 lambda: api.kubectl("get", ",".join(wanted), "-A").returncode == 0, "kubectl knows the CRDs"
@@ -42,6 +53,13 @@ def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         yield found
     left = [program for program in api.programs if program.running]
     assert not left
+
+
+@pytest.fixture(scope="session", params=OPERATORS, ids=lambda folder: folder.name)
+def operator(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Start the servers; the operator is started again by each test, as the test likes."""
+    with serving(tmp_path_factory.mktemp(request.param.name), request.param) as found:
+        yield found
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ class Player:
     after: Callable[[], None] = lambda: None
     """It is called after each step, with an assertion that must always hold."""
     program: Program | None = None
+    patience: float = PATIENCE
     absent: list[str] = field(default_factory=list)
     """Nodes that a step does not name, because only an audit finds them."""
 
@@ -158,10 +159,10 @@ class Player:
 
     def _check(self, check: Mapping[str, str]) -> None:
         command = check["command"]
-        if AGENT in command or "rollout status" in command or _missing(command):
+        if self.cannot(command):
             self.played.append(command)
             return
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self.patience
         while (printed := self.sh(f"{command} || true")).split() != check["expect"].split():
             said = "" if time.monotonic() < end else self.sh(f"{command} 2>&1 || true")
             assert time.monotonic() < end, f"{command}\n{said or printed}\nexpected:\n{check['expect']}"
@@ -188,6 +189,14 @@ class Player:
             return
         self.sh(command)
         self.ran.append(command)
+        self.follow(command)
+
+    def cannot(self, check: str) -> bool:
+        """Tell whether a check asks about what is not here: it is taken to have come true."""
+        return AGENT in check or "rollout status" in check or _missing(check)
+
+    def follow(self, command: str) -> None:
+        """Play what agents, controllers and kubelets do about a command that was run."""
         self.agents_of_nodes(command)
         if AGENT in command and " delete pod " in command:
             self.agents([command.rpartition("spec.nodeName=")[2]])

@@ -1,0 +1,225 @@
+"""A cluster that runs: its folder, its nodes with agents, and pods on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from itertools import permutations
+from typing import Any, Self
+
+from tests.e2e.agents.kubelets import Kubelets
+from tests.e2e.agents.node import PATIENCE, Node
+from tests.e2e.agents.pod import Ping, Pod
+from tests.e2e.api import CONFIG_MAPS
+from tests.e2e.operator import LEADS
+from tests.e2e.played import Player
+from tests.e2e.test_ci_apply import flags
+from tests.e2e.test_import import given
+
+ENDPOINTS = "/apis/cilium.io/v2/namespaces/default/ciliumendpoints"
+FIRST = 11
+"""The last number of the first node's address."""
+SETTINGS = {
+    "identity-allocation-mode": "crd",
+    "routing-mode": "native",
+    "auto-direct-node-routes": "true",
+    "ipv4-native-routing-cidr": "10.0.0.0/8",
+    "enable-endpoint-routes": "true",  # else pods of a second pool are not reached from other nodes
+    "enable-ipv4-masquerade": "false",
+    "kube-proxy-replacement": "false",
+    "cgroup-root": "/run/cilium/cgroupv2",
+    # No Envoy, Hubble or health endpoint: the latter would take an address of the block.
+    "enable-l7-proxy": "false",
+    "enable-envoy-config": "false",
+    "enable-hubble": "false",
+    "enable-health-checking": "false",
+    "enable-endpoint-health-checking": "false",
+    # Maps of a size for a handful of pods.
+    "bpf-map-dynamic-size-ratio": "0",
+    "bpf-ct-global-tcp-max": "4096",
+    "bpf-ct-global-any-max": "4096",
+    "bpf-nat-global-max": "4096",
+    "bpf-neigh-global-max": "4096",
+    "bpf-policy-map-max": "1024",
+    "bpf-lb-map-max": "1024",
+}
+"""What Helm would write into cilium-config besides what ipamc says: native routing on one network, and as little else as an agent needs."""
+
+
+@dataclass
+class Lab(Player):
+    """A cluster whose agents are real: a runbook's steps about agents, nodes and pods reach them."""
+
+    nodes: dict[str, Node] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    """Of cilium-config, besides SETTINGS."""
+    pods: dict[str, Pod] = field(default_factory=dict)
+    patience: float = PATIENCE
+    _kubelets: Kubelets | None = None
+
+    def __enter__(self) -> Self:
+        self._kubelets = Kubelets(self.api, self.nodes, self.pods)
+        self._kubelets.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End pods, agents and the operator."""
+        with ExitStack() as stack:
+            stack.callback(self.stop_operator)
+            for ends in (
+                *(node.stop_agent for node in self.nodes.values()),
+                *(pod.end for pod in self.pods.values()),
+            ):
+                stack.callback(ends)
+            if self._kubelets:
+                stack.push(self._kubelets)
+
+    # Nodes
+
+    def agents(self, nodes: Iterable[str]) -> None:
+        """Start agents, those that run anew. They are not waited for: one without a block gets none before somebody applies it."""
+        some = [self.nodes[name] for name in nodes]
+        for node in some:
+            node.stop_agent()
+        for node in some:
+            node.start_agent()
+
+    def ready(self) -> None:
+        """Wait until all agents that were started are ready."""
+        for node in self.nodes.values():
+            if node.agent:
+                node.wait()
+
+    def agents_of_nodes(self, command: str) -> None:
+        """Play nothing: the agents see for themselves."""
+
+    def cannot(self, check: str) -> bool:
+        """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment."""
+        return "rollout status" in check
+
+    def follow(self, command: str) -> None:
+        """Leave Pods that are deleted to the kubelets, those of agents, too."""
+        if " delete pod" not in command:
+            super().follow(command)
+
+    def _node(self, step: Mapping[str, Any]) -> None:
+        if step["key"] == "join":
+            for name in step["nodes"]:
+                self.nodes[name].install_again()
+        super()._node(step)
+
+    def kubelets(self, nodes: list[str]) -> None:
+        """Let kubelets register their Nodes, where these are not there."""
+        for name in nodes:
+            if name not in self.names:
+                self.nodes[name].register()
+
+    # The cluster
+
+    def install(self) -> None:
+        """Do what comes first in a cluster's life: apply all that is rendered, then install Cilium; its operator starts, then its agents."""
+        self.sh(f"ipamc ci apply {self.site.name}")
+        if self.site.rendering("seeds/*.yaml"):
+            self.sh(
+                f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc-seeds "
+                f"--filename={self.site.rendered}/seeds"
+            )
+        self.roll_out()
+        self.agents(self.nodes)
+        self.ready()
+
+    def roll_out(self, config: Mapping[str, str] | None = None) -> None:
+        """Write cilium-config as Helm would, and start the operator. `config`: in place of what is rendered."""
+        flags(self.api, {**SETTINGS, **self.settings, **(config or self.site.config)}, *self.arguments)
+        self.daemon_set("cilium")
+        self.start_operator()
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the operator's command line needs besides; nothing before the cluster has a folder."""
+        return self.site.arguments if self.site.rendered.exists() else []
+
+    def start_operator(self) -> None:
+        """Let the operator start, with the flags that are there."""
+        self.stop_operator()
+        config = self.api.get(f"{CONFIG_MAPS}/cilium-config")["data"]
+        program = self.program = self.operator.program = self.operator.start(config, *self.arguments)
+        program.until(lambda: LEADS in program.said(), "the operator leads")
+
+    def blocks(self) -> dict[str, list[str]]:
+        """Return the blocks that each node has: what its agent reads, and others see."""
+        return given(self.api)
+
+    def audit(self, *, problems: bool = False) -> str:
+        """Dump the cluster, and audit the dump; say whether problems are expected."""
+        name = self.site.name
+        self.sh(f"ipamc ci dump {name} --write ../{name}.live.json")
+        return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json 2>&1")
+
+    # Pods
+
+    def start_pods(self, *names: str, **annotations: str) -> None:
+        """Start pods: `a1` runs on node `a`."""
+        made = [Pod(name, self.nodes[name.rstrip("0123456789")], annotations) for name in names]
+        with ThreadPoolExecutor(4) as workers:
+            list(workers.map(Pod.connect, made))
+        self.pods |= {pod.name: pod for pod in made}
+
+    def end_pod(self, name: str) -> None:
+        """Let somebody delete a pod."""
+        self.pods.pop(name).end()
+
+    def addresses(self) -> dict[str, str]:
+        """Return the address of each pod."""
+        return {name: pod.address for name, pod in sorted(self.pods.items())}
+
+    def addresses_of_endpoints(self) -> dict[str, str]:
+        """Return the address of each pod as its agent tells the others."""
+        return {
+            name: each["status"]["networking"]["addressing"][0]["ipv4"]
+            for name, each in sorted(self.api.items(ENDPOINTS).items())
+        }
+
+    def unreachable(self) -> set[tuple[str, str]]:
+        """Return the pairs of pods of which the first does not reach the second."""
+        pairs = list(permutations(self.pods.values(), 2))
+        with ThreadPoolExecutor(8) as workers:
+            answers = list(workers.map(lambda pair: pair[0].reaches(pair[1].address), pairs))
+        return {
+            (one.name, other.name)
+            for (one, other), answered in zip(pairs, answers, strict=True)
+            if not answered
+        }
+
+    @contextmanager
+    def pinging(self, *names: str) -> Iterator[list[Ping]]:
+        """Let each of these pods ping each other one all the time, until the block ends."""
+        with ExitStack() as stack:
+            yield [
+                stack.enter_context(self.pods[one].pinging(self.pods[other]))
+                for one, other in permutations(names, 2)
+            ]
+
+    # What is promised
+
+    def in_their_blocks(self) -> None:
+        """Every pod's address is of a block that the lock gives to its node, and no two pods have one address."""
+        lock = self.site.lock()
+        found = self.addresses()
+        assert len(set(found.values())) == len(found), found
+        for name, address in found.items():
+            blocks = [block for _, block in lock[self.pods[name].node.name]]
+            assert any(ip_address(address) in ip_network(block) for block in blocks), (name, address, blocks)
+
+    def as_locked(self) -> None:
+        """Pods have addresses of their nodes' blocks, and all reach each other."""
+        self.in_their_blocks()
+        assert not self.unreachable()
+
+
+def lost(pings: Iterable[Ping]) -> Mapping[str, int]:
+    """Return the pings that lost packets, with how many; those that sent none, too."""
+    return {ping.what: ping.lost for ping in pings if ping.lost or not ping.counts()[0]}

@@ -1,0 +1,178 @@
+"""A node: a machine with a cilium-agent, and the kubelet's part played."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.e2e.agents.machine import Machine, attempt
+from tests.e2e.api import MERGE, NODES, Api, Object
+from tests.e2e.processes import Program
+
+PATIENCE = 300
+"""Seconds in which an agent must become ready: it takes 4 to 10 on a machine that does nothing else."""
+AGENT_PODS = "/api/v1/namespaces/kube-system/pods"
+RUN = "/run/cilium"
+LIB = "/run/cilium-lib"
+
+
+def mounts(cgroup: Path, sources: Path) -> str:
+    """Return the script that gives a node what an agent must not share with others: sysfs, bpffs, its control group, /run."""
+    return f"""
+    mkdir {cgroup}; echo $$ >{cgroup}/cgroup.procs
+    mount -n -t sysfs sysfs /sys; mount -n -t bpf bpf /sys/fs/bpf
+    mount -n -t tmpfs tmpfs /run; mkdir -p {RUN}/cgroupv2 {LIB} /run/lock
+    mount -n --bind {cgroup} {RUN}/cgroupv2
+    cp -r {sources} {LIB}/bpf"""
+
+
+class Node(Machine):
+    """A machine whose agent has the programs of one release."""
+
+    def __init__(self, name: str, number: int, api: Api, release: Path, cgroups: Path, folder: Path) -> None:
+        """Start the machine, without its agent.
+
+        release: what `.ci/agents` built; cgroups: a control group (v2) that it may divide; folder: for its logs.
+        """
+        self.api, self.release, self.folder = api, release, folder
+        self.cgroup = cgroups / name
+        self.agent: Program | None = None
+        self.reported = False
+        super().__init__(name, number, folder, mounts(self.cgroup, release / "bpf"))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What programs of Cilium need on this node."""
+        return {
+            "PATH": f"{self.release}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "K8S_NODE_NAME": self.name,
+            "CILIUM_K8S_NAMESPACE": "kube-system",
+        }
+
+    # The kubelet
+
+    def register(self, labels: Mapping[str, str] | None = None, **spec: object) -> Object:
+        """Make its Node object, as a kubelet does where there is none."""
+        addresses = [
+            {"type": "InternalIP", "address": self.address},
+            {"type": "Hostname", "address": self.name},
+        ]
+        node = {
+            "metadata": {
+                "name": self.name,
+                "labels": {"kubernetes.io/hostname": self.name, **(labels or {})},
+            },
+            "spec": spec,
+            "status": {
+                "addresses": addresses,
+                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                "nodeInfo": NODE_INFO,
+            },
+        }
+        return self.api.sure("POST", NODES, node)
+
+    # The agent
+
+    def start_agent(self) -> None:
+        """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
+        assert not self.agent
+        self.reported = False
+        self._create_pod()
+        kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
+        self.run(
+            "cilium-dbg",
+            "build-config",
+            kubeconfig,
+            f"--dest={RUN}/config",
+            "--source=config-map:kube-system/cilium-config,cilium-node-config:kube-system",
+            environment=self.environment,
+        )
+        self.agent = Program(
+            self.folder / f"agent-{self.name}.log",
+            *self.inside("cilium-agent", f"--config-dir={RUN}/config", f"--lib-dir={LIB}", kubeconfig),
+            environment=self.environment,
+        )
+
+    @property
+    def pod(self) -> str:
+        """The name of the agent's Pod, of the DaemonSet `cilium`."""
+        return f"cilium-{self.name}"
+
+    def _create_pod(self) -> None:
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "name": "cilium",
+            "uid": "cilium",
+            "controller": True,
+        }
+        metadata = {"name": self.pod, "labels": {"k8s-app": "cilium"}, "ownerReferences": [owner]}
+        container = {"name": "cilium-agent", "image": f"quay.io/cilium/cilium:v{self.version}"}
+        spec = {"nodeName": self.name, "hostNetwork": True, "containers": [container]}
+        self.api.sure("POST", AGENT_PODS, {"metadata": metadata, "spec": spec})
+
+    @property
+    def version(self) -> str:
+        """The release of the agent: `1.18.5`."""
+        return self.release.name.removeprefix("agent-")
+
+    def ready(self) -> bool:
+        """Tell whether the agent says that all is well; its Pod says the same then."""
+        said = attempt(self.inside("cilium-dbg", "status", "--brief"), environment=self.environment)
+        if said.stdout.strip() != "OK":
+            return False
+        container = {"name": "cilium-agent", "ready": True, "restartCount": 0, "image": "", "imageID": ""}
+        status = {
+            "phase": "Running",
+            "podIP": self.address,
+            "podIPs": [{"ip": self.address}],
+            "startTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "containerStatuses": [container],
+        }
+        self.api.sure("PATCH", f"{AGENT_PODS}/{self.pod}/status", {"status": status}, MERGE)
+        self.reported = True
+        return True
+
+    def wait(self) -> None:
+        """Wait until the agent is ready."""
+        assert self.agent
+        self.agent.until(self.ready, f"the agent of {self.name} is ready", PATIENCE)
+
+    def stop_agent(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End the agent and its Pod; the datapath goes on without it."""
+        if self.agent:
+            self.agent.stop(how, 60)
+            self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
+        self.agent = None
+
+    def memory(self) -> int:
+        """Return how much memory the agent uses, in MiB."""
+        assert self.agent
+        status = Path(f"/proc/{self.agent.process.pid}/status").read_text()
+        return next(int(row.split()[1]) for row in status.splitlines() if row.startswith("VmRSS")) // 1024
+
+    def install_again(self) -> None:
+        """Replace the machine by an empty one: what the agent wrote to its disk is gone."""
+        self.end()
+        self.start()
+
+    def end(self) -> None:
+        """End the agent and the machine."""
+        self.stop_agent()
+        super().end()
+        if self.cgroup.exists():
+            self.cgroup.rmdir()
+
+
+NODE_INFO = {
+    "kubeletVersion": "v1.35.4",
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    **dict.fromkeys(
+        ("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion"), "none"
+    ),
+    "kubeProxyVersion": "",
+}

@@ -1,0 +1,140 @@
+"""A pod: a network namespace that the real CNI plugin connects, and what a kubelet does about it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from tests.e2e.agents.machine import Namespace, attempt
+from tests.e2e.agents.node import PATIENCE, Node
+from tests.e2e.api import MERGE, Api
+from tests.e2e.processes import Program, until
+
+PODS = "/api/v1/namespaces/default/pods"
+INTERVAL = 0.1
+"""Seconds between two pings of a continuous one."""
+CNI = json.dumps(
+    {"cniVersion": "0.3.1", "name": "cilium", "type": "cilium-cni", "log-file": "/run/cilium/cilium-cni.log"}
+)
+
+
+class Pod(Namespace):
+    """A pod of a node. It has an address once it is connected."""
+
+    def __init__(self, name: str, node: Node, annotations: Mapping[str, str] | None = None) -> None:
+        """Create its Pod, bound to the node, as a ReplicaSet and the scheduler do; and its namespace, as the container runtime does."""
+        super().__init__(name, node.folder / f"pod-{name}.log")
+        self.node, self.address = node, ""
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "name": "app",
+            "uid": "app",
+            "controller": True,
+        }
+        metadata = {
+            "name": name,
+            "labels": {"app": name},
+            "annotations": dict(annotations or {}),
+            "ownerReferences": [owner],  # kubectl drain leaves pods of nobody alone
+        }
+        spec = {"nodeName": node.name, "containers": [{"name": "main", "image": "none"}]}
+        made = self.api.sure("POST", PODS, {"metadata": metadata, "spec": spec})
+        self._uid = str(made["metadata"]["uid"])
+
+    @property
+    def api(self) -> Api:
+        """The kube-apiserver."""
+        return self.node.api
+
+    def connect(self) -> str:
+        """Let the CNI plugin connect it, as often as it takes: a kubelet repeats it, too. Return its address."""
+        until(self._added, f"the CNI plugin gives {self.name} an address", PATIENCE, pause=1)
+        status = {"phase": "Running", "podIP": self.address, "podIPs": [{"ip": self.address}]}
+        self.api.sure("PATCH", f"{PODS}/{self.name}/status", {"status": status}, MERGE)
+        return self.address
+
+    def _added(self) -> bool:
+        done = self.cni("ADD")
+        if done.returncode:
+            return False
+        self.address = json.loads(done.stdout)["ips"][0]["address"].partition("/")[0]
+        return True
+
+    def cni(self, command: str) -> subprocess.CompletedProcess[str]:
+        """Call the CNI plugin as a container runtime does."""
+        container = hashlib.sha256(self._uid.encode()).hexdigest()  # its first characters name a device
+        arguments = {
+            "IgnoreUnknown": "1",
+            "K8S_POD_NAMESPACE": "default",
+            "K8S_POD_NAME": self.name,
+            "K8S_POD_UID": self._uid,
+            "K8S_POD_INFRA_CONTAINER_ID": container,
+        }
+        return attempt(
+            self.node.inside("cilium-cni"),
+            text=CNI,
+            environment={
+                **self.node.environment,
+                "CNI_COMMAND": command,
+                "CNI_CONTAINERID": container,
+                "CNI_NETNS": f"/proc/{self.pid}/ns/net",
+                "CNI_IFNAME": "eth0",
+                "CNI_PATH": str(self.node.release),
+                "CNI_ARGS": ";".join(f"{key}={value}" for key, value in arguments.items()),
+            },
+        )
+
+    def reaches(self, *addresses: str) -> bool:
+        """Tell whether each of these addresses answers one of three pings."""
+        return all(self._ping(each) for each in addresses)
+
+    def _ping(self, address: str) -> bool:
+        ping = ("ping", "-c", "3", "-i", "0.2", "-W", "2", address)
+        return attempt(self.inside(*ping)).returncode == 0
+
+    @contextmanager
+    def pinging(self, other: Pod) -> Iterator[Ping]:
+        """Ping another pod all the time, until the block ends; it answers when the block starts."""
+        log = self.node.folder / f"ping-{self.name}-{other.name}.log"
+        log.unlink(missing_ok=True)
+        command = self.inside("ping", "-i", str(INTERVAL), other.address)
+        with Program(log, *command) as program:
+            ping = Ping(f"{self.name} -> {other.name}", program)
+            program.until(lambda: "icmp_seq=" in program.said(), f"{ping.what} answers")
+            try:
+                yield ping
+            finally:
+                program.stop(signal.SIGINT)  # so that it prints its statistics
+
+    def end(self) -> None:
+        """Let the kubelet end it: its address is given back, its namespace goes, and then its Pod."""
+        self.cni("DEL")
+        super().end()
+        self.api.delete(f"{PODS}/{self.name}?gracePeriodSeconds=0")
+
+
+@dataclass
+class Ping:
+    """A continuous ping, and what became of it."""
+
+    what: str
+    program: Program
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many were sent and how many answered, once it has ended."""
+        found = re.search(r"(\d+) packets transmitted, (\d+) received", self.program.said())
+        assert found, self.program.tail()
+        return int(found[1]), int(found[2])
+
+    @property
+    def lost(self) -> int:
+        """How many were not answered, once it has ended."""
+        sent, answered = self.counts()
+        return sent - answered
