@@ -96,16 +96,8 @@ def command(
     if len(folders) > 1 and any(given[name] for name in TARGETED):
         one = f"name the cluster, {listing(map(name_of, folders))}"
         raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
-    run = ClusterRun(
-        folder="",
-        today=today(),
-        consent=consent,
-        render=False,
-        locked=check and not onto,
-        check=check,
-        onto=onto or "",
-        assume=assume,
-    )
+    run = ClusterRun(folder="", today=today(), consent=consent, render=False, check=check, assume=assume)
+    run = replace(run, locked=check and not onto, onto=onto or "")
     return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)
 
 

@@ -10,20 +10,10 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.cli import options
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import (
-    Minor,
-    Revision,
-    assume_option,
-    checked,
-    clusters_argument,
-    clusters_from_option,
-    clusters_of,
-    jobs_option,
-    output_option,
-)
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
@@ -59,7 +49,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """The folders of the cluster and of its neighbours, now and in the base."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
-    assume: Minor | None = None
+    assume: options.Minor | None = None
     """The known minor that a newer Cilium is taken for."""
     mapped: bool = False
     """The result has a map of the cluster, too."""
@@ -79,17 +69,17 @@ _FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}
 
 
 @click.command(cls=Verb)
-@clusters_argument
-@clusters_from_option
-@click.option("--base", type=Revision(), metavar="REV")
-@output_option(*FORMATS)
+@options.clusters_argument
+@options.clusters_from_option
+@click.option("--base", type=options.Revision(), metavar="REV")
+@options.output_option(*FORMATS)
 @files_option("--write", "files", FORMATS, _WRITE)
 @click.option("--detailed-exitcode", is_flag=True)
-@click.option("--fail-on", multiple=True, callback=checked(_gates), metavar="WORD,…", help=_FAIL_ON)
+@click.option("--fail-on", multiple=True, callback=options.checked(_gates), metavar="WORD,…", help=_FAIL_ON)
 @click.option("--allow-deleted", is_flag=True)
 @click.option("--allow-released", is_flag=True)
-@jobs_option
-@assume_option
+@options.jobs_option
+@options.assume_option
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
@@ -103,7 +93,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     allow_deleted: bool,
     allow_released: bool,
     jobs: int | None,
-    assume: Minor | None,
+    assume: options.Minor | None,
     style: str,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
@@ -146,7 +136,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.workers import run_all
 
-    clusters = clusters_of(clusters, listed)
+    clusters = options.clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
@@ -317,11 +307,9 @@ def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
         ]
     if not published_lost(cluster):
         return []
-    stays = (
-        "what is published stays, as nodes may have blocks of it; a compile that sees it says what to write"
-    )
+    stays = "what is published stays, as nodes may have blocks of it"
     back = f"git checkout {base} -- {quote(folder_of(name))}/{disk.RENDERED}"
-    return [f"{stays}: {back}, then: ipamc compile {name}"]
+    return [f"{stays}; a compile that sees it says what to write: {back}, then: ipamc compile {name}"]
 
 
 def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False) -> str:

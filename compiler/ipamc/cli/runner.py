@@ -25,7 +25,7 @@ from ipamc.model.wording import typed
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.output import Left, begin, left
+from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
 from ipamc.workspace.workers import run_all
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.model.plan import Plan
-    from ipamc.workspace.output import Changes
 
 LISTED = 5
 """The most files out of date that are named."""

@@ -42,12 +42,12 @@ def colour(stream: TextIO) -> bool:
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
         return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream)
 
 
-def is_terminal() -> bool:
-    """Return whether people look at stdout, and not a program."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Return whether people look at a stream, stdout by default, and not a program."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO | None = None) -> int:
@@ -105,11 +105,7 @@ def progress(text: str) -> Iterator[None]:
     Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
     """
     here = current() or Progress()
-    shown = (
-        sys.stderr.isatty()
-        and os.environ.get("TERM") != "dumb"
-        and os.environ.get("CI", "").lower() in {"", "0", "false"}
-    )
+    shown = is_terminal(sys.stderr) and os.environ.get("CI", "").lower() in {"", "0", "false"}
     here.counts = shown
     ended = threading.Event()
 

@@ -89,7 +89,7 @@ class _IdToken(msgspec.Struct):
     value: str
 
 
-class Nowhere(Exception):  # noqa: N818 - a fact; its text says why
+class Nowhere(Trouble):
     """There is no merge request or pull request here, or no token."""
 
 

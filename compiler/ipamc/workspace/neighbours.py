@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
@@ -126,7 +127,11 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
     plan = compilation.plan
     mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
     if others.known is not None and not others.known.issuperset(prefix.block for prefix in mine.prefixes):
-        others = _all_others(inputs.folder)
+        # This cluster has got addresses that it did not have on the disk.
+        me = disk.identity(inputs.folder)
+        here = (folder for folder in beside([inputs.folder]) if disk.identity(folder) != me)
+        read, unread = _surveyed(here)
+        others = replace(others, clusters=tuple(read.values()), unread=tuple(unread.values()), known=None)
     found = list(check_neighbours(mine, others))
     if any(finding.severity is Severity.ERROR for finding in found):
         raise Refused((*compilation.diagnostics, *locate(found, {**_texts(found), **inputs.sources})))
@@ -183,15 +188,6 @@ def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
     except (Refused, Trouble, OSError):
         return None
     return found if isinstance(found, ClusterPrefixes) else None
-
-
-def _all_others(folder: str) -> Neighbours:
-    """Return all other clusters: this one has got addresses that it did not have on the disk."""
-    from ipamc.address_space import Neighbours
-
-    me = disk.identity(folder)
-    read, unread = _surveyed(other for other in beside([folder]) if disk.identity(other) != me)
-    return Neighbours(clusters=tuple(read.values()), unread=tuple(unread.values()))
 
 
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:

@@ -42,14 +42,10 @@ def token(*, audience: str) -> int:
     Exit codes:
         1: this job may have no id token, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, id_token
+    from ipamc.workspace.forge import id_token
 
-    try:
-        found = id_token(audience)
-    except Nowhere as problem:
-        raise Trouble(str(problem)) from None
     head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
-    click.echo(json.dumps({**head, "status": {"token": found}}))
+    click.echo(json.dumps({**head, "status": {"token": id_token(audience)}}))
     return DONE
 
 
@@ -114,11 +110,8 @@ def consent() -> int:
         0: the options were printed, if there are any
         1: this is no merge group, the forge refused, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, labels_of_merge_group
+    from ipamc.workspace.forge import labels_of_merge_group
 
-    try:
-        labels = labels_of_merge_group()
-    except Nowhere as problem:
-        raise Trouble(str(problem)) from None
+    labels = labels_of_merge_group()
     click.echo(" ".join(option for label, option in AGREED.items() if label in labels))
     return DONE

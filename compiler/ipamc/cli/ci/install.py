@@ -42,7 +42,6 @@ _PATH = re.compile(r"[A-Za-z0-9_+./-]+").fullmatch
 _COMMIT = re.compile(r"(?:git\+)?(.+)@([0-9a-f]{40})").fullmatch
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}").fullmatch
 _VARIABLES = re.compile(r"(?:[A-Za-z0-9_.-]+:)?\$\{[A-Z][A-Z0-9_]*\}").fullmatch
-_FROM_VARIABLES = re.compile(r"\$\{[A-Z]").search
 
 
 class Install(Struct, frozen=True, kw_only=True):
@@ -272,8 +271,3 @@ def put(path: str, text: str, command: str) -> None:
         instead = f"write another file with '{command} --write FILE' and include it in yours"
         raise Trouble(f"{path} was not written by ipamc: move it away, or {instead}")
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")
-
-
-def in_variables(install: Install) -> bool:
-    """Return whether pip needs a variable of the job."""
-    return bool(_FROM_VARIABLES(install.index))

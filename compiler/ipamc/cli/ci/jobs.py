@@ -63,6 +63,10 @@ class Job(Struct, frozen=True, kw_only=True):
         clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
 
+    def record(self) -> dict[str, str]:
+        """Return what a template or a matrix says of the job."""
+        return {"name": self.name, "targets": " ".join(self.targets), "environment": self.environment}
+
 
 def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
@@ -85,11 +89,7 @@ def github(planned: Sequence[Job], *, plan: bool) -> str:
     GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
     deleted: they have a plan and no job.
     """
-    include = [
-        {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
-        for job in planned
-    ]
-    matrix = json.dumps({"include": include}, separators=(",", ":"))
+    matrix = json.dumps({"include": [job.record() for job in planned]}, separators=(",", ":"))
     work, plans = json.dumps(bool(planned)), json.dumps(plan)
     return f"has_work={work}\nhas_plan={plans}\nmatrix={matrix}\n"
 
@@ -138,11 +138,7 @@ def _listed(planned: Sequence[Job]) -> dict[str, object]:
     if all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned):
         return {"targets": [(job.targets[0], job.environment) for job in planned], "jobs": []}
     several = [
-        {
-            "name": f"{number:03} {job.name}",
-            "targets": " ".join(job.targets),
-            "environment": job.environment[:LONGEST],
-        }
+        {**job.record(), "name": f"{number:03} {job.name}", "environment": job.environment[:LONGEST]}
         for number, job in enumerate(planned, 1)
     ]
     return {"targets": [], "jobs": several}

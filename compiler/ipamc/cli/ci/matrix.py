@@ -204,12 +204,12 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         return "", None
     why = "git knows no such revision here"
     if base == LAST_SUCCESS:
-        from ipamc.workspace.forge import Nowhere, last_success
+        from ipamc.workspace.forge import last_success
 
         try:
             revision = last_success()
             why = f"git does not have its commit {revision[:12]} here"
-        except (Nowhere, Trouble) as problem:
+        except Trouble as problem:
             revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
         # Not where HEAD branched off: after a push by force, what was applied may be on no branch.

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from ipamc import __version__
-from ipamc.cli.ci.install import Install, in_variables, install_options, lacking, put
+from ipamc.cli.ci.install import Install, install_options, lacking, put
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
@@ -102,7 +102,7 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
-    if in_variables(install):
+    if re.search(r"\$\{[A-Z]", install.index):  # pip needs a variable of the job
         raise click.UsageError(
             "jobs of a pull request have no secret, so pip could not log in to this --index: "
             "name one that runners read without it, or choose --wheel, --git or --image"

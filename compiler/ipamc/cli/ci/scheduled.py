@@ -106,7 +106,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     from ipamc.cli.audit import audited
     from ipamc.report.findings import report
     from ipamc.review.audit import number_of_problems
-    from ipamc.workspace.forge import Nowhere, last_applied
+    from ipamc.workspace.forge import last_applied
     from ipamc.workspace.revision import require_top
 
     require_top()
@@ -118,7 +118,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         try:
             if named := last_applied(url, cluster).get(cluster, ""):
                 applied = git.commit(".", named)
-        except (Nowhere, Trouble) as problem:
+        except Trouble as problem:
             say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
         found = audited(folder, files, applied)
     if problems:
@@ -135,7 +135,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     """Write these lines into the issue of a cluster, or close it without any; return whether that worked."""
     from ipamc.report.plan.markdown import code
-    from ipamc.workspace.forge import Nowhere, issues_of_this_job
+    from ipamc.workspace.forge import issues_of_this_job
 
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
@@ -153,7 +153,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
         if before and before.text.strip() != text.strip():
             issues.replace(before, text)
         number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
-    except (Nowhere, Trouble) as problem:
+    except Trouble as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
     say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
