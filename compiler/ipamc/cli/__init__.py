@@ -19,7 +19,7 @@ import click
 from ipamc import __version__
 from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy
 from ipamc.model.progress import Progress, current, watched
-from ipamc.workspace.signals import Stopped
+from ipamc.workspace.signals import Stopped, discard_stdout, open_closed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -103,12 +103,8 @@ def ipamc() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ipamc with these arguments, or with those of the process; return the exit code.
-    Where a signal ends it, that is 128 and the signal's number, as shells have it.
-    """
+    """Run ipamc with these arguments, or those of the process; return the exit code, as shells have it."""
     if None in {sys.stdout, sys.stderr}:
-        from ipamc.workspace.signals import open_closed
-
         open_closed()
     nested = current() is not None
     progress = Progress()
@@ -132,8 +128,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tell_end(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)
         return 128 + end.number if isinstance(end, Stopped) else INTERRUPTED
     except BrokenPipeError:
-        from ipamc.workspace.signals import discard_stdout
-
         discard_stdout()
         return REFUSED
     except SystemExit:

@@ -14,13 +14,17 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
 from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.environment import today, utc
+from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
 from ipamc.workspace.output import begin, left, there_now
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -156,11 +160,8 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
-    from ipamc.cli.init import new_folder, prepare
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
-    from ipamc.workspace.environment import today
-    from ipamc.workspace.inputs import create_cluster
 
     folder, name = new_folder(cluster, "write")
     begin()
@@ -208,8 +209,6 @@ def _refresh(
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.environment import utc
-    from ipamc.workspace.inputs import update_cluster
     from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
@@ -250,14 +249,10 @@ def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> N
 
 def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
     """Write the pools of a plan that a cluster does not have.
-    Existing pools stay as they are. Raises Refused, and writes nothing, for errors of the table and for pools
-    that a compile would refuse.
+    Existing pools stay. Raises Refused, and writes nothing, for a table or pools that are in error.
     """
-    from ipamc.cli.init import new_folder, prepare
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.dump import load_table
-    from ipamc.workspace.inputs import source_paths
-    from ipamc.workspace.safe_read import refuse_links
 
     # An option about dumps would have no effect, so it is refused.
     context = click.get_current_context()
@@ -303,7 +298,6 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
 def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
     """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
     from ipamc.check import check
-    from ipamc.cli.init import first_files
     from ipamc.importing.files import POOLS, pools_text
     from ipamc.read.locate import locate
     from ipamc.read.read import read

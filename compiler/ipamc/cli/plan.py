@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
 from ipamc.model.progress import phase
+from ipamc.report.findings import format_of
+from ipamc.report.findings.content import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -129,8 +133,6 @@ def command(  # noqa: PLR0913 - an argument for each option
         2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
-    from ipamc.report.findings import format_of
-    from ipamc.report.findings.content import Failure
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
@@ -227,22 +229,23 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 def run(task: PlanRun) -> ClusterReport:
     """Compile one cluster, and compare it with its base. Refused is a result, too."""
-    from ipamc.review.diff.plan_report import ClusterReport, Status
-
     try:
         return _run(task)
     except Refused as refused:
-        errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
-        said = f"{count(errors, 'error')}, so there is nothing to compare"
-        name, findings = name_of(task.folder), refused.diagnostics
-        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+        return failed(task, refused)
 
 
 def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
-    """Return the plan of a cluster whose run raised."""
+    """Return the plan of a cluster that was refused, or whose run raised."""
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
-    problem, name = problem_of(exception), name_of(task.folder)
+    name = name_of(task.folder)
+    if isinstance(exception, Refused):
+        findings = exception.diagnostics
+        errors = count(sum(finding.severity is Severity.ERROR for finding in findings), "error")
+        said = f"{errors}, so there is nothing to compare"
+        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+    problem = problem_of(exception)
     return ClusterReport(name=name, status=Status.FAILED, said=problem.line, bug=problem.trace)
 
 
@@ -314,24 +317,9 @@ def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
 
 def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False) -> str:
     """Return the plan in one of FORMATS. `day` is today, ISO 8601; `coloured` is for text."""
-    match style:
-        case "json":
-            from ipamc.report.plan import json
+    if style == "html":
+        from ipamc.report.page import render_plan
 
-            return json.render(report)
-        case "markdown":
-            from ipamc.report.plan import markdown
-
-            return markdown.render(report)
-        case "html":
-            from ipamc.report.page import render_plan
-
-            return render_plan(report, disk.assets("page"), day)
-        case "svg":
-            from ipamc.report.plan import svg
-
-            return svg.render(report)
-        case _:
-            from ipamc.report.plan import text
-
-            return text.render(report, colour=coloured)
+        return render_plan(report, disk.assets("page"), day)
+    render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
+    return render(report, colour=coloured) if style == "text" else render(report)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +19,6 @@ from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ipamc.model.cluster import Cluster, Pool
     from ipamc.review.suggest_pool import Member
 

@@ -35,9 +35,7 @@ _ERASE = "\r\x1b[K"
 
 
 def colour(stream: TextIO) -> bool:
-    """Return whether to colour a stream.
-    NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
-    """
+    """Tell whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -101,7 +99,6 @@ def show_csv(text: str) -> None:
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show on a terminal what the block does, if it takes long: first `text`, then the phases of the work.
-
     Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
     """
     here = current() or Progress()

@@ -144,9 +144,7 @@ def failed(task: Task, exception: BaseException) -> Outcome:
 
 
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
-    """Fail each test beside the clusters that is about nothing in any of them, in the first that has a
-    reason.
-
+    """Fail each test beside the clusters that is about nothing in any, in the first cluster with a reason.
     Where some cluster could not be tested nothing fails: a test may be about that one.
     """
     if any(outcome.checked is None for outcome in done):

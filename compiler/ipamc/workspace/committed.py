@@ -30,8 +30,7 @@ _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
     """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
-    Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it:
-    `.gitmodules` is not read.
+    Raises Trouble for a submodule there or in place of the folder: no `.gitmodules` of a branch can hide it.
     """
     try:
         listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")

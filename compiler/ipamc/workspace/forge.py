@@ -1,7 +1,6 @@
 """GitHub or GitLab, where this job runs: comments, issues, labels, past pipelines, and the tokens of the job.
 
-Anybody may write a comment or an issue that looks like ours, so only those of the token's owner count. No
-token is printed.
+Anybody may write what looks like ours, so only what the token's owner wrote counts. No token is printed.
 """
 
 from __future__ import annotations

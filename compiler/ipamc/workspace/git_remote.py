@@ -1,8 +1,7 @@
 """A remote repository that is named by its URL: which commits its refs name, and moving them.
 
 git runs in an empty repository of its own, which borrows the objects of ours: so no setting of ours, as
-`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, and the token is in
-no argument.
+`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, no argument has it.
 """
 
 from __future__ import annotations

@@ -44,9 +44,8 @@ def files(
     """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. There are none where there is no such folder. A link is followed to another file in the folder;
-    files of submodules are of another repository. Raises Trouble for a link that leads elsewhere, for a
-    folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of
-    all.
+    files of submodules are passed over. Raises Trouble for a link that leads elsewhere, for a folder that is
+    a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""

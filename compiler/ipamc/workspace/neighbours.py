@@ -18,14 +18,13 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import link_on_the_way
-from ipamc.workspace.source import Disk
+from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
     from ipamc.model.cluster import Cluster
     from ipamc.pipeline import Compilation, Inputs
-    from ipamc.workspace.source import Commit
 
 
 class Folders(Struct, frozen=True, kw_only=True):

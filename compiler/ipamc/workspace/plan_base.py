@@ -36,8 +36,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the folders that are planned with those of a revision.
     `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
     one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
-    or revision, and where HEAD has submodules below clusters/, or attributes with which git changes bytes of
-    these folders.
+    or revision, and where HEAD has submodules in clusters/, or attributes that change bytes of these folders.
     """
     top = git.root(".")
     if top is None:

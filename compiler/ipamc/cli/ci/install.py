@@ -249,10 +249,7 @@ def requirements(*, install: Install, path: str) -> int:
     """
     before = "" if path == "-" else disk.read_text(path)
     text = install.requirements(before, "requirements")
-    if path == "-":
-        click.echo(text, nl=False)
-    else:
-        put(path, text, "ipamc ci requirements")
+    put(path, text, "ipamc ci requirements")
     lacking(text, "the requirements" if path == "-" else path)
     return DONE
 
@@ -265,7 +262,10 @@ def lacking(text: str, path: str) -> None:
 
 
 def put(path: str, text: str, command: str) -> None:
-    """Write a file, unless another program wrote it; print the result."""
+    """Write a file, unless another program wrote it; print the result. `-` is stdout."""
+    if path == "-":
+        click.echo(text, nl=False)
+        return
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
         instead = f"write another file with '{command} --write FILE' and include it in yours"

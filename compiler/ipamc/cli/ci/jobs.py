@@ -1,8 +1,7 @@
 """Clusters to CI jobs: which must run, with how many targets each, within the limits of the forges.
 
 A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies
-alone: `lab/nodes/000`. Names are checked before they are written, because they end in YAML, in JSON and in
-shells.
+alone: `lab/nodes/000`. Names are checked before they are written: they end in YAML, in JSON and in shells.
 """
 
 from __future__ import annotations
@@ -24,9 +23,7 @@ IMAGE = "python:3.13"
 """What GitLab's jobs run in where nothing names another image: it compiles and plans."""
 LONGEST = 200
 """Characters of a target in a job's name.
-
-Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573).
-"""
+Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
 LARGE = 8
 """The most shards that one job applies; a cluster with more gets a job for each shard."""
 
@@ -38,8 +35,7 @@ def is_name(text: str) -> bool:
 
 def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
     """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
-    A path right below `below` is one if it is among `there`: git lists a link that stands for a folder, or a
-    submodule, by its own path.
+    What is right below is one if it is `there`: git lists a submodule, or a link to a folder, by its path.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
     found = {name for name, slash, _ in inside if slash or name in there}
@@ -114,9 +110,7 @@ def gitlab(
     more: Mapping[str, Sequence[Job]] | None = None,
     child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by another
-    stage.
-
+    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by stage.
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
     beside = {name: found for name, found in (more or {}).items() if found}

@@ -1,5 +1,4 @@
-"""`ipamc ci gitlab|github|argocd|flux|rbac`: files from templates/ci for CI, a GitOps controller or a
-cluster.
+"""`ipamc ci gitlab|github|argocd|flux|rbac`: files of templates/ci for CI, GitOps controllers, clusters.
 
 Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all
 clusters, while a matrix is made for one change and exists only in its pipeline.
@@ -294,11 +293,7 @@ def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any])
 def write(template: str, output: str, values: dict[str, Any]) -> int:
     """Render one of templates/ci; print it, or write it unless the file is another program's."""
     require_top()
-    text = rendered(template, values)
-    if output == "-":
-        click.echo(text, nl=False)
-    else:
-        put(output, text, f"ipamc ci {template}")
+    put(output, rendered(template, values), f"ipamc ci {template}")
     return DONE
 
 
