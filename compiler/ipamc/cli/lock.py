@@ -37,13 +37,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @assume_option
 @format_option
 def command(
-    *,
-    clusters: tuple[str, ...],
-    check: bool,
-    onto: str | None,
-    assume: Minor | None,
-    style: str,
-    **given: Any,
+    *, clusters: tuple[str, ...], check: bool, onto: str | None, assume: Minor | None, style: str, **asks: Any
 ) -> int:
     """Write only the lock, and nothing below rendered/.
 
@@ -86,14 +80,14 @@ def command(
     from ipamc.model.wording import listing
     from ipamc.workspace.environment import today
 
-    if given["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
+    if asks["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
         instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
         raise click.UsageError(f"--mode has no value: {instead}")
     folders = find(clusters)
-    consent = _consent(given)
-    if check and any(given.values()):
+    consent = _consent(asks)
+    if check and any(asks.values()):
         raise click.UsageError("--check and consent exclude each other: omit one of them")
-    if len(folders) > 1 and any(given[name] for name in TARGETED):
+    if len(folders) > 1 and any(asks[name] for name in TARGETED):
         one = f"name the cluster, {listing(map(name_of, folders))}"
         raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
     run = ClusterRun(folder="", today=today(), consent=consent, render=False, check=check, assume=assume)

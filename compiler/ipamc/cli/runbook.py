@@ -54,15 +54,7 @@ MOST = 100_000
 @output_option("markdown", "json")
 @format_option
 def command(
-    *,
-    cluster: str,
-    base: str | None,
-    change: str | None,
-    wave_size: int | None,
-    by: str,
-    output: str,
-    style: str,
-    **asked: Any,
+    *, cluster: str, base: str | None, change: str | None, output: str, style: str, **asked: Any
 ) -> int:
     """Print the ordered steps of a change, with commands to paste and checks.
 
@@ -107,12 +99,12 @@ def command(
     from ipamc.review.runbook.values import Cut
     from ipamc.workspace.environment import today
 
+    cut = Cut(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
     if change is None and any(asked.values()):
         raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
         raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
     (folder,) = find((cluster,))
-    cut = Cut(size=wave_size or 0, by=by)
     day = today()
     try:
         with progress("planning the steps"):

@@ -116,11 +116,8 @@ def pool(  # noqa: PLR0913 - an argument for each option
     if mine and not mine.address_space:
         tell(style, f"{mine.name} names no addressSpace: no other cluster was looked at")
     if mine and chosen and mine.shared_pools and chosen.name in mine.auto_create:
-        tell(
-            style,
-            f"Cilium's operator creates pool {chosen.name} by its flag and never changes it: "
-            f"a new pool is the way to grow (omit --pool; --size {size})",
-        )
+        fixed = f"Cilium's operator creates pool {chosen.name} by its flag and never changes it"
+        tell(style, f"{fixed}: a new pool is the way to grow (omit --pool; --size {size})")
     tell(style, suggestions.UNKNOWN if answer.found else suggestions.nothing(answer))
     code = problems.conclude(style)
     return code if answer.found else REFUSED

@@ -59,9 +59,17 @@ def _said(problem: click.UsageError, path: str) -> Iterator[str]:
         case click.NoSuchOption(option_name=name):
             yield from _no_such_option(name, problem.ctx, path)
         case click.BadOptionUsage(option_name=name):
-            yield from _bad_option(name, problem, path)
+            option = _options(problem.ctx).get(name)
+            if option is None or "requires" in problem.message:
+                yield f"{name} needs a value: {path} {_spelled(option) if option else f'{name} VALUE'}"
+            else:
+                yield f"{name} takes no value: {path} {name}"
+        case click.MissingParameter(param=click.Option() as option):
+            yield f"{path} needs {_spelled(option)}"
+            yield f"{_spelled(option)}: {option.help}"
         case click.MissingParameter(param=click.Parameter() as param):
-            yield from _missing(param, problem.ctx, path)
+            some = isinstance(param.type, click.Choice) and f" ({listing(map(str, param.type.choices))})"
+            yield f"{path} needs {_name(param)}{some or ''}: {_line(problem.ctx, path)}"
         case click.BadParameter(param=click.Parameter() as param):
             yield from _bad_value(problem.message, param, problem.ctx)
         case _:
@@ -161,23 +169,6 @@ def _options(ctx: click.Context | None) -> dict[str, click.Option]:
         for name in (*param.opts, *param.secondary_opts)
         if name.startswith("--")
     }
-
-
-def _bad_option(name: str, problem: click.UsageError, path: str) -> Iterator[str]:
-    option = _options(problem.ctx).get(name)
-    if option is None or "requires" in problem.message:
-        yield f"{name} needs a value: {path} {_spelled(option) if option else f'{name} VALUE'}"
-    else:
-        yield f"{name} takes no value: {path} {name}"
-
-
-def _missing(param: click.Parameter, ctx: click.Context | None, path: str) -> Iterator[str]:
-    if isinstance(param, click.Option):
-        yield f"{path} needs {_spelled(param)}"
-        yield f"{_spelled(param)}: {param.help}"
-    else:
-        some = isinstance(param.type, click.Choice) and f" ({listing(map(str, param.type.choices))})"
-        yield f"{path} needs {_name(param)}{some or ''}: {_line(ctx, path)}"
 
 
 def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) -> Iterator[str]:

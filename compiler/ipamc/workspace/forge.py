@@ -61,12 +61,8 @@ class Post(msgspec.Struct):
         return self.body or self.description or ""
 
 
-class _Viewer(msgspec.Struct):
-    viewer: Author | None = None
-
-
 class _ViewerAnswer(msgspec.Struct):
-    data: _Viewer | None = None
+    data: dict[str, Author | None] | None = None
 
 
 class _Run(msgspec.Struct):
@@ -110,8 +106,8 @@ class Forge(Struct, frozen=True, kw_only=True):
         `github-actions[bot]`. Raises Trouble where the forge does not tell.
         """
         if self.github:
-            data = self.graphql("query { viewer { login } }", _ViewerAnswer).data
-            owner: str | int | None = data.viewer.login if data and data.viewer else None
+            data = self.graphql("query { viewer { login } }", _ViewerAnswer).data or {}
+            owner: str | int | None = (data.get("viewer") or Author()).login
         else:
             owner = self.api.ask("GET", "/user", Author).id
         if owner in {None, ""}:

@@ -74,8 +74,7 @@ class Remote:
 
     def changes_the_same(self, ref: str, other: str, ours: str, path: str) -> bool:
         """Tell whether a ref names a commit that does to its parent what `ours` does: it need not be pushed.
-        Both change what is below a path from the same state to the same, and `other` nothing else. Its parent
-        is in the history of ours.
+        Both change a path from the same state to the same, `other` nothing else; our history has its parent.
         """
         self._fetch(ref, other)
         parents = self._run("rev-list", "--parents", "--max-count=1", other).text.split()[1:]

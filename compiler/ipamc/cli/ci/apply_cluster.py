@@ -28,6 +28,9 @@ from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
 
+Parts = Mapping[str, Sequence[Object]]
+"""Objects by the part of the tree that has them."""
+
 
 class Options(Struct, frozen=True, kw_only=True):
     """The options of `ipamc ci apply`."""
@@ -140,14 +143,7 @@ def _built(kube: Kube, there: Manifests, part: str) -> list[Object]:
     return out
 
 
-def _parts(
-    name: str,
-    built: Mapping[str, Sequence[Object]],
-    waiting: Mapping[str, Sequence[Object]],
-    live: Live,
-    *,
-    whole: bool,
-) -> dict[str, list[Object]]:
+def _parts(name: str, built: Parts, waiting: Parts, live: Live, *, whole: bool) -> Parts:
     """Return the objects of each part as they are applied in this cluster, in order.
     CiliumNodes that are not rendered, but that waiting agents have made, are added to their parts, which may
     have no other object. `whole`: these parts are all of the cluster.
