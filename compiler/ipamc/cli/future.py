@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
 
-what_if_option = click.option(
-    "--what-if",
-    "changes",
-    multiple=True,
-    metavar="CHANGE",
-    help="Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b', "
-    "'-node NAME'. Repeatable. Exit code 1 where it would refuse them.",
-)
-runway_option = click.option(
-    "--runway",
-    is_flag=True,
-    help="Instead, for how many weeks the pools have room, by the history of the lock in git: "
-    "a range, and how it was found.",
-)
 _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that both questions have, too."""
 

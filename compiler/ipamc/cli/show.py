@@ -10,7 +10,7 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.future import runway_option, tell_future, what_if_option
+from ipamc.cli.future import tell_future
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, show_csv, show_record
 from ipamc.model.diagnostics import count
@@ -43,8 +43,8 @@ STATES = ("held", "pending", "quarantined", "released")
 @click.option("--aggregates", is_flag=True)
 @click.option("--by", metavar="LABEL")
 @click.option("--match", type=click.Choice(("within", "exact")), default="within", show_default=True)
-@what_if_option
-@runway_option
+@click.option("--what-if", "changes", multiple=True, metavar="CHANGE")
+@click.option("--runway", is_flag=True)
 @output_option("text", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
@@ -104,6 +104,10 @@ def command(  # noqa: PLR0913 - an argument for each option
             the inventory.
         --match: What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes
             alone.
+        --what-if: Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b',
+            '-node NAME'. Repeatable. Exit code 1 where it would refuse them.
+        --runway: Instead, for how many weeks the pools have room, by the history of the lock in git: a range,
+            and how it was found.
     Examples:
         ipamc show  # the pools of all clusters below clusters/, the fullest first
         ipamc show lab --show-blocks  # and which node has which block

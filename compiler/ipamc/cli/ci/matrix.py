@@ -27,6 +27,7 @@ from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
+STAGES = ("compile", "apply", "repair", "refresh")
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
@@ -49,12 +50,7 @@ class Matrix(Verb):
 @click.command(cls=Matrix)
 @output_option("github", "gitlab", "names", required=True)
 @click.option("--base", default="", metavar="REV")
-@click.option(
-    "--stage",
-    type=click.Choice(["compile", "apply", "repair", "refresh"]),
-    default="compile",
-    show_default=True,
-)
+@click.option("--stage", type=click.Choice(STAGES), default=STAGES[0], show_default=True)
 @click.option("--refresh", is_flag=True)
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
