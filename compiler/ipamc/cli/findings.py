@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import Struct, field
@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from ipamc import __version__
 from ipamc.cli.command import BUG, DONE, REFUSED
+from ipamc.cli.options import Function
 from ipamc.cli.terminal import colour, say, show
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
 from ipamc.report.findings import NAMES, format_of, report
@@ -29,8 +30,6 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.safe_read import refuse_way_out
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.trouble import one_line
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEY = "ipamc.cli.findings"
 

@@ -157,11 +157,8 @@ def refuse_takeovers(
         within = f"{base.revision}:"
         paths = [at.path for each in found for other in each.also if (at := other.at).path.startswith(within)]
         read = git_tree.blobs(base.top, base.commit, [path.removeprefix(within) for path in paths])
-        texts = {
-            **_texts(found),
-            **{f"{within}{path}": text for path, text in read.items()},
-            **inputs.sources,
-        }
+        there = {f"{within}{path}": text for path, text in read.items()}
+        texts = {**_texts(found), **there, **inputs.sources}
         raise Refused((*compilation.diagnostics, *locate(found, texts)))
 
 
