@@ -223,7 +223,7 @@ def _files(
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
-    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else None))
+    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else {}))
 
 
 @lru_cache(maxsize=1)
