@@ -109,18 +109,14 @@ def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
 
 
 def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
-    """Yield the largest aligned blocks of what others leave of a block, by address. O(n log n).
-    The others may nest, and lie anywhere.
-    """
+    """Yield the largest aligned blocks that others, which may nest, leave of a block. O(n log n)."""
     family = block.family
     for first, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
         yield from aligned(family, first, end)
 
 
 def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the fewest aligned blocks with the same addresses, by address. O(n log n).
-    The blocks may nest.
-    """
+    """Yield the fewest aligned blocks with the same addresses, by address. They may nest. O(n log n)."""
     family = first = end = 0
     for now, start, prefix in sorted(blocks):  # arithmetic in place: there may be 100,000
         after = start + (1 << (BITS[now] - prefix))

@@ -215,11 +215,5 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
 
     def other(self, kind: str, name: str, namespace: str = "") -> SeenObject | None:
         """Return one other object; without a namespace the first of that name; None where there is none."""
-        return next(
-            (
-                item
-                for item in self.others
-                if item.kind == kind and item.name == name and namespace in {"", item.namespace}
-            ),
-            None,
-        )
+        named = (item for item in self.others if item.kind == kind and item.name == name)
+        return next((item for item in named if namespace in {"", item.namespace}), None)

@@ -158,12 +158,8 @@ class Evidence:
         """
         law = Law(self._cluster, lines)
         given = (shown for shown in (self.every() if self._seen else ()) if law.of(shown) not in HAS)
-        pins = {
-            (pin.block, node)
-            for pool in self._cluster.pools
-            for node, pins in pool.pins.items()
-            for pin in pins
-        }
+        of_pools = (item for pool in self._cluster.pools for item in pool.pins.items())
+        pins = {(pin.block, node) for node, own in of_pools for pin in own}
         every = (*given, *self.strays(law))
         return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
 
@@ -180,8 +176,7 @@ def around(
         single = Block(family, number, BITS[family])
         prefix = size(single) if index_around(inside, single) is None else 0
         if prefix:
-            bits = BITS[family] - prefix
-            found.setdefault(Block(family, number >> bits << bits, prefix), (family, number))
+            found.setdefault(single.widened(prefix), (family, number))
     return found
 
 

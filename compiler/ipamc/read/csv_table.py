@@ -85,7 +85,7 @@ def plain(header: str) -> str:
 
 
 def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
-    """Read the wanted columns that are there, and keep the errors of rows. O(n). Raises Refused for no text."""
+    """Read the wanted columns that are there, and keep errors of rows. O(n). Raises Refused for no text."""
     if len(data) > LARGEST:
         problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
         raise Refused((table_syntax(Span(path), problem, _FEWER),))

@@ -271,11 +271,11 @@ def _of_yaml(path: str, text: str) -> Iterator[Item]:
         if any(member(value, "metadata", key) for key in ("continue", "remainingItemCount")):
             raise Unreadable(rules.continued(Span(path)))
         typed = "" if kind == "List" else kind.removesuffix("List")
-        for index, member in enumerate(members):
-            if not isinstance(member, dict):
+        for index, each in enumerate(members):
+            if not isinstance(each, dict):
                 raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
             line = of.line if depth else lines[index] if len(lines) == len(members) else 0
-            yield from objects(member, Item(version, typed, line, None), depth + 1)
+            yield from objects(each, Item(version, typed, line, None), depth + 1)
 
     for document in yaml_documents(path, text):
         if document.value is None:
