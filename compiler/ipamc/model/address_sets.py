@@ -17,7 +17,8 @@ from ipamc.model.lock import Line
 
 T = TypeVar("T")
 
-_block_of_line = operator.attrgetter("block")
+by_block = operator.attrgetter("block")
+"""The order of lines in a lock, for `sorted` and `bisect`."""
 
 
 def shared(block: Block, other: Block) -> Block:
@@ -77,8 +78,8 @@ def blocks_over(blocks: Sequence[Block], block: Block) -> Sequence[Block]:
 
 def lines_over(lines: Sequence[Line], block: Block) -> Sequence[Line]:
     """Return the lines that share addresses with a block, of disjoint ones by address. O(log n + result)."""
-    low = bisect.bisect_left(lines, Block(block.family, block.first, 0), key=_block_of_line)
-    high = bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), low, key=_block_of_line)
+    low = bisect.bisect_left(lines, Block(block.family, block.first, 0), key=by_block)
+    high = bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), low, key=by_block)
     if low and lines[low - 1].block.overlaps(block):
         low -= 1
     return lines[low:high]

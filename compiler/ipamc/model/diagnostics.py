@@ -232,9 +232,9 @@ def several(items: Collection[str], noun: str, what: str = "", *, number: int | 
     return f"{size}{what and ' '}{what}: {names(items)}"
 
 
-def and_others(items: Collection[str], noun: str = "nodes") -> str:
+def and_others(nodes: Collection[str]) -> str:
     """Return the end of a message about the first of a group: `; 3 nodes: a, b, c`; "" for a group of one."""
-    return f"; {len(items):,} {noun}: {names(items)}" if len(items) > 1 else ""
+    return f"; {len(nodes):,} nodes: {names(nodes)}" if len(nodes) > 1 else ""
 
 
 def errors_of(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

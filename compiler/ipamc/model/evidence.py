@@ -31,7 +31,7 @@ class Evidence:
         self._lines = lines
         self._kubernetes = cluster.mode is Mode.KUBERNETES
         self._annotates = self._kubernetes and cluster.patch_nodes == "annotations"
-        self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
+        self._seen = cluster.cilium_nodes_by_name
 
     def of(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node's object gives it, in its order."""
@@ -41,10 +41,6 @@ class Evidence:
             return shown
         given = given or (node.annotated if self._annotates else ())
         return tuple([ShownBlock(block, node.name, node.at) for block in given]) if given else ()
-
-    def has_cilium_node(self, name: str) -> bool:
-        """Tell whether the input has the CiliumNode of a node, with or without blocks."""
-        return name in self._seen
 
     def by(self, seen: CiliumNode) -> tuple[ShownBlock, ...]:
         """Return the blocks of a CiliumNode as its mode has them.

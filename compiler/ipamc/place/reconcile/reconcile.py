@@ -110,7 +110,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += block_unknown(cluster, unknown)
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
-        agreeing = sum(map(evidence.has_cilium_node, idle))
+        agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
         found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
     for group in _faulty(faults, with_lines, context):
         found += group.fault.rule(cluster, group)
@@ -165,9 +165,9 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
     They get a block that their pods do not use only by consent. A node that no pool serves stays as it was,
     unless addresses in use are in a pool.
     """
-    consent = context.consent
+    consent, seen = context.consent, context.cluster.cilium_nodes_by_name
     for node in () if "all" in consent.no_pods else nodes:
-        if node.want is None or not (node.want.node.running or evidence.has_cilium_node(node.name)):
+        if node.want is None or not (node.want.node.running or node.name in seen):
             continue  # nearly all nodes of an inventory in its short form
         origins = (node.origins.get(line.block) for line in node.held)
         if node.name in consent.no_pods or any(origin is not Origin.ADOPTED for origin in origins):
@@ -184,9 +184,7 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
 def _by_node(
     wants: Iterable[Want], evidence: Evidence, context: Context
 ) -> tuple[dict[str, tuple[Line, ...]], list[tuple[Line, Fault, Want]], list[NodeState]]:
-    """Return the held lines of idle nodes, their faults, and the states of the other nodes. O(lines).
-    Nodes of the inventory come in its order, the others behind them.
-    """
+    """Return held lines of idle nodes, their faults, and states of others, the inventory's first. O(n)."""
     by_node, consent = _own_lines(context), context.consent
     idle: dict[str, tuple[Line, ...]] = {}
     faults: list[tuple[Line, Fault, Want]] = []
