@@ -140,11 +140,6 @@ def unlisted_pools(cluster: Cluster) -> frozenset[str]:
     return frozenset(pool.name for pool in cluster.pools if pool.unlisted and cluster.operator_adopts)
 
 
-def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """Yield the finding about nodes that need a block and have no candidate."""
-    yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
-
-
 def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0302: every node has a candidate pool."""
     if not nodes:

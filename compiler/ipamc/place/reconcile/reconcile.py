@@ -31,7 +31,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
-from ipamc.place.candidates import unlisted_pools, unmatched
+from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
@@ -115,6 +115,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     for group in _faulty(faults, with_lines, context):
         found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
+    unmatched = unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
     found += cilium_node_without_node(cluster, evidence.without_node())
     taken = evidence.taken(lines)
