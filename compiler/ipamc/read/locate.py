@@ -55,9 +55,8 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
     for pattern in _IN_JSON if span.path.endswith(".json") else _IN_TEXT:
-        for found in pattern.finditer(
-            span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND
-        ):
+        last = min(end, start + _AROUND) + _AROUND
+        for found in pattern.finditer(span.source, max(0, start - _AROUND), last):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 
@@ -93,13 +92,9 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
-    located_ones = (explained(located(each, texts.span)) for each in found)
-    return tuple(
-        sorted(
-            located_ones,
-            key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message),
-        )
-    )
+    ones = [explained(located(each, texts.span)) for each in found]
+    ones.sort(key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message))
+    return tuple(ones)
 
 
 class Texts:

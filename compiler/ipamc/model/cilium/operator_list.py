@@ -114,15 +114,17 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
     excluded = outermost(cidr.block for cidr in cluster.excluded)
     reserved = {pool.name: outermost(each.block for each in pool.reserved) for pool in pools}
     lists: Lists = {}
+    ranges = {
+        family: [(pool, cidr.block) for pool in pools for cidr in pool.ranges if cidr.block.family == family]
+        for family in cluster.families
+    }
     for family in cluster.families:
         pieces = [
             piece
-            for pool in pools
-            if family in pool.families and not pool.disabled
-            for cidr in pool.families[family].ranges
+            for pool, block in ranges[family]
+            if not pool.disabled
             for piece in subtract(
-                cidr.block,
-                [*blocks_over(excluded, cidr.block), *blocks_over(reserved[pool.name], cidr.block)],
+                block, [*blocks_over(excluded, block), *blocks_over(reserved[pool.name], block)]
             )
         ]
         lists[family] = _useful(pieces, masks[family])
@@ -132,13 +134,7 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
             pieces = [piece for block in blocks for piece in subtract(block, blocks_over(gone, block))]
             lists[family] = _useful(pieces, masks[family])
         if not lists[family]:
-            ranges = [
-                cidr.block
-                for pool in pools
-                if family in pool.families
-                for cidr in pool.families[family].ranges
-            ]
-            lists[family] = tuple(Block(family, block.first, BITS[family]) for block in ranges[:1])
+            lists[family] = tuple(Block(family, block.first, BITS[family]) for _, block in ranges[family][:1])
     return lists
 
 
