@@ -198,9 +198,7 @@ def last_second(today: str) -> int:
 
 
 def to_read(seconds: Sequence[int], today: str) -> list[int]:
-    """Return the numbers of the versions that the weeks end with, in their order: at most one a week.
-    `seconds` are when the versions were committed, the first one first.
-    """
+    """Return the numbers of the versions that weeks end with, in order, at most one a week; see `edges`."""
     return list(dict.fromkeys(edge.version for edge in edges(seconds, last_second(today))))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
@@ -39,10 +40,10 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 
 
 def render(report: PlanReport) -> str:
-    """Return the comment, with a newline at the end.
-    By its first line a bot finds the comment that it replaces.
-    """
-    clusters = sorted(report.clusters, key=_order)
+    """Return the comment; by its first line a bot finds the comment that it replaces."""
+    # Refused clusters first, then those that a person must look at, then those that change.
+    keys = [((not each.failed, not _stops(each), quiet(each), each.name), each) for each in report.clusters]
+    clusters = [cluster for _, cluster in sorted(keys, key=itemgetter(0))]
     for limit in LIMITS:
         text, left_out = _render(report, clusters, limit)
         if len(text) <= LONGEST:
@@ -85,11 +86,6 @@ def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
     names = report.scope if sum(map(len, report.scope)) <= NAMED else ("--clusters-from", "FILE")
     return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
-
-
-def _order(cluster: ClusterReport) -> tuple[bool, bool, bool, str]:
-    """Return a key: refused clusters first, then those that a person must look at, then those that change."""
-    return not cluster.failed, not _stops(cluster), quiet(cluster), cluster.name
 
 
 def _with_warnings(cluster: ClusterReport) -> str:

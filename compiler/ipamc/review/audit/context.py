@@ -145,10 +145,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def at(self, node: str) -> At:
         """Return the place of the object that shows a node's blocks, else of its other one, or the dump."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
-        if self.shows_nodes and there is not None:
-            return there.at
-        place = seen or there
-        return place.at if place else self.dump.at
+        return ((there or seen if self.shows_nodes else seen or there) or self.dump).at
 
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""

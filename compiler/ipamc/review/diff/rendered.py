@@ -172,7 +172,7 @@ _OF_POOLS = re.compile(r"cluster-pool-").match
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
 _AGENTS_ONLY = frozenset({"annotate-k8s-node"})
 _CONFIGS = "nodeconfigs.yaml"
-_WHO = {"operator": "the operator", "all agents": "all agents"}
+
 _NAMED = 20
 """Nodes that a sentence names."""
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
@@ -192,7 +192,8 @@ class Restart(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """Who restarts, why and how."""
-        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else _WHO[self.who]
+        all_of = "the operator" if self.who == "operator" else self.who
+        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else all_of
         if self.how.startswith("kubectl "):
             return f"{who} must be restarted, because {self.why}: {self.how}"
         return f"{who} {self.how}: {self.why}"
@@ -241,9 +242,7 @@ def _list(flags: list[str]) -> str:
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
-    """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
-    O(nodes + configs + pairs of a node and a config that may select it).
-    """
+    """Return the nodes with other settings by CiliumNodeConfigs. O(nodes + configs + pairs of both)."""
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
     if not changed:
         return ()

@@ -31,8 +31,7 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
 def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
     """Return what `ipamc ci apply` asks for, with and without `--repair`.
     `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two
-    of them CiliumNodes are applied, also such as are not rendered yet. A Node is never created: kubelets do
-    that.
+    of them CiliumNodes are applied, also such as are not rendered yet. Nodes are created by kubelets alone.
     """
     kinds = {document["kind"] for document in objects}
     if mode in {"cluster-pool", "crd"}:

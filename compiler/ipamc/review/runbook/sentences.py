@@ -67,9 +67,7 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
 
 
 def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
-    """Return the steps for drained nodes, each a command and why, in order; () for no nodes.
-    They come after the lock and what it renders were merged and applied.
-    """
+    """Return the steps for drained nodes after a lock was merged and applied, in order; () for no nodes."""
     if not nodes:
         return ()
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""
