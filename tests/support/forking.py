@@ -74,7 +74,7 @@ def _main(path: str, ready: int) -> None:
         door.listen(64)
         os.write(ready, b"ready")
         os.close(ready)
-        while 0 not in select.select([0, door], [], [])[0]:  # stdin ends with whoever started it
+        while 0 not in select.select([0, door.fileno()], [], [])[0]:  # stdin ends with whoever started it
             call, _ = door.accept()
             if os.fork():
                 call.close()

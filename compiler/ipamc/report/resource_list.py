@@ -91,7 +91,7 @@ def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
     made: list[Object] = []
     for finding in findings:
         item, keys = place(came, finding.at)
-        text, about = f"{finding.code}: {finding.message}", {}
+        text, about = f"{finding.code}: {finding.message}", Object()
         if item is not None:
             metadata = item.value.get("metadata")
             metadata = metadata if isinstance(metadata, dict) else {}
