@@ -91,14 +91,15 @@ def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
     made: list[Object] = []
     for finding in findings:
         item, keys = place(came, finding.at)
-        text, about = f"{finding.code}: {finding.message}", Object()
+        text = f"{finding.code}: {finding.message}"
+        about: dict[str, object] = {}
         if item is not None:
             metadata = item.value.get("metadata")
             metadata = metadata if isinstance(metadata, dict) else {}
             reference = {key: str(item.value.get(key, "")) for key in ("apiVersion", "kind")}
             reference["name"] = str(metadata.get("name", ""))
             reference |= {"namespace": str(metadata["namespace"])} if metadata.get("namespace") else {}
-            about = {"resourceRef": reference, **({"field": {"path": keys}} if keys else {})}
+            about |= {"resourceRef": reference, **({"field": {"path": keys}} if keys else {})}
             about |= {"file": {"path": item.path, "index": item.index}} if item.path else {}
         tags = {"code": finding.code, "docs": f"ipamc explain {finding.code}"}
         tags |= {"help": finding.help} if finding.help else {}

@@ -16,17 +16,10 @@ LEGEND = (
 
 def versions_text() -> str:
     """Return as Markdown what each Cilium minor supports, and what each kube-apiserver does."""
+    cells = [(row, [_cell(row.known(minor), yes=row.of(minor)) for minor in minors()]) for row in TABLE]
     cilium = _table(
         ("mode", "Cilium", *map(text, minors()), "ipamc"),
-        (
-            (
-                row.modes,
-                row.capability.value,
-                *(_cell(row.known(minor), yes=row.of(minor)) for minor in minors()),
-                row.decides,
-            )
-            for row in TABLE
-        ),
+        ((row.modes, row.capability.value, *known, row.decides) for row, known in cells),
     )
     apiserver = _table(
         ("kube-apiserver", APISERVER, "ipamc"),

@@ -164,11 +164,9 @@ class Versions(Struct):
         new = [row for row in sorted(added) if row not in self._index]
         try:
             mode = Mode(HEADER.decode(header).mode)
-            lines = list(map(line_of, decode_records(b"\n".join(new) + b"\n"))) if new else []
+            records = decode_records(b"\n".join(new) + b"\n") if new else []
+            lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # no row has two
         except ValueError:
-            self.passed_over += 1
-            return
-        if len(lines) != len(new):  # a row with two records
             self.passed_over += 1
             return
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
@@ -200,10 +198,8 @@ class Versions(Struct):
 
 def versions_of(lock: Lock) -> Versions:
     """Return the table with the lines of the current lock, and no version."""
-    rows = list(_rows(lock_text(lock)))
-    return Versions(
-        lines=list(lock.lines), current=len(rows), _index=dict(zip(rows, range(len(rows)), strict=True))
-    )
+    index = {row: number for number, row in enumerate(_rows(lock_text(lock)))}
+    return Versions(lines=list(lock.lines), current=len(index), _index=index)
 
 
 def lock_text(lock: Lock) -> bytes:

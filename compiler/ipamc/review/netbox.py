@@ -171,8 +171,7 @@ class NetBoxImport(Struct, frozen=True, kw_only=True):
 
 def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has none of the prefixes."""
-    rows = tuple(sorted((_row(prefix, statuses) for prefix in prefixes), key=lambda row: row.block))
-    return NetBoxImport(rows=rows, created=len(rows))
+    return later_import(prefixes, (), (), statuses, {})
 
 
 def later_import(

@@ -140,10 +140,7 @@ def _coming(
         named = tuple(f"{prefix}{number:0{digits}}" for number in numbers)
         at, pods = (like.at, like.max_pods) if like else (cluster.at, 0)
         # A node that joins has a uid, and rendered Nodes need it.
-        new += [
-            Node(name=name, labels={**labels, HOSTNAME: name}, at=at, uid=name, max_pods=pods)
-            for name in named
-        ]
+        new += [Node(name, labels | {HOSTNAME: name}, at, uid=name, max_pods=pods) for name in named]
         added[change.text] = (*added.get(change.text, ()), *named)
     return added, new
 

@@ -268,9 +268,8 @@ class Ledger:
         """Return node, pool and addresses of the held lines among some. Raises ValueError."""
         filled = [row for row in rows if row]
         records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        if len(records) != len(filled):
-            raise ValueError("a line has two records")
-        some = [record for record in records if record.state is State.HELD]
+        pairs = zip(filled, records, strict=True)  # no line has two records
+        some = [record for _, record in pairs if record.state is State.HELD]
         held = [(parse_block(record.block, pods=False), record) for record in some]
         held.sort(key=lambda pair: pair[0])
         pools = self._ranges.pools_of([block for block, _ in held])

@@ -68,8 +68,11 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
     parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
     for cluster in clusters:
         parts += [] if quiet(cluster) else cutter.cluster(cluster)
-    if same := [_with_warnings(cluster) for cluster in clusters if quiet(cluster)]:
-        parts.append(f"No changes: {cutter.some(same)}")
+    same = []
+    for cluster in filter(quiet, clusters):
+        warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
+        same.append(code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else ""))
+    parts += [f"No changes: {cutter.some(same)}"] if same else []
     parts += cutter.notes(clusters)
     against = f" against {code(report.base)}" if report.base else ""
     parts.append(f"<sub>{count(len(report.clusters), 'cluster')}{against} · {code(command(report))}</sub>")
@@ -86,11 +89,6 @@ def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
     names = report.scope if sum(map(len, report.scope)) <= NAMED else ("--clusters-from", "FILE")
     return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
-
-
-def _with_warnings(cluster: ClusterReport) -> str:
-    warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
-    return code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else "")
 
 
 def _stops(cluster: ClusterReport) -> bool:

@@ -16,7 +16,7 @@ from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
-from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.lock import State
 from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
@@ -260,30 +260,26 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     ]
     cilium_nodes = context.dump.cilium_nodes
     unknown = [seen for seen in cilium_nodes if not seen.internal_ips and _has_started(context, seen)]
-
-    def finding(text: str, nodes: list[str]) -> Diagnostic:
-        agent = f"delete pod -l k8s-app=cilium --field-selector spec.nodeName={nodes[0]}"
-        restart = f"kubectl -n {context.cluster.namespace} {agent}"
-        at, way_out = (
-            context.dump.cilium_nodes_by_name[nodes[0]].at,
-            "then delete the pods with old addresses",
-        )
-        return error("IPC0952", at, text, also=context.lines_of(nodes), help=f"{restart}; {way_out}")
-
+    found: list[tuple[list[str], str, list[Cause]]] = []
     if old:
         (seen, router), nodes = old[0], [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
         has = texts(_all_of(seen))
-        text = f"the agent of {seen.name} {runs}, outside its blocks {has}{and_others(nodes)}"
+        said = f"{runs}, outside its blocks {has}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
-        yield Result(finding(text, nodes), causes)
+        found.append((nodes, said, causes))
     if unknown:
         nodes = [each.name for each in unknown]
         again = "it was made again since the agent started"
         still = "which may still give pods addresses of a former block"
         runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_others(nodes)}"
-        yield Result(finding(f"the agent of {nodes[0]} {runs}: {again}, {still}", nodes))
+        found.append((nodes, f"{runs}: {again}, {still}", []))
+    for nodes, said, causes in found:
+        text, at = f"the agent of {nodes[0]} {said}", context.dump.cilium_nodes_by_name[nodes[0]].at
+        restart = f"kubectl -n {context.cluster.namespace} delete pod -l k8s-app=cilium --field-selector"
+        way_out = f"{restart} spec.nodeName={nodes[0]}; then delete the pods with old addresses"
+        yield Result(error("IPC0952", at, text, also=context.lines_of(nodes), help=way_out), causes)
 
 
 def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:

@@ -177,15 +177,13 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
             yield Result(make("IPC0945", at, text, also=also, help=way_out))
 
 
-def _unexplained(
-    code: str, suppressed: Suppressed, objects: Iterable[str], shown: Context | None = None
-) -> list[str]:
-    """Return the objects that no earlier finding explains, in their order; by the blocks that `shown` has."""
+def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:
+    """Return the objects that no earlier finding explains, in their order; by the blocks that they have."""
     left = []
     for name in objects:
         kind, _, node = name.partition(" ")
         about = (name, f"{NODE} {node}") if kind == CILIUM_NODE else (name,)
-        blocks = parsed(cidrs(shown.live[name], shown.git.objects[name])) if shown else ()
+        blocks = parsed(cidrs(at.live[name], at.git.objects[name])) if at else ()
         if not any(suppressed.explains(code, each, blocks) for each in about):
             left.append(name)
     return left

@@ -22,7 +22,9 @@ Templates = Mapping[str, str]
 
 def sentence(step: Step) -> str:
     """Return the title of a step, its commands, its condition and its reason."""
-    said = _lowered(step.title)
+    first, said = step.title.split(maxsplit=1)[0], step.title
+    if first.istitle() and first not in KINDS:
+        said = f"{said[0].lower()}{said[1:]}"
     if step.where is Where.NODE:
         said = f"on the node: {said}"
     if step.edit:
@@ -32,11 +34,6 @@ def sentence(step: Step) -> str:
         said += f": {line}"
     condition = f"; only if {step.only_if}" if step.only_if else ""
     return f"{said}{condition}{f'; {step.why}' if step.why else ''}"
-
-
-def _lowered(title: str) -> str:
-    first = title.split(maxsplit=1)[0]
-    return f"{title[0].lower()}{title[1:]}" if first.istitle() and first not in KINDS else title
 
 
 def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) -> tuple[str, ...]:
