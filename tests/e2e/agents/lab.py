@@ -13,7 +13,7 @@ from typing import Any, Self
 from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
 from tests.e2e.agents.pod import Ping, Pod
-from tests.e2e.api import CONFIG_MAPS
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
 from tests.e2e.operator import LEADS
 from tests.e2e.played import Player
 from tests.e2e.test_ci_apply import flags
@@ -94,7 +94,9 @@ class Lab(Player):
                 node.wait()
 
     def agents_of_nodes(self, command: str) -> None:
-        """Play nothing: the agents see for themselves."""
+        """Play kube-controller-manager's garbage collector alone: a CiliumNode goes with its Node. The agents see for themselves."""
+        if " delete node " in command:
+            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
 
     def cannot(self, check: str) -> bool:
         """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment."""

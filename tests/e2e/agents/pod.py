@@ -57,6 +57,7 @@ class Pod(Namespace):
         """Let the CNI plugin connect it, as often as it takes: a kubelet repeats it, too. Return its address."""
         until(self._added, f"the CNI plugin gives {self.name} an address", PATIENCE, pause=1)
         status = {"phase": "Running", "podIP": self.address, "podIPs": [{"ip": self.address}]}
+        status["hostIP"] = self.node.address  # agents up to 1.15 ask for it
         self.api.sure("PATCH", f"{PODS}/{self.name}/status", {"status": status}, MERGE)
         return self.address
 
