@@ -107,9 +107,9 @@ class LineChanges(Struct, frozen=True, kw_only=True):
         return dict(sorted(groups.items()))
 
 
-def changes_of(before: Sequence[Line], plan: Plan, days: Days = Days()) -> tuple[Transition, ...]:  # noqa: B008 - frozen, and without a day
+def changes_of(before: Sequence[Line], plan: Plan, days: Days | None = None) -> tuple[Transition, ...]:
     """Return the transitions from a lock to a plan, where it is not known what the base rendered."""
-    return _Comparison(before, plan, days, frozenset()).transitions
+    return _Comparison(before, plan, days or Days(), frozenset()).transitions
 
 
 def compare_lines(
