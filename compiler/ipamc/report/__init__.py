@@ -1,4 +1,1 @@
-"""Findings, plans and answers in, text out: one module a format.
-
-Decides nothing, and writes to no file and no terminal.
-"""
+"""Findings, plans and answers in, text out: one module a format. Decides nothing, writes to no file."""

@@ -18,13 +18,8 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 def published(data: Mapping[str, str]) -> dict[str, bytes]:
     """Return files of `rendered/` by path, out of the texts of a state."""
     alone = {PurePosixPath(path).name: path for path in BINDING}
-    found = {}
-    for key, text in data.items():
-        parts = key.removesuffix(".yaml").split(".")
-        path = alone.get(key) or "/".join(parts) + ".yaml"
-        if is_looked_at(path):
-            found[path] = text.encode()
-    return found
+    texts = {alone.get(key) or f"{key.removesuffix('.yaml').replace('.', '/')}.yaml": key for key in data}
+    return {path: data[key].encode() for path, key in texts.items() if is_looked_at(path)}
 
 
 def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -53,23 +48,20 @@ def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Ob
         metadata = {"name": STATE, "annotations": _at(came.state_path, 0)}
         head = {"apiVersion": "v1", "kind": "ConfigMap"}
         kept.append(_local({**head, "metadata": metadata, "data": state(lock, files)}))
-    return [*kept, *_manifests(files, came.rendered)]
+    # Manifests are what `kustomize build` of the rendered files gives, in its order.
+    tree = Rendered({path: text.encode() for path, text in files.items()})
+    for path in _listed(tree, PurePosixPath("."), frozenset()):
+        for index, value in enumerate(tree.documents(path)):
+            metadata = value["metadata"]
+            notes = {**metadata.get("annotations", {}), **_at(f"{came.rendered}/{path}", index)}
+            kept.append({**value, "metadata": {**metadata, "annotations": notes}})
+    return kept
 
 
 def _local(value: Object) -> Object:
     metadata = value.get("metadata") or {}
     notes = metadata.get("annotations") or {}
     return {**value, "metadata": {**metadata, "annotations": {**notes, LOCAL: "true"}}}
-
-
-def _manifests(files: Mapping[str, str], below: str) -> Iterator[Object]:
-    """Yield the objects that `kustomize build` of the rendered files gives, in its order."""
-    tree = Rendered({path: text.encode() for path, text in files.items()})
-    for path in _listed(tree, PurePosixPath("."), frozenset()):
-        for index, value in enumerate(tree.documents(path)):
-            metadata = value["metadata"]
-            notes = {**metadata.get("annotations", {}), **_at(f"{below}/{path}", index)}
-            yield {**value, "metadata": {**metadata, "annotations": notes}}
 
 
 def _listed(tree: Rendered, folder: PurePosixPath, above: Collection[PurePosixPath]) -> Iterator[str]:

@@ -1,7 +1,4 @@
-"""A plan, a lock or a cluster in; what changes (`diff/`) and why it is so (`explain_*`) out.
-
-Decides nothing that a compile decides, and writes nothing.
-"""
+"""A plan, lock or cluster in; what changes (`diff/`), why it is so (`explain_*`) out. Decides nothing."""
 
 GATES = ("renumber", "release", "leave", "capacity")
 """The values of `--fail-on`: the changes that can fail a plan."""

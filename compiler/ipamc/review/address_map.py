@@ -7,7 +7,7 @@ change is decoded once, however many versions have it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
@@ -21,7 +21,7 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Want
-from ipamc.review.explain_pools import PoolRole, explain_pools
+from ipamc.review.explain_pools import ExplainedPool, PoolRole, explain_pools
 from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
@@ -48,14 +48,6 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     """How many nodes have it as a further candidate, or to stand in."""
 
 
-class PoolReason(Struct, frozen=True, kw_only=True):
-    """What a pool is to a group of nodes."""
-
-    pool: str
-    verdict: PoolRole
-    why: str
-
-
 class ClusterMap(Struct, frozen=True, kw_only=True):
     """The pools and nodes of a cluster for a map."""
 
@@ -63,7 +55,7 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     lock: Lock
     pools: tuple[PoolMap, ...]
     """By name, IPv4 before IPv6."""
-    groups: Sequence[Sequence[PoolReason]]
+    groups: Sequence[Sequence[ExplainedPool]]
     """By group of nodes with the same candidates its pools in order; of many, some, and without reasons."""
     group_of: Mapping[str, int]
     """The group of each node of the inventory."""
@@ -110,18 +102,17 @@ def _inside(use: PoolUse, blocks: Sequence[Block]) -> tuple[Block, ...]:
     return tuple(found for part in use.ranges for found in blocks_over(blocks, part.range.block))
 
 
-def _offers(cluster: Cluster, want: Want, _: str) -> Iterable[PoolReason]:
+def _offers(cluster: Cluster, want: Want, _: str) -> Iterator[ExplainedPool]:
     """Yield the pools that may serve a node, in order, without a reason."""
     other = PoolRole.STANDS_IN if cluster.mode.one_block else PoolRole.SERVES
     for place, offer in enumerate(want.offers[:MOST_OFFERS]):
-        yield PoolReason(pool=offer.pool.name, verdict=other if place else PoolRole.FIRST, why="")
+        yield ExplainedPool(pool=offer.pool, verdict=other if place else PoolRole.FIRST, why="")
 
 
-def _reasons(cluster: Cluster, want: Want, today: str) -> Iterable[PoolReason]:
+def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool]:
     """Yield what the pools that may serve a node are to it."""
-    for explained in explain_pools(cluster, want, None, today):
-        if explained.verdict is not PoolRole.PASSED_OVER:
-            yield PoolReason(pool=explained.pool.name, verdict=explained.verdict, why=explained.why)
+    every = explain_pools(cluster, want, None, today)
+    return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 
 
 class LockVersion(Struct, frozen=True):

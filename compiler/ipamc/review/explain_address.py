@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, shared
@@ -33,7 +32,16 @@ class UnheldBlock(NamedTuple):
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
     """Return what the input says about a block, by address. O(pools + pins + lines over the block)."""
-    kept = list(_kept(cluster, lock))
+    kept = [  # the blocks without a line that no new node is given
+        UnheldBlock(pin.block, pool.name, node, "pinned", pin.at)
+        for pool in cluster.pools
+        for node, pins in pool.pins.items()
+        for pin in pins
+    ]
+    for each in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
+        of = each.range
+        node, reason = ("", of.reason) if isinstance(of, Range) else (of.node, "")
+        kept.append(UnheldBlock(of.block, "", node, each.why, of.at, reason))
     by_block: dict[Block, list[UnheldBlock]] = {}
     for unheld in kept:
         by_block.setdefault(unheld.block, []).append(unheld)
@@ -55,13 +63,3 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
             state = f"free, but the pool {why}" if why else "free"
             result.add(UnheldBlock(asked, pool.name, "", state, pool_range.at))
     return sorted(result, key=lambda unheld: unheld[:4])
-
-
-def _kept(cluster: Cluster, lock: Lock) -> Iterator[UnheldBlock]:
-    """Yield the blocks without a line that no new node is given."""
-    for kept in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
-        node, reason = ("", kept.range.reason) if isinstance(kept.range, Range) else (kept.range.node, "")
-        yield UnheldBlock(kept.range.block, "", node, kept.why, kept.range.at, reason)
-    for pool in cluster.pools:
-        for node, pins in pool.pins.items():
-            yield from (UnheldBlock(pin.block, pool.name, node, "pinned", pin.at) for pin in pins)

@@ -21,7 +21,6 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.plan import Plan
 from ipamc.model.pool_words import range_for, suggest_pool
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
@@ -125,18 +124,6 @@ class WhatIf(Struct, frozen=True, kw_only=True):
         return not self.without and not self.refused
 
 
-class _Run(Struct, frozen=True, kw_only=True):
-    """The stages up to `place`."""
-
-    placement: Placement
-    unmatched: list[Node]
-    """Nodes that get nothing because no pool selects them."""
-
-    @property
-    def plan(self) -> Plan:
-        return self.placement.plan
-
-
 def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf:
     """Try changes of the nodes, as of `today` (ISO 8601, UTC). Costs the decisions of two compiles.
     Raises Refused where a compile of the inventory as it is ends before blocks are placed, ChangeError where
@@ -148,13 +135,13 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
     new = {name for names in changed.added.values() for name in names}
     leavers: dict[str, tuple[Line, ...]] = {}
     try:
-        before = _run(inputs, cluster, lock, Consent(), today)
+        before, _ = _run(inputs, cluster, lock, Consent(), today)
         lines = before.plan.lock.lines
         for line in lines:
             if line.in_use and line.node in gone:
                 leavers[line.node] = (*leavers.get(line.node, ()), line)
         consent = Consent(leave=frozenset(leavers))
-        after = _run(inputs, changed.cluster, before.plan.lock, consent, today)
+        after, unmatched = _run(inputs, changed.cluster, before.plan.lock, consent, today)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     known = {(found.code, found.message) for found in check_plan(before.plan, before.plan.lock)}
@@ -171,7 +158,7 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
         left=tuple(line for line in left if line.since == today),
         free_on="" if cluster.quarantine_days is None else first_day(today, cluster.quarantine_days),
         pools=pools,
-        without=tuple(_without(changed.cluster, lines, after, pools, today)),
+        without=tuple(_without(changed.cluster, lines, after, unmatched, pools, today)),
         refused=tuple(found for found in errors if (found.code, found.message) not in known),
         not_compiled=len({stale.node for stale in before.plan.stale}),
         consent=tuple(errors_of(asks)) if leavers else (),
@@ -179,7 +166,10 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
     )
 
 
-def _run(inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: str) -> _Run:
+def _run(
+    inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: str
+) -> tuple[Placement, list[Node]]:
+    """Return what `place` gives, and the nodes that get nothing because no pool selects them."""
     wants, before = assign(cluster), inputs.before
     shared = shared_pools(cluster, wants, before.pools)
     reconciled, found = reconcile(
@@ -190,7 +180,7 @@ def _run(inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: 
     counts = cluster.unmatched_nodes == "error"
     empty = [want.node for want in wants if counts and not want.offers]
     unmatched = [node for node in empty if not reconciled.held.get(node.name)]
-    return _Run(placement=place(cluster, wants, reconciled, today), unmatched=unmatched)
+    return place(cluster, wants, reconciled, today), unmatched
 
 
 def _pool_outlooks(cluster: Cluster, before: Lock, after: Lock, today: str) -> Iterator[PoolOutlook]:
@@ -236,9 +226,14 @@ class _After(Struct, frozen=True, kw_only=True):
 
 
 def _without(
-    cluster: Cluster, before: Iterable[Line], run: _Run, pools: Iterable[PoolOutlook], today: str
+    cluster: Cluster,
+    before: Iterable[Line],
+    placement: Placement,
+    unmatched: list[Node],
+    pools: Iterable[PoolOutlook],
+    today: str,
 ) -> Iterator[Without]:
-    placement, lock = run.placement, run.plan.lock
+    lock = placement.plan.lock
     old = {line.block for line in before if line.in_use} if placement.short else set()
     new = frozenset(line.block for line in lock.lines if line.in_use) - old
     free = {(pool.pool.name, pool.family): pool.after.free for pool in pools}
@@ -254,8 +249,8 @@ def _without(
     for finding in islice(no_family(placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
         yield Without(nodes=tuple(unserved), finding=finding)
-    for finding in islice(unmatched_refused(cluster, run.unmatched), 1):
-        yield Without(nodes=tuple(node.name for node in run.unmatched), finding=finding)
+    for finding in islice(unmatched_refused(cluster, unmatched), 1):
+        yield Without(nodes=tuple(node.name for node in unmatched), finding=finding)
 
 
 def _ways_out(after: _After, shortage: Shortage, lack: int) -> Iterator[Way]:

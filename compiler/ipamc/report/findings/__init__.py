@@ -80,16 +80,13 @@ def report(
 
 def first_of_each(findings: Iterable[Located], limit: int | None) -> tuple[list[Located], dict[str, int]]:
     """Keep the first `limit` findings of each code; count the others, by code in order."""
-    every = list(findings)
-    if limit is None:
-        return every, {}
-    seen: Counter[str] = Counter()
-    shown = []
+    every, seen, shown = list(findings), Counter[str](), []
+    most = len(every) if limit is None else limit
     for finding in every:
         seen[finding.code] += 1
-        if seen[finding.code] <= limit:
+        if seen[finding.code] <= most:
             shown.append(finding)
-    return shown, {code: number - limit for code, number in sorted(seen.items()) if number > limit}
+    return shown, {code: number - most for code, number in sorted(seen.items()) if number > most}
 
 
 def _order(finding: Located) -> tuple[str, int, int, int, str, str]:

@@ -1,7 +1,4 @@
-"""The format for programs: one JSON document with every finding.
-
-Texts are as in the input; JSON escapes what does not print.
-"""
+"""The format for programs: one JSON document with every finding; JSON escapes what does not print."""
 
 from __future__ import annotations
 

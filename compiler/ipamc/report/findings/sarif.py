@@ -42,7 +42,16 @@ def render(content: Content) -> str:
         numbers = sorted(Counter((finding.severity, finding.code) for finding in left_out).items())
         which = ", ".join(f"{number:,} {code} ({severity.word})" for (severity, code), number in numbers)
         said.append(("warning", f"{len(left_out):,} more findings are not in this report: {which}"))
-    rules = [_rule(code, content.rules.get(code)) for code in codes]
+    entries = [(code, content.rules.get(code) or Rule(code, "")) for code in codes]
+    rules = [
+        {
+            "id": code,
+            "shortDescription": {"text": rule.title},
+            "fullDescription": {"text": rule.body or rule.title},
+            "help": {"text": f"{rule.title}\n\n{rule.body}".rstrip()},
+        }
+        for code, rule in entries
+    ]
     notifications = [{"level": level, "message": {"text": visible(text)}} for level, text in said]
     ran = {"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}
     run = {
@@ -53,16 +62,6 @@ def render(content: Content) -> str:
         "results": [_result(finding, mark, codes.index(finding.code)) for finding, mark in kept],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
-
-
-def _rule(code: str, rule: Rule | None) -> dict[str, object]:
-    rule = rule or Rule(code, "")
-    return {
-        "id": code,
-        "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": rule.body or rule.title},
-        "help": {"text": f"{rule.title}\n\n{rule.body}".rstrip()},
-    }
 
 
 def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]:

@@ -72,7 +72,7 @@ def _cluster(part: Part) -> dict[str, Any]:
         "nodes": names,
         "inventory": len(nodes),
         "labels": _labels([node.labels for node in nodes], names),
-        "groups": [[[each.pool, str(each.verdict), each.why] for each in group] for group in mapped.groups],
+        "groups": [[[of.pool.name, str(of.verdict), of.why] for of in group] for group in mapped.groups],
         "groupOf": _runs([mapped.group_of.get(node.name, -1) for node in nodes]),
         "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
         "current": versions.current,

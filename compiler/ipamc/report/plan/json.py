@@ -102,8 +102,8 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for pool in difference.pools
         ],
         "repooled": [
-            {"old": moved.before, "new": moved.after, "lines": list(map(_line, moved.lines))}
-            for moved in lines.pool_transfers
+            {"old": old, "new": new, "lines": list(map(_line, moved))}
+            for (old, new), moved in lines.pool_transfers.items()
         ],
         "poolsKnown": difference.pools_known,
         "capacity": [

@@ -123,10 +123,6 @@ class _Cutter:
         self.alone = alone
         self.left_out = 0
 
-    def rows(self, section: Section) -> Sequence[tuple[str, ...]]:
-        self.left_out += max(len(section.rows) - self.limit, 0)
-        return section.rows[: self.limit]
-
     def cut(self, items: Sequence[str]) -> tuple[Sequence[str], int]:
         shown = items[: max(self.limit, LEAST)]
         more = len(items) - len(shown)
@@ -151,8 +147,9 @@ class _Cutter:
         changed = section.sign is Sign.CHANGED
         title = section.title if changed else f"{len(section.rows):,} {section.title}"
         about = f": {plain(section.about)}" if section.about else ""
-        rows = self.rows(section)
-        cut = "" if len(rows) == len(section.rows) else f"\n\n… and {len(section.rows) - len(rows):,} more"
+        rows, more = section.rows[: self.limit], max(len(section.rows) - self.limit, 0)
+        self.left_out += more
+        cut = f"\n\n… and {more:,} more" if more else ""
         short = changed and not section.folded and len(section.rows) <= OPEN
         if section.sign is Sign.URGENT or short:
             yield f"**{title}**{about}\n\n{_table(section.head, rows)}{cut}"

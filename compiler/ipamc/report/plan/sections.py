@@ -184,9 +184,9 @@ def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
         else:
             fields = (f"{field.name}: {', '.join(field.new or field.old)}" for field in pool.fields)
             yield pool.name, pool.change, "; ".join(fields)
-    for moved in difference.lines.pool_transfers:
-        blocks = count(len(moved.lines), "block")
-        yield moved.after or NONE, "has the lines of", f"{moved.before or NONE}: {blocks}, no node moves"
+    for (before, after), moved in difference.lines.pool_transfers.items():
+        blocks = count(len(moved), "block")
+        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no node moves"
     if not difference.pools_known:
         yield NONE, "unknown", "this version cannot read the base's documents"
 

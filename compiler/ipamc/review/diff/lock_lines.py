@@ -60,14 +60,6 @@ class Renumber(Struct, frozen=True, kw_only=True):
     """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
 
 
-class PoolTransfer(Struct, frozen=True, kw_only=True):
-    """Lines whose range belongs to another pool now, or to one of another name: no node moves."""
-
-    before: str
-    after: str
-    lines: tuple[Line, ...]
-
-
 class Counts(Struct, frozen=True, kw_only=True):
     """Nodes, each counted once."""
 
@@ -106,26 +98,18 @@ class LineChanges(Struct, frozen=True, kw_only=True):
         return (*self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY), *moved)
 
     @property
-    def pool_transfers(self) -> tuple[PoolTransfer, ...]:
-        """The lines that are in another pool, by the names of both."""
+    def pool_transfers(self) -> dict[tuple[str, str], list[Line]]:
+        """The lines whose range is in another pool now, or in one of another name, by both: no node moves."""
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for each in self.of(Reason.REPOOLED, Reason.RESIZED):
             if each.before and each.before.pool != each.line.pool:
                 groups[each.before.pool, each.line.pool].append(each.line)
-        return tuple(
-            PoolTransfer(before=before, after=after, lines=tuple(lines))
-            for (before, after), lines in sorted(groups.items())
-        )
+        return dict(sorted(groups.items()))
 
 
-def changes_of(
-    before: Sequence[Line],
-    plan: Plan,
-    days: Days = Days(),  # noqa: B008 - frozen, and without a day
-    published: Collection[Block] = frozenset(),
-) -> tuple[Transition, ...]:
-    """Return the transitions from a lock to a plan. `published`: blocks that the base rendered for nodes."""
-    return _Comparison(before, plan, days, published).transitions
+def changes_of(before: Sequence[Line], plan: Plan, days: Days | None = None) -> tuple[Transition, ...]:
+    """Return the transitions from a lock to a plan, where it is not known what the base rendered."""
+    return _Comparison(before, plan, days or Days(), frozenset()).transitions
 
 
 def compare_lines(

@@ -103,7 +103,6 @@ class Stays(enum.Enum):
     OTHER = "it stays as it is"
 
 
-_IN_ORDER = (*Stays,)
 _REMOVED = frozenset({Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.OTHER})
 _OF_KIND = {
     "CiliumNodeConfig": Stays.NODE_CONFIG,
@@ -148,12 +147,12 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     left = trees.before.lost(trees.after, paths)
     if not left:
         return ()
-    nodes = {want.node.name for want in wants}
+    nodes, order = {want.node.name for want in wants}, list(Stays)
     groups: dict[tuple[int, str], list[str]] = defaultdict(list)
     for gone in left.values():
-        groups[_IN_ORDER.index(_stays(gone, nodes)), gone.kind].append(gone.name)
+        groups[order.index(_stays(gone, nodes)), gone.kind].append(gone.name)
     return tuple(
-        Leaving(kind=kind, names=tuple(sorted(members)), stays=_IN_ORDER[number])
+        Leaving(kind=kind, names=tuple(sorted(members)), stays=order[number])
         for (number, kind), members in sorted(groups.items())
     )
 

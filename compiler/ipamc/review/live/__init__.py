@@ -1,4 +1,1 @@
-"""What a cluster has against what is rendered for it; what `ipamc ci apply` may write, and how it went.
-
-Pure: objects as kubectl prints them in, decisions out. kubectl itself is in `workspace/kubectl.py`.
-"""
+"""What `ipamc ci apply` may write. Pure: objects as kubectl prints them and rendered ones in, decisions out."""

@@ -105,15 +105,10 @@ def parse(text: str, cluster: str, change: str) -> Runbook:
             if field in step or not step:
                 raise ValueError(f"{mark} where it cannot be, in {title}: {step}")
             step[field] = read(lines)
+    every = [(each, tuple(map(_wave, waves)) or (Wave(steps=()),)) for each, waves in phases]
+    made = tuple(Phase(title=each, waves=waves) for each, waves in every)
     return Runbook(
-        cluster=cluster,
-        change=change,
-        title=title,
-        about=tuple(about),
-        phases=tuple(
-            Phase(title=each, waves=tuple(map(_wave, waves)) or (Wave(steps=()),)) for each, waves in phases
-        ),
-        way_back=way_back,
+        cluster=cluster, change=change, title=title, about=tuple(about), phases=made, way_back=way_back
     )
 
 
