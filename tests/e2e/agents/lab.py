@@ -8,12 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from itertools import permutations
-from typing import Self
+from typing import Any, Self
 
 from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
 from tests.e2e.agents.pod import Ping, Pod
-from tests.e2e.api import CONFIG_MAPS
+from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
 from tests.e2e.operator import LEADS
 from tests.e2e.played import Player
 from tests.e2e.test_ci_apply import flags
@@ -29,6 +29,7 @@ SETTINGS = {
     "ipv4-native-routing-cidr": "10.0.0.0/8",
     "enable-endpoint-routes": "true",  # else pods of a second pool are not reached from other nodes
     "enable-ipv4-masquerade": "false",
+    "enable-ipv6-masquerade": "false",
     "kube-proxy-replacement": "false",
     "cgroup-root": "/run/cilium/cgroupv2",
     # No Envoy, Hubble or health endpoint: the latter would take an address of the block.
@@ -101,6 +102,12 @@ class Lab(Player):
         if " delete pod" not in command:
             super().follow(command)
 
+    def _node(self, step: Mapping[str, Any]) -> None:
+        if step["key"] == "stop-kubelet":
+            for name in step["nodes"]:
+                self.nodes[name].stop_agent()
+        super()._node(step)
+
     def kubelets(self, nodes: list[str]) -> None:
         """Let kubelets register their Nodes, where these are not there."""
         for name in nodes:
@@ -118,7 +125,7 @@ class Lab(Player):
                 f"--filename={self.site.rendered}/seeds"
             )
         self.roll_out()
-        self.agents(self.nodes)
+        self.agents(self.names)
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
         """Write cilium-config as Helm would, and start the operator. `config`: in place of what is rendered."""
@@ -166,11 +173,16 @@ class Lab(Player):
             for name, each in sorted(self.api.items(ENDPOINTS).items())
         }
 
+    def used(self, node: str) -> list[str]:
+        """Return the addresses of which the agent of a node says that they are in use (crd mode)."""
+        status = self.api.get(f"{CILIUM_NODES}/{node}").get("status", {})
+        return sorted(status.get("ipam", {}).get("used", {}))
+
     def unreachable(self) -> set[tuple[str, str]]:
         """Return the pairs of pods of which the first does not reach the second."""
         pairs = list(permutations(self.pods.values(), 2))
         with ThreadPoolExecutor(8) as workers:
-            answers = list(workers.map(lambda pair: pair[0].reaches(pair[1].address), pairs))
+            answers = list(workers.map(lambda pair: pair[0].reaches(*pair[1].addresses), pairs))
         return {
             (one.name, other.name)
             for (one, other), answered in zip(pairs, answers, strict=True)
@@ -191,11 +203,11 @@ class Lab(Player):
     def in_their_blocks(self) -> None:
         """Every pod's address is of a block that the lock gives to its node, and no two pods have one address."""
         lock = self.site.lock()
-        found = self.addresses()
-        assert len(set(found.values())) == len(found), found
-        for name, address in found.items():
-            blocks = [block for _, block in lock[self.pods[name].node.name]]
-            assert any(ip_address(address) in ip_network(block) for block in blocks), (name, address, blocks)
+        found = [(pod, address) for pod in self.pods.values() for address in pod.addresses]
+        assert len({address for _, address in found}) == len(found), found
+        for pod, address in found:
+            blocks = [block for _, block in lock[pod.node.name]]
+            assert any(ip_address(address) in ip_network(block) for block in blocks), (pod.name, address)
 
     def as_locked(self) -> None:
         """Pods have addresses of their nodes' blocks, and all reach each other."""
