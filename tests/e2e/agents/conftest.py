@@ -154,6 +154,8 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
                 some[name].register((labels or {}).get(name))
             if documents := list(documents):
                 site = Site.made(api, tmp_path / "work", documents, operator.minor)
+                listed = next(site.folder.glob("*-nodeinventory.yaml"))
+                listed.rename(site.folder / "nodes.yaml")  # where a refresh writes it
                 site.export()
                 site.compile()
             else:
