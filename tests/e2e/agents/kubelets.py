@@ -20,7 +20,6 @@ class Kubelets(threading.Thread):
         self.api, self.nodes, self.pods = api, nodes, pods
         self._over = threading.Event()
         self._failed: list[Exception] = []
-        self._starting: list[Node] = []
 
     def __enter__(self) -> Self:
         self.start()
@@ -48,8 +47,9 @@ class Kubelets(threading.Thread):
             node = self.nodes[name.removeprefix("cilium-")]
             node.stop_agent()
             node.start_agent()
-            self._starting.append(node)
-        self._starting = [node for node in self._starting if not node.ready()]
+        for node in list(self.nodes.values()):
+            if node.agent and not node.reported:
+                node.ready()
 
     def _deleted(self, path: str) -> list[str]:
         return [

@@ -81,14 +81,18 @@ class Lab(Player):
     # Nodes
 
     def agents(self, nodes: Iterable[str]) -> None:
-        """Start agents, those that run anew, and wait until all are ready."""
+        """Start agents, those that run anew. They are not waited for: one without a block gets none before somebody applies it."""
         some = [self.nodes[name] for name in nodes]
         for node in some:
             node.stop_agent()
         for node in some:
             node.start_agent()
-        for node in some:
-            node.wait()
+
+    def ready(self) -> None:
+        """Wait until all agents that were started are ready."""
+        for node in self.nodes.values():
+            if node.agent:
+                node.wait()
 
     def agents_of_nodes(self, command: str) -> None:
         """Play nothing: the agents see for themselves."""
@@ -106,6 +110,9 @@ class Lab(Player):
         if step["key"] == "stop-kubelet":
             for name in step["nodes"]:
                 self.nodes[name].stop_agent()
+        if step["key"] == "join":
+            for name in step["nodes"]:
+                self.nodes[name].install_again()
         super()._node(step)
 
     def kubelets(self, nodes: list[str]) -> None:
@@ -126,6 +133,7 @@ class Lab(Player):
             )
         self.roll_out()
         self.agents(self.names)
+        self.ready()
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
         """Write cilium-config as Helm would, and start the operator. `config`: in place of what is rendered."""
@@ -148,6 +156,12 @@ class Lab(Player):
     def blocks(self) -> dict[str, list[str]]:
         """Return the blocks that each node has: what its agent reads, and others see."""
         return given(self.api)
+
+    def audit(self, *, problems: bool = False) -> str:
+        """Dump the cluster, and audit the dump; say whether problems are expected."""
+        name = self.site.name
+        self.sh(f"ipamc ci dump {name} --write ../{name}.live.json")
+        return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json 2>&1")
 
     # Pods
 

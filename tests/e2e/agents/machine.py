@@ -49,16 +49,23 @@ class Namespace:
 
         mounts: a script of bash that runs inside before anything else does.
         """
-        self.name = name
-        kinds = ["--net", *(["--mount"] if mounts is not None else [])]
-        script = f"set -e; ip link set lo up; {mounts or ''}\necho up; exec sleep infinity"
-        self.holder = Program(log, "unshare", *kinds, "bash", "-c", script)
+        self.name, self._log = name, log
+        self._kinds = ["--net", *(["--mount"] if mounts is not None else [])]
+        self._script = f"set -e; ip link set lo up; {mounts or ''}\necho up; exec sleep infinity"
+        self.start()
+
+    def start(self) -> None:
+        """Start it, as it was the first time."""
+        self._log.unlink(missing_ok=True)
+        self.holder = Program(self._log, "unshare", *self._kinds, "bash", "-c", self._script)
         try:
-            self.holder.until(lambda: self.holder.said().endswith("up\n"), f"the namespace of {name}")
+            self.holder.until(
+                lambda: self.holder.said().endswith("up\n"), f"the namespace of {self.name}", 300
+            )
         except AssertionError:
             self.holder.stop()
             raise
-        self._enter = ["nsenter", f"--target={self.pid}", *kinds, "--"]
+        self._enter = ["nsenter", f"--target={self.pid}", *self._kinds, "--"]
 
     def __enter__(self) -> Self:
         return self
@@ -91,11 +98,15 @@ class Machine(Namespace):
 
     def __init__(self, name: str, number: int, folder: Path, mounts: str | None = None) -> None:
         """Start it; its address ends with `number`."""
-        super().__init__(name, folder / f"machine-{name}.log", mounts)
         self.address, self.address_6 = f"{NETWORK}.{number}", f"{NETWORK_6}:{number}"
-        port = f"port-{number}"
-        ran("ip", *f"link add {port} type veth peer name eth0 netns {self.pid}".split())
-        ran("ip", "link", "set", port, "master", BRIDGE, "up")
+        self._port = f"port-{number}"
+        super().__init__(name, folder / f"machine-{name}.log", mounts)
+
+    def start(self) -> None:
+        """Start it, and connect it to the bridge."""
+        super().start()
+        ran("ip", *f"link add {self._port} type veth peer name eth0 netns {self.pid}".split())
+        ran("ip", "link", "set", self._port, "master", BRIDGE, "up")
         for command in (
             f"addr add {self.address}/24 dev eth0",
             f"addr add {self.address_6}/64 dev eth0 nodad",
@@ -107,9 +118,8 @@ class Machine(Namespace):
     def end(self) -> None:
         """End it; its interface goes with its namespace, which the kernel removes some time later."""
         super().end()
-        port = f"port-{self.address.rpartition('.')[2]}"
-        ran("ip", "link", "del", port, check=False)
-        until(lambda: port not in devices(), f"the interface of {self.name} is gone")
+        ran("ip", "link", "del", self._port, check=False)
+        until(lambda: self._port not in devices(), f"the interface of {self.name} is gone")
 
 
 def ran(

@@ -39,6 +39,7 @@ class Node(Machine):
         self.api, self.release, self.folder = api, release, folder
         self.cgroup = cgroups / name
         self.agent: Program | None = None
+        self.reported = False
         super().__init__(name, number, folder, mounts(self.cgroup, release / "bpf"))
 
     @property
@@ -78,6 +79,7 @@ class Node(Machine):
     def start_agent(self) -> None:
         """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
         assert not self.agent
+        self.reported = False
         self._create_pod()
         kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
         self.run(
@@ -132,6 +134,7 @@ class Node(Machine):
             "containerStatuses": [container],
         }
         self.api.sure("PATCH", f"{AGENT_PODS}/{self.pod}/status", {"status": status}, MERGE)
+        self.reported = True
         return True
 
     def wait(self) -> None:
@@ -151,6 +154,11 @@ class Node(Machine):
         assert self.agent
         status = Path(f"/proc/{self.agent.process.pid}/status").read_text()
         return next(int(row.split()[1]) for row in status.splitlines() if row.startswith("VmRSS")) // 1024
+
+    def install_again(self) -> None:
+        """Replace the machine by an empty one: what the agent wrote to its disk is gone."""
+        self.end()
+        self.start()
 
     def end(self) -> None:
         """End the agent and the machine."""

@@ -19,8 +19,10 @@ def test_pods_have_addresses_of_the_locks_blocks_and_reach_each_other(begin: Beg
 
     with lab.pinging("a1", "b1") as pings:
         lab.agents(lab.nodes)
+        lab.ready()
         lab.start_operator()
         lab.agents(lab.nodes)
+        lab.ready()
     assert not lost(pings)
     assert lab.blocks() == blocks
     assert lab.addresses_of_endpoints() == addresses

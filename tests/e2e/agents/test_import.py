@@ -43,6 +43,7 @@ def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, m
         give_podcidrs(lab, {"a": "10.0.0.0/27", "b": "10.0.0.32/27", "c": "10.0.0.64/27"})
     lab.roll_out(CONFIGS[mode])
     lab.agents(lab.nodes)
+    lab.ready()
     lab.start_pods("a1", "b1", "c1")
     assert not lab.unreachable()
     blocks = lab.blocks()
@@ -56,6 +57,7 @@ def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, m
         lab.roll_out()
         lab.sh("ipamc ci apply fleet")
         lab.agents(lab.nodes)
+        lab.ready()
         lab.start_pods("a2", "b2", "c2")
     assert not lost(pings)
     assert lab.blocks() == blocks

@@ -69,6 +69,7 @@ def test_podcidrs_that_change_under_a_running_agent_cut_its_pods_off(begin: Begi
     for name in ("b1", "b2"):
         lab.end_pod(name)
     lab.agents(["b"])
+    lab.ready()
     lab.start_pods("b3")
     assert ip_address(lab.pods["b3"].address) in ip_network(NEW)
     assert not lab.unreachable()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pytest
 
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, Router, announce
+from tests.e2e.api import NODES
 from tests.e2e.processes import until
 
 
@@ -29,4 +32,63 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         del expected["10.0.0.32/27"]
         until(lambda: router.table() == expected, "the block of a node without an agent is withdrawn", 120)
         lab.agents(["b"])
+        lab.ready()
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
+
+
+SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
+"""The blocks of each other, which somebody gives these nodes."""
+
+
+def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) -> None:
+    """The article: the block that a Node shows is not the one that its pods have addresses of, and routes lead astray.
+
+    The BGP control plane announces CiliumNodes, so nothing happens before an agent starts again. The audit knows earlier,
+    and says what mends it.
+    """
+    lab = begin(documents("kubernetes", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
+    announce(lab.api)
+    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        lab.start_pods("a1", "c1", "d1")
+        lab.refreshed()
+        right = next_hops(lab)
+        until(lambda: router.table() == right, "the router has the blocks of the lock", 300)
+        assert "found 0 problems" in lab.audit()
+
+        for name, block in SWAPPED.items():
+            lab.api.delete(f"{NODES}/{name}")
+            lab.nodes[name].register(podCIDR=block, podCIDRs=[block])
+        said = lab.audit(problems=True)
+        assert "node c has 10.0.0.96/27, and the lock has 10.0.0.96/27 for d; 2 nodes: c, d" in said
+        assert "IPC0950" in said
+        assert (
+            "pods use the Node's at the agent's next start, and other nodes route by the CiliumNode" in said
+        )
+        assert router.table() == right
+        assert not lab.unreachable()
+
+        lab.agents(SWAPPED)
+        lab.ready()
+        wrong = right | {block: [lab.nodes[name].address] for name, block in SWAPPED.items()}
+        until(
+            lambda: router.table() == wrong, "the router sends the traffic of c to d, and that of d to c", 300
+        )
+        assert lab.unreachable() == set(permutations(lab.pods, 2))
+
+        # What the audit says, for both at once: each has the block that the other one needs.
+        lab.sh("kubectl --context=fleet drain c d --ignore-daemonsets --delete-emptydir-data --timeout=15m")
+        for name in SWAPPED:
+            lab.nodes[name].stop_agent()
+        lab.sh("kubectl --context=fleet delete node c d && kubectl --context=fleet delete ciliumnode c d")
+        for name in SWAPPED:
+            lab.nodes[name].install_again()
+            lab.nodes[name].register()
+        lab.agents(SWAPPED)
+        lab.refreshed()
+        lab.sh("ipamc ci apply fleet")
+        lab.ready()
+        until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
+        lab.start_pods("c2", "d2")
+        lab.as_locked()
+        assert "found 0 problems" in lab.audit()
