@@ -56,6 +56,7 @@ class Walk:
         """Restart the agent of a node."""
         name = self.chance.choice(self.lab.names)
         self.lab.agents([name])
+        self.lab.ready()
         return f"agent of {name} restarts"
 
     def restart_operator(self) -> str:
@@ -97,6 +98,7 @@ class Walk:
         self.lab.refreshed()
         self.lab.sh("ipamc ci apply fleet")
         self.lab.agents([name])
+        self.lab.ready()
         self.start(name)
         return f"{name} joins"
 
