@@ -95,7 +95,9 @@ class Lab(Player):
                 node.wait()
 
     def agents_of_nodes(self, command: str) -> None:
-        """Play nothing: the agents see for themselves."""
+        """Play kube-controller-manager's garbage collector alone: a CiliumNode goes with its Node. The agents see for themselves."""
+        if " delete node " in command:
+            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
 
     def cannot(self, check: str) -> bool:
         """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment."""

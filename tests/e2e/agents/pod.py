@@ -64,6 +64,7 @@ class Pod(Namespace):
         until(self._added, f"the CNI plugin gives {self.name} an address", PATIENCE, pause=1)
         status = {
             "phase": "Running",
+            "hostIP": self.node.address,  # agents up to 1.15 ask for it
             "podIP": self.address,
             "podIPs": [{"ip": each} for each in self.addresses],
         }
