@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test test-all e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -17,6 +17,7 @@ help:
 	@echo 'make site    the documentation as a site that needs no network: build/site/index.html'
 	@echo 'make test    lint, types, import layers, tests: a tenth of the cases of large laws'
 	@echo 'make test-all  every case of every law'
+	@echo 'make coverage  the tests of make test once more, with the branches of the compiler that they take: IPAMC_TESTS=all for those of make test-all'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
 	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
@@ -55,6 +56,14 @@ test test-all: .venv/.made-for-tests
 	$(BIN)/mypy
 	.ci/shells; build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
 	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m pytest -n 4 --dist worksteal
+
+# Branches taken in tests, in the workers of pytest and in processes of ipamc that keep its environment. IPAMC_TESTS=all: of all cases.
+coverage: .venv/.made-for-tests
+	$(BIN)/python -m coverage erase
+	.ci/shells; build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
+	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m coverage run -m pytest -n 4 --dist worksteal
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --format=total --precision=2
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
 OPERATORS ?= 1.15

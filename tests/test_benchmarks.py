@@ -290,6 +290,7 @@ def test_the_runs_over_a_slim_inventory(tmp_path: Path) -> None:
     assert (here.folder / "ipam.lock").read_text().count("\n") == 1 + 15
 
 
+@pytest.mark.deep
 def test_the_runs_over_a_full_dump(tmp_path: Path) -> None:
     here = scene.Scene(tmp_path, "full YAML", 30, scene.RUNS)
     assert "first" not in here.runs

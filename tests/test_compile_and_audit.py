@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from ipaddress import ip_address, ip_network
 from itertools import islice
@@ -292,26 +292,28 @@ EVIDENT = re.compile(
 LONG = 20_000
 
 
-def _inputs() -> dict[str, Inputs]:
-    """Return the inputs of cases and example clusters whose nodes are in an inventory without evidence, by name."""
-    found = {
-        folder.name: replace(Disk().inputs(str(folder)), today="2026-11-21") for folder in examples.FOLDERS
-    }
+def _names() -> Iterator[str]:
+    """Yield the example clusters, and the cases whose nodes are in an inventory without evidence."""
+    yield from (folder.name for folder in examples.FOLDERS)
     for path in sorted(casefile.ROOT.rglob("*.txtar")):
         text = path.read_text(encoding="utf-8")
         if len(text) < LONG and not EVIDENT(text):
-            found[path.relative_to(casefile.ROOT).as_posix()] = casefile.inputs(casefile.load(path))
-    return found
+            yield path.relative_to(casefile.ROOT).as_posix()
 
 
-INPUTS = _inputs()
+@cache
+def _inputs(name: str) -> Inputs:
+    for folder in examples.FOLDERS:
+        if folder.name == name:
+            return replace(Disk().inputs(str(folder)), today="2026-11-21")
+    return casefile.inputs(casefile.load(casefile.ROOT / name))
 
 
 @cache
 def _compiled(name: str) -> Compilation | None:
     """Compile inputs; return None where they are refused, or have no two running nodes in a mode that shows blocks by CiliumNodes."""
     try:
-        found = compile_cluster(INPUTS[name])
+        found = compile_cluster(_inputs(name))
     except Refused:
         return None
     cluster = found.plan.cluster
@@ -334,10 +336,11 @@ STRANGE: Mapping[str, Callable[[list[str], list[str]], tuple[str, list[str]]]] =
 
 @pytest.mark.deep
 @pytest.mark.parametrize("what", STRANGE)
-@pytest.mark.parametrize("name", [name for name in INPUTS if _compiled(name)])
+@pytest.mark.parametrize("name", list(_names()))
 def test_a_case_is_compiled_and_audited_alike(name: str, what: str) -> None:
     git = _compiled(name)
-    assert git
+    if not git:
+        pytest.skip("it has no two running nodes that CiliumNodes show")
     mode, held = git.plan.cluster.mode, git.plan.held
     node, other = [node.name for node in git.plan.cluster.nodes if not node.planned][:2]
     live = Living.of(git).copy()
@@ -348,7 +351,7 @@ def test_a_case_is_compiled_and_audited_alike(name: str, what: str) -> None:
         for entry in live[f"CiliumNode {node}"]["spec"]["ipam"].get("pools", {}).get("allocated", ()):
             entry["pool"] = next((line.pool for line in held.get(node, ())), "default")
     evidence = [item for item in live.objects.values() if item["kind"] == "CiliumNode"]
-    inputs = INPUTS[name]
+    inputs = _inputs(name)
     seen = {f"{inputs.folder}/seen.json": dumps.kubectl(*evidence).encode()}
     said: Sequence[Diagnostic] = ()
     try:

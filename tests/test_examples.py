@@ -129,6 +129,7 @@ def test_every_code_has_an_example() -> None:
     assert not EXAMPLES.keys() & NOT_SHOWN.keys()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("code", EXAMPLES)
 def test_an_example_reads_well(code: str) -> None:
     example = EXAMPLES[code]

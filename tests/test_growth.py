@@ -73,6 +73,7 @@ def test_the_work_of_a_compile_grows_as_its_input_does(name: str) -> None:
     assert grows_no_faster(lambda parts: findings(SHAPES[name](parts)))
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("style", NAMES)
 @pytest.mark.parametrize("name", ["YAML: wrong nodes", "JSON: bad labels", "lock: lines twice"])
 def test_the_work_of_a_report_grows_as_its_findings_do(name: str, style: str) -> None:

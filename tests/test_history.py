@@ -23,7 +23,7 @@ from tests.support.history.model import MODES
 
 STEPS = 50
 """Of one history, at the most."""
-HISTORIES = int(os.environ.get("IPAMC_HISTORIES") or depth.examples(40, at_least=4))
+HISTORIES = int(os.environ.get("IPAMC_HISTORIES") or (40 if depth.ALL else 2))
 """A mode: some 6,000 steps in all five where all are played."""
 SOAK = "IPAMC_HISTORIES" in os.environ
 SEED, MODE = int(os.environ.get("IPAMC_SOAK_SEED") or 0), os.environ.get("IPAMC_SOAK_MODE", "")
@@ -50,7 +50,7 @@ def test_what_the_lock_promises_holds_after_every_step(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", PLAYED)
 def test_it_holds_where_branches_are_merged_rebased_picked_and_reverted(mode: str) -> None:
-    steps = histories_of(Branches, mode, max(HISTORIES // 8, 5))
+    steps = histories_of(Branches, mode, max(HISTORIES // 8, 5 if depth.ALL else 3))
     assert steps["meetings"] > 0
 
 

@@ -262,6 +262,7 @@ def test_a_block_size_changed_and_changed_back(mode: str) -> None:
     play.changes_nothing(before, play.mended(before))
 
 
+@pytest.mark.deep(part=3)
 @every_mode
 @pytest.mark.parametrize("families", [["IPv6"], ["IPv6", "IPv4"], ["IPv4", "IPv6"]], ids=" ".join)
 def test_families_that_no_pool_has(mode: str, families: list[str]) -> None:
@@ -273,6 +274,7 @@ def test_families_that_no_pool_has(mode: str, families: list[str]) -> None:
     play.changes_nothing(before, play.mended(before))
 
 
+@pytest.mark.deep(part=3)
 @every_mode
 @pytest.mark.parametrize("families", [["IPv6"], ["IPv4"]], ids=" ".join)
 def test_a_family_taken_away(mode: str, families: list[str]) -> None:

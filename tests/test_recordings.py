@@ -27,6 +27,7 @@ def record(into: Path, tape: Path, seed: str = "0") -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("tape", TAPES, ids=lambda tape: tape.stem)
 def test_a_recording_is_what_its_tape_gives(tape: Path, tmp_path: Path) -> None:
     done = record(tmp_path, tape)
@@ -60,6 +61,7 @@ def test_a_picture_stands_alone(tape: Path) -> None:
     assert [row[2:] for row in shown if row.startswith("$ ") and row[2:] in commands] == commands
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("steps", "said"),
     [

@@ -129,21 +129,17 @@ def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread |
             lock = load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered)
             held = held_lines(Log().keep(lock))
     except Refused as refused:
-        worst = next(
-            finding for finding in locate(refused.diagnostics, wanted) if finding.severity is Severity.ERROR
-        )
+        found = locate(refused.diagnostics, wanted)
+        worst = next(finding for finding in found if finding.severity is Severity.ERROR)
         return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
     return prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
 
 
 def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:
-    records = skim(lock, cluster)
+    if (records := skim(lock, cluster)) is None:
+        return None
     try:
-        return (
-            None
-            if records is None
-            else [(parse_block(record.block), record) for record in records if not record.released]
-        )
+        return [(parse_block(record.block), record) for record in records if not record.released]
     except CidrError:
         return None
 
@@ -156,16 +152,13 @@ def held_lines(lock: Lock) -> list[HeldBlock]:
 def prefixes_of(
     cluster: Cluster, held: Iterable[HeldBlock], lock_path: str, written: bytes | None
 ) -> ClusterPrefixes:
-    """Return all addresses of a cluster.
-    `written` is the lock's text on the disk, where findings show lines. O(lines).
-    """
+    """Return all addresses of a cluster; findings show lines of the lock as `written`. O(lines)."""
     range_index = RangeIndex(cluster.pools)
     outside = [(block, line) for block, line in held if range_index.of(block) is None]
     ranges = [
         Prefix(block=found.block, at=found.at, owner=pool.name)
         for pool in cluster.pools
-        for part in pool.families.values()
-        for found in part.ranges
+        for found in pool.ranges
     ]
     lines = list(_lines(outside, lock_path, written))
     return ClusterPrefixes(
@@ -177,9 +170,7 @@ def prefixes_of(
 
 
 def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Iterator[Prefix]:
-    """Yield blocks with the places of their lines in the text on the disk.
-    A line that is not in the text yet has the whole file as its place.
-    """
+    """Yield blocks with the places of their lines in the text on the disk; else with the whole file."""
     rows = written.split(b"\n") if written and held else []
     numbers = {
         row.split(b'"', 4)[3].decode(): number
@@ -212,9 +203,7 @@ def overlapping_clusters(mine: ClusterPrefixes, others: Sequence[ClusterPrefixes
 def _overlaps(
     mine: ClusterPrefixes, others: Sequence[ClusterPrefixes]
 ) -> Iterator[tuple[Prefix, str, Prefix]]:
-    """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block.
-    O(n log n) of all prefixes.
-    """
+    """Yield (own prefix, cluster, its prefix) of every overlap, once for each smaller block. O(n log n)."""
     every = sorted(
         ((prefix, found.cluster, found is mine) for found in (mine, *others) for prefix in found.prefixes),
         key=lambda entry: entry[1],

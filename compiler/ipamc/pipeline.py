@@ -96,12 +96,10 @@ class MadeTests(Struct, frozen=True, kw_only=True):
     """Where each of them stands."""
 
 
-def load_cluster(inputs: Inputs, log: Log | None = None) -> tuple[Cluster, Lock]:
-    """Read a cluster and its lock as they stand, and check them; place nothing, and read no tests.
-    Raises Refused where a compile would refuse what was read.
-    """
+def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
+    """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
-        return _load(inputs, Log() if log is None else log, tests=False)
+        return _load(inputs, Log(), tests=False)
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
@@ -118,23 +116,13 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     return cluster, lock
 
 
-def _with_tests(cluster: Cluster, inputs: Inputs, log: Log) -> Cluster:
-    """Return a cluster with all tests that hold for it."""
-    if inputs.untested or not (cluster.tests or inputs.shared or inputs.not_shared):
-        return cluster
-    log.add(inputs.not_shared)
-    return replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
-
-
 def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
     """Return the tests of files beside the cluster, also those that do not hold for it."""
     return log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
 
 
 def compile_cluster(inputs: Inputs) -> Compilation:
-    """Do everything that the compiler does, in order.
-    Pure: text in, text out. Raises Refused with all diagnostics.
-    """
+    """Do everything that the compiler does, in order. Pure. Raises Refused with all diagnostics."""
     log = Log()
     with _located(inputs):
         plan, before = _plan(inputs, log)
@@ -167,22 +155,21 @@ def make_tests(inputs: Inputs) -> MadeTests:
     results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
     sources = _texts(inputs)
     texts = Texts(sources, [result.test.at for result in results])
-    return MadeTests(
-        results=tuple(
-            [
-                replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
-                for result in results
-            ]
-        ),
-        places=tuple([texts.span(result.test.at) for result in results]),
+    located = (
+        replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
+        for result in results
     )
+    return MadeTests(results=tuple(located), places=tuple([texts.span(each.test.at) for each in results]))
 
 
 def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     """Do everything up to a plan that may be rendered."""
     before = inputs.before
     cluster, lock = _load(inputs, log, tests=not inputs.untested)
-    cluster = _with_tests(cluster, inputs, log)
+    if not inputs.untested and (cluster.tests or inputs.shared or inputs.not_shared):
+        # All tests that hold for the cluster.
+        log.add(inputs.not_shared)
+        cluster = replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -195,28 +182,17 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     log.add(check_published(cluster, wants, shared, lock, before))
     phase("placing")
     # Node -> its held, pending and quarantined lines, and what it still needs.
-    state = log.keep(
-        reconcile(
-            cluster,
-            wants,
-            lock,
-            inputs.consent,
-            inputs.today,
-            locked=inputs.locked,
-            shared=shared,
-            rendered=before,
-        )
+    consent, today = inputs.consent, inputs.today
+    reconciled = reconcile(
+        cluster, wants, lock, consent, today, locked=inputs.locked, shared=shared, rendered=before
     )
+    state = log.keep(reconciled)
     # What nodes need -> blocks.
-    plan = log.keep(allocate(cluster, wants, state, inputs.today))
+    plan = log.keep(allocate(cluster, wants, state, today))
     # Capacity, maxPods, limits of the mode, drift.
     phase("checking")
-    log.add(
-        (
-            *check_plan(plan, released_on(cluster, plan.lock, inputs.today)),
-            *check_published_ranges(plan, before),
-        )
-    )
+    released = released_on(cluster, plan.lock, today)
+    log.add((*check_plan(plan, released), *check_published_ranges(plan, before)))
     # What the operator was told it may give out, and still does.
     log.add(check_adopt(plan, before))
     return plan, before

@@ -188,6 +188,7 @@ def test_who_has_an_address(opened: Open) -> None:
     assert page.locator("#panel").is_hidden()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_link_leads_to_a_node(opened: Open) -> None:
     path = report()
@@ -211,6 +212,7 @@ def test_what_did_last_week_change(opened: Open, monkeypatch: pytest.MonkeyPatch
     assert quiet.startswith("Nothing changed in the last 7 days; the last change is of 2026-11-18: ")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_the_slider_shows_each_version(opened: Open) -> None:
     page = opened(report())
@@ -227,6 +229,7 @@ def test_the_slider_shows_each_version(opened: Open) -> None:
     assert "went away" in page.locator(".legend").inner_text()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_which_pools_take_whom(opened: Open) -> None:
     page = opened(report())
@@ -235,6 +238,7 @@ def test_which_pools_take_whom(opened: Open) -> None:
     assert [row.split("\t")[:3] for row in room] == [["a", "4", "a"], ["b", "1", "b"]]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_pools_without_reasons_find_their_nodes(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons are left out where pools and groups of nodes are very many."""
@@ -245,6 +249,7 @@ def test_pools_without_reasons_find_their_nodes(opened: Open, monkeypatch: pytes
     assert "first: a" in panel(page)
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_plan_shows_before_and_after(opened: Open) -> None:
     path = Path("plan.html").resolve()
@@ -256,6 +261,7 @@ def test_a_plan_shows_before_and_after(opened: Open) -> None:
     assert sorted(page.evaluate(lit)) == ["n5", "n6"]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_the_picture_of_a_plan(opened: Open) -> None:
     path = Path("plan.svg").resolve()
@@ -266,6 +272,7 @@ def test_the_picture_of_a_plan(opened: Open) -> None:
     assert page.locator("rect.same").count() == 6  # n1, n3 and n4, before and after
 
 
+@pytest.mark.deep
 def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
     """All cases on one page: every mode, IPv6, blocks of other sizes, blocks outside the pools."""
     parts = []
@@ -297,6 +304,7 @@ def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
 # Hands
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_click_on_a_block(opened: Open) -> None:
     page = opened(report())
@@ -326,6 +334,7 @@ def test_a_keyboard_is_enough(opened: Open) -> None:
     assert page.locator("#panel").is_hidden()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_who_does_not_see_the_map_has_a_table(opened: Open) -> None:
     page = opened(report())
@@ -345,6 +354,7 @@ def test_who_does_not_see_the_map_has_a_table(opened: Open) -> None:
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("width", [1400, 400])
 @pytest.mark.usefixtures("three_weeks")
 def test_nothing_is_wider_than_the_window(opened: Open, width: int) -> None:
@@ -363,6 +373,7 @@ def test_without_scripts_the_tables_are_there(opened: Open) -> None:
 # Colours
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_block_has_the_colour_of_its_state(
     opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
@@ -387,6 +398,7 @@ def test_every_block_has_the_colour_of_its_state(
     assert wrong == []
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_light_dark_and_print(opened: Open) -> None:
     path = report()
@@ -407,6 +419,7 @@ def test_light_dark_and_print(opened: Open) -> None:
 # Addresses
 
 
+@pytest.mark.deep
 def test_addresses_are_read_and_written_as_python_does(opened: Open, tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "zones", tmp_path / "zones")
     path = tmp_path / "page.html"
@@ -473,6 +486,7 @@ def test_the_policy_lets_nothing_else_in(browser: Browser) -> None:
 # Words and numbers that agree
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_block_whose_quarantine_is_over_is_free(opened: Open) -> None:
     """The map, the table, the caption and `show` say the same; of an older version the map says what was then."""
@@ -492,6 +506,7 @@ def test_a_block_whose_quarantine_is_over_is_free(opened: Open) -> None:
     assert (shown["addresses"]["quarantined"], shown["blocks"]["free"], shown["room"]) == (0, 10, 10)
 
 
+@pytest.mark.deep
 def test_pools_are_in_the_order_of_show(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     """The one that is full first stands first: of two that are as full, the one with less room."""
     commit(
@@ -505,6 +520,7 @@ def test_pools_are_in_the_order_of_show(work: Path, opened: Open, monkeypatch: p
     assert page.locator(".by-label tbody th").all_inner_texts() == ["b", "a"]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_an_answer_is_not_behind_the_list_of_results(opened: Open) -> None:
     """The list goes when an answer opens, the keyboard goes there, and Escape leads back to the search."""
@@ -528,6 +544,7 @@ def test_an_answer_is_not_behind_the_list_of_results(opened: Open) -> None:
     assert page.locator("#results").is_hidden()
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_pool_is_not_below_the_head_of_the_page(opened: Open) -> None:
     page = opened(report())
@@ -538,6 +555,7 @@ def test_a_pool_is_not_below_the_head_of_the_page(opened: Open) -> None:
     assert head <= top < head + 40
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_map_on_paper_is_as_wide_as_paper(opened: Open) -> None:
     page = opened(report())
@@ -547,6 +565,7 @@ def test_a_map_on_paper_is_as_wide_as_paper(opened: Open) -> None:
     page.wait_for_function("() => page.views[0].maps[0].layout().width > 1000")
 
 
+@pytest.mark.deep
 def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
     work: Path,  # noqa: ARG001
     opened: Open,
@@ -564,6 +583,7 @@ def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
     assert "0 nodes with 0 blocks; 1 node of the inventory without a block; " in page.inner_text("#cluster-1")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_letters_typed_before_enter_do_not_bring_the_list_back(opened: Open) -> None:
     page = opened(report())
@@ -573,6 +593,7 @@ def test_letters_typed_before_enter_do_not_bring_the_list_back(opened: Open) -> 
     assert page.locator("#results").is_hidden()
 
 
+@pytest.mark.deep
 def test_room_by_label_counts_a_pool_of_two_families_once(  # one node has blocks of both
     work: Path,  # noqa: ARG001
     opened: Open,
@@ -600,6 +621,7 @@ def test_room_by_label_counts_a_pool_of_two_families_once(  # one node has block
     assert "<1 % used" in page.inner_text("main")
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_a_pool_that_was_renamed_keeps_its_trend(opened: Open) -> None:
     path = Path("clusters/lab/cluster.yaml")
@@ -609,6 +631,7 @@ def test_a_pool_that_was_renamed_keeps_its_trend(opened: Open) -> None:
     assert trend.strip() == "2 → 4 blocks since 2026-11-01"
 
 
+@pytest.mark.deep
 def test_names_that_the_page_has_itself(work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     names = ("live", "valueof", "constructor", "panel")
     labels = {"rack": "a", "constructor": "y", "hasOwnProperty": "x", "a.io/zone": "far", "zone": "near"}
@@ -624,6 +647,7 @@ def test_names_that_the_page_has_itself(work: Path, opened: Open, monkeypatch: p
     assert "constructor\ny" in panel(page).replace("\t", "\n")
 
 
+@pytest.mark.deep
 def test_a_block_of_very_many_rows_is_not_said_to_be_free(
     work: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -654,6 +678,7 @@ def test_a_block_of_very_many_rows_is_not_said_to_be_free(
     ]
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("three_weeks")
 def test_many_ranges_and_lines_of_any_size_find_each_other(opened: Open) -> None:
     page = opened(report())

@@ -52,6 +52,7 @@ WIDER = """() => [...document.querySelectorAll('article h1, article h2, article 
 """What is cut off at the right edge of the window, and in nothing that scrolls."""
 
 
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(visit: Visit, scheme: str) -> None:
     """Contrast of 4.5 to 1 at least, as WCAG's level AA wants it, of text, links, code and output."""
@@ -83,6 +84,7 @@ CONTRAST = """() => {
 }"""
 
 
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [

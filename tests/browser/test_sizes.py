@@ -54,6 +54,7 @@ def test_every_line_is_on_a_large_page(nodes: int, most: int, tmp_path: Path, op
     assert f"clusters/lab/ipam.lock:{len(rows)}" in page.locator("#panel").inner_text()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("width", [1400, 400])
 @pytest.mark.parametrize("nodes", [8, 300])
 def test_the_page_looks_as_it_did(

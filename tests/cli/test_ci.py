@@ -871,7 +871,7 @@ def test_a_plan_agrees_by_labels_alone(
             else "not-ipamc/delete-cluster,ipamc/released,a"
         )
     ipamc = repository.tools / "ipamc"  # for the plan, only the call counts
-    ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", '[ "$1" = plan ] && exit 0\nPYTHONPATH', 1))
+    ipamc.write_text(ipamc.read_text().replace("exec ", '[ "$1" = plan ] && exit 0\nexec ', 1))
     repository.run(*bash(script), **variables)
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
     option = " --allow-deleted --allow-released" if consent else ""
@@ -893,7 +893,7 @@ def test_one_plan_has_all_clusters_however_long_their_names_are(
     fake = (
         f'[ "$2" = matrix ] && exec cat {tmp_path}/listed\n[ "$1" = plan ] && exec cp "$3" {tmp_path}/seen\n'
     )
-    ipamc.write_text(ipamc.read_text().replace("PYTHONPATH", f"{fake}PYTHONPATH", 1))
+    ipamc.write_text(ipamc.read_text().replace("exec ", f"{fake}exec ", 1))
     _, plan, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
     output: dict[str, Any] = {
         "GITHUB_OUTPUT": str(tmp_path / "o"),

@@ -98,6 +98,7 @@ def odd() -> Iterator[tuple[type[Odd], str]]:
         yield handler, url
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     "answer",
     [
@@ -137,6 +138,7 @@ ODD = {
 }
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
 def test_an_odd_answer_is_one_line(repository: Repository, odd: tuple[type[Odd], str], answer: bytes) -> None:
     handler, url = odd
@@ -147,6 +149,7 @@ def test_an_odd_answer_is_one_line(repository: Repository, odd: tuple[type[Odd],
     assert said.count("\n") == 1
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("answer", [*ODD.values(), b'[{"sha": "--output=x"}]', b'[{"sha": 7}]'])
 def test_an_odd_list_of_pipelines_lists_every_cluster(
     repository: Repository, odd: tuple[type[Odd], str], answer: bytes
@@ -175,6 +178,7 @@ def test_a_token_does_not_follow_a_redirect(repository: Repository, odd: tuple[t
     assert {token for _, token in handler.asked} == {f"Bearer {TOKEN}", TOKEN}
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     "token",
     [
@@ -210,6 +214,7 @@ def test_a_server_that_says_the_token_back_does_not_get_it_printed(
     assert TOKEN[:6] not in said
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     "url",
     [
@@ -235,6 +240,7 @@ def test_an_odd_url_of_an_api_is_refused_and_not_printed(repository: Repository,
     assert said.count("\n") == 1
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("where", "name"),
     [(on_github, "GITHUB_REPOSITORY"), (on_gitlab, "CI_PROJECT_ID"), (on_gitlab, "CI_MERGE_REQUEST_IID")],
@@ -383,6 +389,7 @@ def test_a_pod_whose_owner_has_a_tab_and_a_line_break_in_its_kind_is_one_pod(clu
     assert "n2" in cluster.sent()
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("word", ["KUBECTL", "KUSTOMIZE"])
 @pytest.mark.parametrize(
     ("value", "reason"),
@@ -419,6 +426,7 @@ def test_a_program_of_the_checkout_is_not_run(cluster: Cluster, path: str) -> No
     assert not (cluster.repository.folder / "ran").exists()
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     "text",
     [
@@ -453,6 +461,7 @@ def test_odd_yaml_is_one_line(cluster: Cluster, place: str, text: str) -> None:
     assert said.splitlines()[-1].startswith("error: red: ")
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e9", "9" * 5000, "-1", "x"])
 def test_an_odd_time_to_wait_is_a_usage_error(cluster: Cluster, value: str) -> None:
     said = refused(cluster, 64, IPAMC_WAIT=value)

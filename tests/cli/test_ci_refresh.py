@@ -235,6 +235,7 @@ def test_a_node_that_joined_is_a_request_that_merges_by_itself(site: Site) -> No
     run("ipamc", "compile", "red", "--locked", "--check")
 
 
+@pytest.mark.deep
 def test_the_same_again_pushes_nothing(site: Site) -> None:
     site.refresh("n1", "n2")
     before = site.branch
@@ -244,6 +245,7 @@ def test_the_same_again_pushes_nothing(site: Site) -> None:
     assert site.request["auto_merge"]
 
 
+@pytest.mark.deep
 def test_a_request_that_somebody_closed_is_not_opened_again_for_the_same(site: Site) -> None:
     site.refresh("n1", "n2")
     _, request = site.handler.open.popitem()
@@ -288,6 +290,7 @@ def test_a_node_that_left_is_for_a_person(site: Site) -> None:
     assert stopped
 
 
+@pytest.mark.deep
 def test_what_is_up_to_date_again_closes_the_request(site: Site) -> None:
     site.refresh("n1", "n2")
     said = site.refresh("n1")
@@ -299,6 +302,7 @@ def test_what_is_up_to_date_again_closes_the_request(site: Site) -> None:
     assert {method for method, _ in site.handler.asked} == {"GET"}
 
 
+@pytest.mark.deep
 def test_where_it_may_not_merge_by_itself_the_request_says_so(site: Site) -> None:
     site.handler.refuses = "Auto-merge is not allowed for this <b>repository</b> @all"
     said = site.refresh("n1", "n2")
@@ -313,6 +317,7 @@ def test_where_it_may_not_merge_by_itself_the_request_says_so(site: Site) -> Non
     assert site.request["auto_merge"]
 
 
+@pytest.mark.deep
 def test_a_branch_that_somebody_pushed_to_is_written_again(site: Site) -> None:
     """What rides on our branch must not merge by itself with it."""
     site.refresh("n1", "n2")
@@ -340,6 +345,7 @@ def test_a_dump_of_another_cluster_changes_nothing(site: Site) -> None:
     assert not site.branch
 
 
+@pytest.mark.deep
 def test_a_node_that_was_created_again_keeps_its_block_and_needs_nobody(site: Site) -> None:
     site.refresh("n1", "n2")
     run = site.repository.run

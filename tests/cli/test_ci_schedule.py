@@ -96,6 +96,7 @@ def audited(repository: Repository, tmp_path: Path, *joined: str, code: int = 0,
     return repository.run(*command, str(tmp_path / "origin.git"), code=code, **more)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", FILES)
 def test_one_issue_is_opened_replaced_and_closed(
     repository: Repository, tmp_path: Path, forge: tuple[str, type[Forge]], name: str

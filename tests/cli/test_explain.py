@@ -91,6 +91,7 @@ def test_concepts_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(len(line) <= 140 for line in found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("concept", CONCEPTS, ids=lambda concept: concept.name)
 def test_a_concept_holds(concept: Concept) -> None:
     """It is short; its codes and fields exist, and its commands have the options that it names."""
@@ -128,6 +129,7 @@ def flags() -> list[str]:
     return sorted(found["properties"]["data"]["properties"])
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "word",
     [

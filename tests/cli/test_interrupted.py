@@ -119,6 +119,7 @@ if verb == "apply":
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("part", "said"),
     [

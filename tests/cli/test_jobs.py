@@ -9,7 +9,7 @@ import yaml
 
 from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, github, gitlab, is_name, jobs, touched
 from ipamc.cli.ci.pipelines import rendered
-from ipamc.read.rendered import is_part, parts
+from ipamc.read.parts import is_part, parts
 
 LARGE = ("cilium", "nodes/000", "nodes/001", "ciliumnodes/000", "ciliumnodes/001")
 

@@ -199,6 +199,7 @@ def test_a_cluster_in_a_folder_of_another_name(stand: Stand) -> None:
     assert "lab: 2 nodes" in stand.run(f"{command} && ipamc compile")
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("field", "text"),
     [
@@ -275,6 +276,7 @@ def test_the_same_nodes_in_two_files(stand: Stand, dump: bool) -> None:  # noqa:
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: n3, uid: u-3}\n"
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("name", "better"),
     [
@@ -429,6 +431,7 @@ def test_what_kubectl_did_not_print_as_yaml(stand: Stand, text: str, message: st
     assert "lab: 2 nodes, 2 blocks added" in stand.run("ipamc compile")
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("kubectl")
 @pytest.mark.parametrize(("text", "message"), NOT_YAML.values(), ids=NOT_YAML)
 def test_a_dump_that_is_none(stand: Stand, text: str, message: str) -> None:

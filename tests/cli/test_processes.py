@@ -201,6 +201,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: s
     assert "red" not in locks(repository)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", ENDED)
 def test_one_process_ends_in_order(tmp_path: Path, repository: Path, name: str) -> None:
     installed = install(tmp_path / "installed", red=BUSY["about to rename"])
@@ -308,6 +309,7 @@ def test_a_plan_shows_the_others_and_the_failure(tmp_path: Path, repository: Pat
             assert statuses == {"blue": "planned", "green": "planned", "red": "failed", "white": "planned"}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("verb", ["show", "which 10.0.0.7", "why n1"])
 def test_questions_are_answered_for_the_others(tmp_path: Path, repository: Path, verb: str) -> None:
     installed = install(tmp_path / "installed", red=WORST["a bug"][0])

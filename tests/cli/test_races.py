@@ -112,6 +112,7 @@ def link_lock() -> None:
     LOCK.symlink_to("../../away")
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("act", "path"),
     [

@@ -29,10 +29,11 @@ from tests.crash.forks import FULL, NEEDS_SPACE
 from tests.crash.pieces import ALL, FIGURES, mine
 from tests.crash.places import CLUSTERS, EDGE, LAB, VERBS, Verb
 from tests.crash.runs import Forks, Run
+from tests.support import depth
 
 MODES = ("cluster-pool", "multi-pool", "kubernetes", "crd")
 """Of the clusters; the short form takes the first."""
-FEW = 4
+FEW = 4 if depth.ALL else 2
 """Events of a verb that the short form disturbs, from the first to the last."""
 REPORTS = ("out/report.sarif", "report.json")
 """Files that say what went wrong, and so are not the same after a run in which something did."""
@@ -229,6 +230,7 @@ def test_the_next_run_removes_what_was_not_finished(
     assert not stage.left
 
 
+@pytest.mark.deep(part=4)
 @pytest.mark.parametrize("error", ERRORS)
 def test_a_disk_that_refuses_is_one_line_and_leaves_whole_files(error: str, stage: Stage) -> None:
     chosen = stage.chosen() if ALL else stage.chosen()[ERRORS.index(error) % FEW :: FEW]

@@ -47,6 +47,7 @@ def stopped(stage: Stage, at: int) -> Run:
     return stage.forks.run(stage.verb.arguments, stage.work, stage.environment, at=at, act="stop", reads=True)
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("name", "other"), PAIRS, ids=lambda value: value if isinstance(value, str) else " ".join(value)
 )

@@ -12,10 +12,11 @@ from tests.e2e.api import LEASES, Api
 from tests.e2e.processes import LOOPBACK, Program, free_port
 
 PATIENT = (
-    "--leader-election-lease-duration=300s",
-    "--leader-election-renew-deadline=240s",
+    "--leader-election-lease-duration=60s",
+    "--leader-election-renew-deadline=50s",
+    "--leader-election-retry-period=500ms",
 )
-"""An operator ends where it cannot renew its lease in time, by default 10 seconds: on a busy machine that may happen. The next one deletes the lease first."""
+"""An operator ends when it cannot renew its lease in time, which a busy machine may cause. None waits for that of a killed one: `start` deletes it."""
 BUSY = {
     "k8s-client-qps": "500",
     "k8s-client-burst": "1000",

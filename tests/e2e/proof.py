@@ -192,7 +192,9 @@ def holds(site: Site, operator: Operator) -> None:
         assert {
             name: node["spec"]["ipam"].get("pools", {}).get("allocated", []) for name, node in live.items()
         } == expected_seeds(site, operator)
-        assert {name: spec(each) for name, each in site.api.items(POOLS).items()} == expected_pools(site)
+        assert {name: spec(each) for name, each in site.api.items(POOLS).items()} == expected_pools(
+            site, operator
+        )
     if mode == "crd":
         assert {name: sorted(node["spec"]["ipam"]["pool"]) for name, node in live.items()} == {
             name: sorted(address for _, block in blocks for address in addresses(block))
@@ -243,8 +245,11 @@ def expected_seeds(site: Site, operator: Operator) -> dict[str, list[Object]]:
     return found
 
 
-def expected_pools(site: Site) -> dict[str, Object]:
-    """Return the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does."""
+def expected_pools(site: Site, operator: Operator) -> dict[str, Object]:
+    """Return the CiliumPodIPPools that there should be, whoever creates them: from manifests, and from the inputs where the operator's flag does.
+
+    From 1.20 on the apiserver fills in what was not said of the first and the last address.
+    """
     pools = {
         each["metadata"]["name"]: spec(each)
         for each in site.rendering("cilium/ippools.yaml", "pools/*/ippools.yaml")
@@ -257,7 +262,8 @@ def expected_pools(site: Site) -> dict[str, Object]:
                 family: {"cidrs": each["cidrs"], "maskSize": each["blockSize"]}
                 for family, each in families.items()
             }
-    return pools
+    filled_in = {"allowFirstIP": False, "allowLastIP": False} if operator.version >= (1, 20) else {}
+    return {name: {**filled_in, **each} for name, each in pools.items()}
 
 
 def spec(document: Object) -> Object:

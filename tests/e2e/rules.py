@@ -29,7 +29,6 @@ NO_SERVER_HERE = {
     "IPC0307": "the agent waits for the family; no agent runs here",
     "IPC0522": "the agent refuses it at start; no agent runs here",
     "IPC0526": "the agent waits for the family; no agent runs here",
-    "IPC0566": "allowFirstIP is new in 1.20, and no server of 1.20 is among those of these tests",
     "IPC0541": "the agent refuses it at start; no agent runs here",
     "IPC0542": "the agent announces; no agent runs here",
     "IPC0932": "it is about several minors in one cluster; one operator runs here",

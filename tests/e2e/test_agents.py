@@ -60,6 +60,16 @@ def test_pods_get_all_addresses_of_tiny_blocks_or_none(folder: Path) -> None:
     assert usable == (TINY if can(version(folder), Capability.TINY_BLOCKS) else dict.fromkeys(TINY, 0))
 
 
+@pytest.mark.parametrize(("first", "last"), [(True, False), (False, True), (True, True)])
+def test_a_pool_may_allow_the_first_and_the_last_address_of_its_blocks(
+    folder: Path, *, first: bool, last: bool
+) -> None:
+    if not can(version(folder), Capability.ALLOW_ENDS):
+        pytest.skip("a CiliumPodIPPool of this version has no such fields")
+    usable = asked(folder, blocks=["10.0.0.0/29", *TINY], allowFirst=first, allowLast=last)["Usable"]
+    assert usable == {"10.0.0.0/29": 6 + first + last, **TINY}
+
+
 def test_a_node_s_pod_cidrs_are_used_before_its_annotations(folder: Path) -> None:
     annotated = {f"{NEW}/ipv4-pod-cidr": "10.3.0.0/26", f"{OLD}.ipv4-pod-cidr": "10.4.0.0/26"}
     nodes = [node("10.0.0.0/26", "fd00::/120", **annotated), node("10.0.0.0/26", **annotated)]

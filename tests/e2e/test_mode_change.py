@@ -201,6 +201,62 @@ def test_seeds_of_the_field_manager_of_the_tree_take_pod_cidrs_away(
         assert blocks(site, "multi-pool") == {name: [block] for name, block in BLOCKS.items()}
 
 
+MIGRATES = {"enable-cluster-pool-to-multi-pool-migration": "true"}
+"""The option with which an operator from 1.20 on copies podCIDRs into the default pool, when it starts (cilium/cilium#46104)."""
+
+
+@pytest.mark.parametrize("old", [BYSTANDER, ADOPT], ids=["bystander", "adopt"])
+def test_cilium_s_own_way_to_multi_pool_gives_the_blocks_of_the_lock(
+    api: Api, operator: Operator, tmp_path: Path, old: Object
+) -> None:
+    if operator.version < (1, 20):
+        pytest.skip("this version has no such option")
+    site = site_of(api, operator, tmp_path, old)
+    with operator.running(site.config, *site.arguments):
+        site.apply()
+        agents_start(site, "cluster-pool")
+        at_rest(api, operator, site.config, handled=handled_by_operator(site))
+        changed(site, MULTI_POOL)
+        site.apply()  # the pool; no seeds
+    with operator.running({**site.config, **MIGRATES}):
+        at_rest(api, operator, site.config, handled=True)
+        all_keep(site, "multi-pool")
+        assert blocks(site, "cluster-pool") == {name: [] for name in BLOCKS}
+        agents_start(site, "multi-pool")
+        at_rest(api, operator, site.config, handled=True)
+        all_keep(site, "multi-pool")
+    with operator.running(site.config):
+        site.apply()
+        at_rest(api, operator, site.config, handled=True)
+        all_keep(site, "multi-pool")
+
+
+def test_cilium_s_own_way_knows_the_default_pool_alone_and_undoes_ours(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    """Why it is one of the two, not both: a node's blocks of the pool rack become such of a pool that nobody has."""
+    if operator.version < (1, 20):
+        pytest.skip("this version has no such option")
+    site = site_of(api, operator, tmp_path, BYSTANDER, "rack")
+    with operator.running(site.config, *site.arguments):
+        site.apply()
+        agents_start(site, "cluster-pool")
+        changed(site, {"mode": "multi-pool", "pinning": "pool"})
+        site.apply()
+        seeds = dumped(site.rendering("seeds/*.yaml"))
+        done = api.kubectl("apply", "--server-side", "--field-manager=ipamc-seeds", "-f", "-", text=seeds)
+        assert done.returncode == 0, done.stderr
+    all_keep(site, "cluster-pool", "multi-pool")
+    with operator.running({**site.config, **MIGRATES}) as program:
+        program.until(
+            lambda: not any(blocks(site, "cluster-pool").values()), "the operator takes podCIDRs away"
+        )
+        live = api.items(CILIUM_NODES)
+        assert {
+            each["pool"] for name in BLOCKS for each in live[name]["spec"]["ipam"]["pools"]["allocated"]
+        } == {"default"}
+
+
 def refused(site: Site, ipam: Object) -> None:
     """Change the mode in the lock by hand, and compile with the rule taken away."""
     site.edit(lambda document: document["spec"].update(ipam=ipam) if document["kind"] == "Cluster" else None)

@@ -308,6 +308,47 @@ def test_the_operator_gives_as_many_blocks_as_an_agent_asks_for_all_of_one_size(
         ]
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_first_and_the_last_address_count_where_a_pool_allows_them(
+    api: Api, operator: Operator, *, allowed: bool
+) -> None:
+    if operator.version < (1, 20):
+        pytest.skip("a CiliumPodIPPool of this version has no such fields")
+    made = ip_pool("default", "10.0.0.0/24")
+    made["spec"] |= {"allowFirstIP": allowed, "allowLastIP": allowed}
+    api.create(POOLS, made)
+    live = with_operator(api, operator, CONFIG, cilium_node("a", pools=asks("default", 32)))["a"]
+    assert allocated(live) == (["10.0.0.0/27"] if allowed else ["10.0.0.0/27", "10.0.0.32/27"])
+
+
+def test_the_operator_keeps_what_a_seed_says_of_the_first_and_the_last_address(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    if operator.version < (1, 20):
+        pytest.skip("a CiliumPodIPPool of this version has no such fields")
+    tiny = pool(
+        "default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 29}, allowFirstIP=True, allowLastIP=True
+    )
+    site = compiled(api, operator, tmp_path, tiny, pinning="node")
+    site.apply()
+    apply_seeds(site)
+    seeds = {
+        each["metadata"]["name"]: each["spec"]["ipam"]["pools"] for each in site.rendering("seeds/*.yaml")
+    }
+    assert all(
+        each["allowFirstIP"] and each["allowLastIP"] for some in seeds.values() for each in some["allocated"]
+    )
+    with operator.running(site.config):
+        live = at_rest(api, operator, site.config, handled=True)
+        agents_start(site)
+        applying_again_changes_nothing(site)
+        after = at_rest(api, operator, site.config, handled=True)
+    for found in (live, after):
+        assert {name: node["spec"]["ipam"]["pools"]["allocated"] for name, node in found.items()} == {
+            name: some["allocated"] for name, some in seeds.items()
+        }
+
+
 @shows("IPC0552")
 def test_blocks_of_one_address_hold_nothing_before_1_17(api: Api, operator: Operator) -> None:
     api.create(POOLS, ip_pool("default", "10.0.0.0/29", size=32))

@@ -88,10 +88,11 @@ def another_block(text: str) -> str:
 
 
 CILIUM_NODES = "ciliumnodes/000/ciliumnodes.yaml"
+COMMAS = edit("cilium/configmap.yaml", commas)
 MUTATIONS: dict[str, tuple[list[dict[str, object]], Callable[[Site], None], str]] = {
     "two blocks swapped": (ADOPT, edit(CILIUM_NODES, swapped), "10.0.0.64/26"),
     "a block that is not in the lock": (ADOPT, edit(CILIUM_NODES, another_block), "10.0.9.0/26"),
-    "a comma in a list of the ConfigMap": (ADOPT, edit("cilium/configmap.yaml", commas), "the program ended"),
+    "a comma in a list of the ConfigMap": (ADOPT, COMMAS, "the program ended"),
     "families unsorted": (ADOPT, edit(CILIUM_NODES, six_first), "fd00::40/122"),
     "kustomize's own order": (
         MULTI,
@@ -108,6 +109,8 @@ def test_the_proof_fails_for(
     api: Api, operator: Operator, tmp_path: Path, bug: str, *, running: bool
 ) -> None:
     documents, mutate, why = MUTATIONS[bug]
+    if mutate is COMMAS and operator.version >= (1, 20):
+        pytest.skip("this operator reads lists with commas, too")
     if documents is MULTI and operator.version < (1, 15):
         pytest.skip("multi-pool mode with pinning needs Cilium 1.15")
     site = Site.made(api, tmp_path, documents, operator.minor)

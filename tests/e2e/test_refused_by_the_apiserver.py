@@ -190,6 +190,25 @@ def test_another_mask_size(api: Api, operator: Operator) -> None:
     assert "immutable" in said(api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 26}}})
 
 
+@shows("IPC0566")
+@pytest.mark.parametrize("field", ["allowFirstIP", "allowLastIP"])
+@pytest.mark.parametrize("before", [True, False])
+def test_another_say_about_the_first_or_the_last_address(
+    api: Api, operator: Operator, field: str, *, before: bool
+) -> None:
+    if operator.version < (1, 20):
+        pytest.skip("a CiliumPodIPPool of this version has no such fields")
+    named: Object = {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumPodIPPool",
+        "metadata": {"name": "default"},
+    }
+    ranges = {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 27}}
+    said(api, {**named, "spec": {**ranges, **({field: True} if before else {})}}, code=0)
+    changed = said(api, {**named, "spec": {**ranges, **({} if before else {field: True})}})
+    assert f"{field} is immutable" in changed
+
+
 @shows("IPC0531")
 def test_a_cilium_node_of_a_whole_17_is_created_and_cannot_say_what_is_in_use(api: Api) -> None:
     """The apiserver takes far more than our 4,096 addresses: until the agent writes down who uses them."""

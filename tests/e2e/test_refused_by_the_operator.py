@@ -96,8 +96,9 @@ def test_a_range_of_a_family_that_is_off(operator: Operator) -> None:
 @shows("IPC0210")
 def test_a_range_shorter_than_a_block_is_full_for_ever(api: Api, operator: Operator) -> None:
     config = {**CLUSTER_POOL, "cluster-pool-ipv4-mask-size": "23"}
-    with operator.running(config):
+    with operator.running(config) as program:
         api.create(CILIUM_NODES, {**cilium_node("a"), "spec": {}})
+        program.until(lambda: verdict(api.get(f"{CILIUM_NODES}/a")), "the operator says what is wrong")
         live = at_rest(api, operator, config, handled=False)["a"]
     assert "full" in verdict(live)
     assert "podCIDRs" not in live["spec"].get("ipam", {})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import minors
 from ipamc.pipeline import Inputs
-from ipamc.read.rendered import BINDING
+from ipamc.read.parts import BINDING
 from tests.support import casefile
 from tests.support.casefile import Case
 

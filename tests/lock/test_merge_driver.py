@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -74,6 +75,7 @@ def altered(code: str) -> Callable[[Repository], None]:
         text = merge.read_text()
         assert text.count(begin) == 1
         merge.write_text(text.replace(begin, f"    import os, signal\n    {code}\n{begin}"))
+        program(f'#!/bin/sh\nexec {shlex.join(installed.command)} "$@"\n')(repository)
         repository.environment["PYTHONPATH"] = str(installed.folder)
 
     return put

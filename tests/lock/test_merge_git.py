@@ -15,6 +15,7 @@ from ipamc.workspace import lock_onto
 from tests.lock.test_merge import lock
 from tests.support import in_process
 from tests.support.counting import counted
+from tests.support.forking import serve
 
 ROOT = Path(__file__).parents[2]
 LOCK = "clusters/lab/ipam.lock"
@@ -31,7 +32,7 @@ class Repository:
         self.folder.mkdir(exist_ok=True)
         tools = folder / "bin"
         tools.mkdir(exist_ok=True)
-        (tools / "ipamc").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ipamc "$@"\n')
+        (tools / "ipamc").write_text(f'#!/bin/sh\nexec {serve()}/ipamc "$@"\n')
         (tools / "ipamc").chmod(0o755)
         self.environment = {
             "PATH": f"{tools}:{os.environ['PATH']}",

@@ -306,6 +306,7 @@ def test_fast_and_slow_path_accept_the_same_documents(name: str, data: st.DataOb
     )
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("name", FULL)
 @pytest.mark.parametrize("value", [None, 1, 1.5, True, "text", [], {}])
 def test_every_field_refuses_the_same_values(name: str, value: object) -> None:

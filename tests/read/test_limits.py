@@ -209,6 +209,7 @@ def test_a_document_has_a_million_scalars_that_readers_take_differently(
     assert refusal("a.yaml", "[y, n, on, {off: 1}]")[:2] == ("IPC0004", 13)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("weigh", "text"),
     [
@@ -311,22 +312,23 @@ def entries(number: int, entry: str = '{"name":"n%d"}', first: int = 0) -> str:
     return ",".join(entry % index for index in range(first, first + number))
 
 
-ATTACKS = {
-    "an inventory": ("json", INVENTORY % entries(MAX_NODES * 3)),
-    "an inventory with an odd field": ("json", INVENTORY % (entries(MAX_NODES * 3) + ',{"odd":1}')),
-    "nodes with labels": ("json", INVENTORY % entries(MAX_NODES * 3, '{"name":"n%d","labels":{}}')),
-    "a list": ("json", LIST % entries(MAX_NODES * 3, '{"metadata":{"name":"n%d"}}')),
-    "an inventory in YAML": ("yaml", NODES + "- {name: n}\n" * (MAX_NODES * 3)),
-    "documents": ("yaml", "---\n" * (MAX_NODES * 3)),
+ATTACKS: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "an inventory": ("json", lambda: INVENTORY % entries(MAX_NODES * 3)),
+    "an inventory with an odd field": ("json", lambda: INVENTORY % (entries(MAX_NODES * 3) + ',{"odd":1}')),
+    "nodes with labels": ("json", lambda: INVENTORY % entries(MAX_NODES * 3, '{"name":"n%d","labels":{}}')),
+    "a list": ("json", lambda: LIST % entries(MAX_NODES * 3, '{"metadata":{"name":"n%d"}}')),
+    "an inventory in YAML": ("yaml", lambda: NODES + "- {name: n}\n" * (MAX_NODES * 3)),
+    "documents": ("yaml", lambda: "---\n" * (MAX_NODES * 3)),
 }
+"""Each of some megabytes, made where it is used."""
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_nodes_are_counted_while_they_are_read(attack: str) -> None:
     """600,000 of them are refused before they are in memory: less than for the 200,000 that are read."""
-    suffix, text = ATTACKS[attack]
-    sources = {"c.yaml": CLUSTER.encode(), f"n.{suffix}": text.encode()}
+    suffix, made = ATTACKS[attack]
+    sources = {"c.yaml": CLUSTER.encode(), f"n.{suffix}": made().encode()}
     tracemalloc.start()
     with pytest.raises(Refused) as refused:
         read("case", ".", sources, SCHEMAS)

@@ -73,6 +73,7 @@ def test_nodes_and_config_maps_of_every_cluster(name: str) -> None:
     assert {minor: found for minor in minors(made) if (found := refused(objects, minor))} == {}
 
 
+@pytest.mark.deep(part=4)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_component_over_a_deployment_of_every_cluster(name: str, tmp_path: Path) -> None:
     made = clusters()[name]

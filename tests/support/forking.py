@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import pkgutil
+import select
 import socket
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def serve() -> Path:
         [sys.executable, "-m", "tests.support.forking", str(path), str(waits)],
         pass_fds=[waits],
         cwd=Path(__file__).parents[2],
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,  # closed when this process ends, however it ends
     )
     os.close(waits)
     with os.fdopen(ready, "rb") as told:
@@ -73,7 +74,7 @@ def _main(path: str, ready: int) -> None:
         door.listen(64)
         os.write(ready, b"ready")
         os.close(ready)
-        while True:
+        while 0 not in select.select([0, door.fileno()], [], [])[0]:  # stdin ends with whoever started it
             call, _ = door.accept()
             if os.fork():
                 call.close()

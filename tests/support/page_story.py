@@ -134,8 +134,8 @@ class Shell:
 
 
 def pages() -> list[Path]:
-    """Return the pages that have console blocks or files, in order of their paths."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    """Return the pages that have console blocks or files, in order of their paths; the README last, which installs ipamc."""
+    found = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"]
     return [page for page in found if "```console" in page.read_text()]
 
 

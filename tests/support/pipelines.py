@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from tests.support import in_process
+from tests.support.forking import serve
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,10 +38,10 @@ def inventory(*nodes: str) -> str:
 
 
 def tools(folder: Path) -> Path:
-    """Make a folder for the PATH: this checkout's `ipamc`, which also writes each call to `calls` beside it."""
+    """Make a folder for the PATH: this checkout's `ipamc`, which also writes each call to `calls` beside it, and starts in milliseconds."""
     folder.mkdir(parents=True)
     (folder / "ipamc").write_text(
-        f'#!/bin/sh\necho "$@" >> {folder}/calls\nPYTHONPATH={ROOT}/compiler exec {sys.executable} -m ipamc "$@"\n',
+        f'#!/bin/sh\necho "$@" >> {folder}/calls\nexec {serve()}/ipamc "$@"\n',
         encoding="utf-8",
     )
     (folder / "ipamc").chmod(0o755)

@@ -17,7 +17,7 @@ from ipamc.lock.file import parse
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity
 from ipamc.model.lock import State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
-from ipamc.read.rendered import BINDING
+from ipamc.read.parts import BINDING
 from ipamc.report.findings import report
 from ipamc.review.diff import Difference, compare, read_base
 from tests.support import fleet

@@ -19,12 +19,14 @@ def test_the_site_asks_no_network_for_anything(site: Path) -> None:
     assert not re.search(r"url\(\s*[\"']?(?:https?:)?//|@import", styles)
 
 
+@pytest.mark.deep
 def test_directives_of_pages_are_not_shown(site: Path) -> None:
     for path in site.rglob("*.html"):
         shown = re.sub(r"<!--.*?-->", "", path.read_text(), flags=re.DOTALL)
         assert not re.search(r"&lt;!-- (?:page|run|needs|instead): ", shown), path
 
 
+@pytest.mark.deep
 def test_only_what_pages_show_or_link_is_in_it(site: Path) -> None:
     theme = ("assets/", "search.js", "404.html", "sitemap.xml")
     others = {

@@ -140,6 +140,7 @@ HREF = re.compile(r'(?:href|src)="([^"]*)"')
 ID = re.compile(r'\bid="([^"]*)"')
 
 
+@pytest.mark.deep
 def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
     """As a browser resolves it, without a server: to a file of the site, and to an element in it."""
     texts = {

@@ -128,7 +128,7 @@ def read_variables() -> Iterator[str]:
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
-                called = ast.unparse(node.func)
+                called = ast.unparse(node.func) if isinstance(node.args[0].value, str) else ""
                 if called in {"variable", "command", "os.environ.get", "token_of"}:
                     yield str(node.args[0].value)
             if isinstance(node, ast.keyword) and node.arg == "envvar":
@@ -161,7 +161,7 @@ def test_the_page_has_every_variable() -> None:
     found = {name for name in read_variables() if name.isupper()}
     assert {name for name in found if name not in told and not OF_FORGES(name)} == set()
     text = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py"))
-    assert {name for name in told if not re.search(rf"\b{name}\b", text)} == set()
+    assert told <= set(re.findall(r"\w+", text))
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ two nodes have swapped their blocks in the second commit, which a plan must refu
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -45,35 +47,48 @@ def commit(message: str) -> None:
     git("commit", "-q", "--allow-empty", "-m", message)
 
 
+ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "SOURCE_DATE_EPOCH": "1795219200",
+    "NO_COLOR": "1",
+    "GIT_AUTHOR_NAME": "n",
+    "GIT_AUTHOR_EMAIL": "e@x",
+    "GIT_COMMITTER_NAME": "n",
+    "GIT_COMMITTER_EMAIL": "e@x",
+}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the repository: `main` has the swap; `side` has one node more."""
+    top = tmp_path_factory.mktemp("made") / "repository"
+    (top / FOLDER).mkdir(parents=True)
+    with contextlib.chdir(top), mock.patch.dict(os.environ, ENVIRONMENT):
+        (FOLDER / "cluster.yaml").write_text(CLUSTER)
+        git("init", "-q", "-b", "main")
+        assert main(["compile"]) == 0
+        commit("one")
+        git("checkout", "-q", "-b", "side")
+        (FOLDER / "cluster.yaml").write_text(CLUSTER.replace("{name: n2}", "{name: n2}, {name: n3}"))
+        assert main(["compile"]) == 0
+        commit("three nodes")
+        git("checkout", "-q", "main")
+        swapped = LOCK.read_text().replace('"n1"', '"x"').replace('"n2"', '"n1"').replace('"x"', '"n2"')
+        LOCK.write_text(swapped)
+        assert main(["compile"]) == 0
+        commit("swapped")
+    return top
+
+
 @pytest.fixture
-def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the repository, the working directory: `main` has the swap; `side` has one node more."""
-    for name, value in {
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "SOURCE_DATE_EPOCH": "1795219200",
-        "NO_COLOR": "1",
-        "GIT_AUTHOR_NAME": "n",
-        "GIT_AUTHOR_EMAIL": "e@x",
-        "GIT_COMMITTER_NAME": "n",
-        "GIT_COMMITTER_EMAIL": "e@x",
-    }.items():
+def repository(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a copy of the repository, which is the working directory."""
+    for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     top = tmp_path / "repository"
-    (top / FOLDER).mkdir(parents=True)
+    shutil.copytree(made, top)
     monkeypatch.chdir(top)
-    (FOLDER / "cluster.yaml").write_text(CLUSTER)
-    git("init", "-q", "-b", "main")
-    assert main(["compile"]) == 0
-    commit("one")
-    git("checkout", "-q", "-b", "side")
-    (FOLDER / "cluster.yaml").write_text(CLUSTER.replace("{name: n2}", "{name: n2}, {name: n3}"))
-    assert main(["compile"]) == 0
-    commit("three nodes")
-    git("checkout", "-q", "main")
-    swapped = LOCK.read_text().replace('"n1"', '"x"').replace('"n2"', '"n1"').replace('"x"', '"n2"')
-    LOCK.write_text(swapped)
-    assert main(["compile"]) == 0
-    commit("swapped")
+    git("update-index", "--refresh")  # the index knows the files by their inodes
     return top
 
 
@@ -100,6 +115,7 @@ def bare(folder: Path, config: str) -> None:
     (folder / "config").write_text(config)
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("verb", READERS, ids=lambda verb: " ".join(verb[:2]))
 def test_a_bare_repository_in_a_cluster_runs_nothing(repository: Path, verb: tuple[str, ...]) -> None:
     """Its configuration names programs for a fetch of missing objects, for a file system monitor, for a diff."""
@@ -136,6 +152,7 @@ def test_a_bare_repository_in_a_cluster_is_no_base(
     assert "git knows no revision 'base' here" in capsys.readouterr().err
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("verb", READERS, ids=lambda verb: " ".join(verb[:2]))
 def test_programs_of_the_configuration_do_not_run(repository: Path, verb: tuple[str, ...]) -> None:
     """Hooks, filters, merge drivers, monitors, external diffs: no branch can set them, and no one is needed."""
@@ -199,6 +216,7 @@ def test_a_path_with_the_working_directory_finds_no_git_there(
     assert not witness.exists()
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("base", "said"),
     [
@@ -321,6 +339,7 @@ def checkout(revision: str = "HEAD") -> None:
     git("checkout", "-q", "-f", revision)
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("known", [False, True], ids=["new", "in the base"])
 @pytest.mark.parametrize(
@@ -359,6 +378,7 @@ def test_a_submodule_elsewhere_is_nobodys_concern(capsys: pytest.CaptureFixture[
     assert run(capsys, *PLAN)[0] == 0
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize(
     ("path", "text", "said"),
@@ -481,6 +501,7 @@ DIFFERENT: dict[str, tuple[Callable[[], object], str]] = {
 """What somebody does to the checkout, and what is said."""
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("how", DIFFERENT)
 def test_a_matrix_reads_what_the_commit_has(how: str, capsys: pytest.CaptureFixture[str]) -> None:

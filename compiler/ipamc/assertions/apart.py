@@ -11,13 +11,12 @@ from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.assertion_rules import Shared, Wrong
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
 from ipamc.assertions.subjects import Group, Subjects
-from ipamc.model.address_sets import nested
+from ipamc.model.address_sets import by_block, nested
 from ipamc.model.assertion import Apart, Assertion
-from ipamc.model.cidr import BITS, Block
+from ipamc.model.cidr import Block
 from ipamc.model.lock import Line
 from ipamc.model.wording import shown
 
-_block = operator.attrgetter("block")
 _Key = tuple[str, ...]
 """What tests of the same groups have in common: the label, or the selectors."""
 
@@ -93,14 +92,11 @@ class _Prefix(NamedTuple):
 
 def _of_group(lines: Sequence[Line], family: int, length: int, number: int, name: str) -> Iterator[_Prefix]:
     """Yield each prefix in which lines have a block, once: O(log n) for each."""
-    at = bisect.bisect_left(lines, Block(family, 0, 0), key=_block)
-    bits = BITS[family]
+    at = bisect.bisect_left(lines, Block(family, 0, 0), key=by_block)
     while at < len(lines) and lines[at].block.family == family:
-        block = lines[at].block
-        if block.prefix > length:
-            block = Block(family, block.first >> (bits - length) << (bits - length), length)
+        block = lines[at].block.widened(length)
         yield _Prefix(block, number, name, lines[at])
-        at = bisect.bisect_left(lines, Block(family, block.last + 1, 0), at, key=_block)
+        at = bisect.bisect_left(lines, Block(family, block.last + 1, 0), at, key=by_block)
 
 
 def _shared(prefixes: Iterable[_Prefix]) -> Iterator[Shared]:

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ipamc.lock.file import line_at
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Pool
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Origin, Plan, Want
@@ -83,17 +82,11 @@ def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
         yield Related(pin, f"{who} pins it")
     elif want is None or pool.selector.matches(want.node.labels, want.node.name):
         yield Related(pool.selector_at, f"{who} selects it by {cut(pool.selector.canonical)}")
-    elif full := _overflowing(plan, pool, want):
+    elif full := next((offer.pool for offer in want.offers if pool.name in offer.pool.overflow), None):
         label = f'{who} takes the place of "{full.name}" when that is full'
         yield Related(full.at / "spec" / "overflow", label)
     else:
         yield Related(pool.selector_at, f"{who} no longer selects it by {cut(pool.selector.canonical)}")
-
-
-def _overflowing(plan: Plan, pool: Pool, want: Want) -> Pool | None:
-    """Return a pool of the node that overflows to another one."""
-    known = plan.cluster.pools_by_name
-    return next((known[offer.pool.name] for offer in want.offers if pool.name in offer.pool.overflow), None)
 
 
 OR_THE_TEST = "or change the test (warn: true only warns)"
@@ -122,27 +115,32 @@ def said(test: Assertion) -> str:
     return f'test "{cut(test.name)}"'
 
 
+def fails(
+    code: str, test: Assertion, at: Place, message: str, also: Iterable[Related], fix: str
+) -> Diagnostic:
+    """Return a finding about a test, with the reason that it gives for itself."""
+    make = warning if test.warn else error
+    return make(code, at, f"{said(test)}: {message}", also=[*also, *because(test)], help=fix)
+
+
 def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int) -> Diagnostic:
     """IPC1001: the blocks of nodes are where a test allows them, and as large."""
-    make = warning if test.warn else error
     first = wrong[0]
     blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
     share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
-    message = f"{said(test)}: {share} with a block that it does not allow: {blocks}"
+    message = f"{share} with a block that it does not allow: {blocks}"
     lines = lines_shown(plan, [found.shown for found in wrong])
-    also = [*lines, *given_by(plan, first.line, first.want), *because(test)]
-    return make("IPC1001", first.at, message, also=also, help=_way_out(plan, wrong))
+    also = [*lines, *given_by(plan, first.line, first.want)]
+    return fails("IPC1001", test, first.at, message, also, _way_out(plan, wrong))
 
 
 def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
     """Return what can be done about blocks of one pool."""
     line, cluster = wrong[0].line, plan.cluster.name
     if line.pool in plan.operator_pools:
-        only = (
-            f"let pool {line.pool} have only CIDRs that the test allows, then drain and re-create the nodes"
-        )
-        until = "until then take them out of the nodeSelector of the test"
-        return f"ipamc cannot move these: {only}; {until}, {OR_THE_TEST}"
+        only = f"let pool {line.pool} have only CIDRs that the test allows"
+        until = "then drain and re-create the nodes; until then take them out of the nodeSelector of the test"
+        return f"ipamc cannot move these: {only}, {until}, {OR_THE_TEST}"
     if cancel := cancel_of(plan, [found.line for found in wrong]):
         return f"{cancel}, {OR_THE_TEST}"
     held = list(dict.fromkeys(found.line.node for found in wrong if not is_new(plan, found.line)))
@@ -171,20 +169,16 @@ def node_lacks_block(
     plan: Plan, test: Assertion, lacks: Sequence[tuple[Block, Place]], has: Sequence[Line], want: Want
 ) -> Diagnostic:
     """IPC1002: a node has the blocks that a test names."""
-    make = warning if test.warn else error
     blocks, first = ", ".join(str(block) for block, _ in lacks[:5]), lacks[0]
     instead = [line for line in has if line.block.family == first[0].family] or has
     what = f"it has {names(str(line.block) for line in has)}" if has else "it has none"
     renumber = f"ipamc lock {plan.cluster.name} --renumber {want.node.name}"
     pin = f"pin it in the pool, pins: {{{want.node.name}: [{first[0]}]}}, then: {renumber}"
     way_out = cancel_of(plan, instead) or pin
-    message = f"{said(test)}: node {want.node.name} does not have {blocks}; {what}"
-    also = [
-        *lines_shown(plan, [(line, want, "") for line in instead]),
-        *(found for line in instead[:1] for found in given_by(plan, line, want)),
-        *because(test),
-    ]
-    return make("IPC1002", first[1], message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+    message = f"node {want.node.name} does not have {blocks}; {what}"
+    also = lines_shown(plan, [(line, want, "") for line in instead])
+    also += [found for line in instead[:1] for found in given_by(plan, line, want)]
+    return fails("IPC1002", test, first[1], message, also, f"{way_out}; {OR_THE_TEST}")
 
 
 class Lack(NamedTuple):
@@ -203,11 +197,9 @@ class Lack(NamedTuple):
 
 def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test says."""
-    make = warning if test.warn else error
-    room = f"room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}"
-    message = f"{said(test)}: {room}; {lack.why}"
+    message = f"room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}"
     fix = f"{lack.way_out}; {OR_THE_TEST}"
-    return make("IPC1003", test.at / "room" / "nodes", message, also=[*lack.also, *because(test)], help=fix)
+    return fails("IPC1003", test, test.at / "room" / "nodes", message, lack.also, fix)
 
 
 class Shared(NamedTuple):
@@ -223,7 +215,6 @@ def shares_prefix(
     plan: Plan, test: Assertion, shared: Sequence[Shared], wants: Sequence[Want | None]
 ) -> Diagnostic:
     """IPC1004: groups of nodes that a test keeps apart share no prefix."""
-    make = warning if test.warn else error
     first = shared[0]
     prefixes = names((str(found.prefix) for found in shared), 3)
     blocks = [
@@ -238,31 +229,28 @@ def shares_prefix(
         if not is_new(plan, first.other):
             renumber = f"ipamc lock {plan.cluster.name} --renumber {first.other.node}"
             way_out += f", then for the nodes that are elsewhere: {renumber}"
-    message = f"{said(test)}: {count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
-    also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1]), *because(test)]
-    return make("IPC1004", test.at / "apart", message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+    message = f"{count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
+    also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1])]
+    return fails("IPC1004", test, test.at / "apart", message, also, f"{way_out}; {OR_THE_TEST}")
 
 
 def something_there(
     plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong], ranges: Sequence[Related]
 ) -> Diagnostic:
     """IPC1005: nothing is in a CIDR that a test keeps free."""
-    make = warning if test.warn else error
     what = [count(len(wrong), "block")] if wrong else []
     what += [count(len(ranges), "range of a pool", "ranges of pools")] if ranges else []
     way_out = "take the range out of the pool, or reserve that part of it in the pool (reserved)"
     if held := next((found.line.node for found in wrong if not is_new(plan, found.line)), ""):
         renumber = f"ipamc lock {plan.cluster.name} --renumber {held}"
         way_out += f"; and in the same run move who is there: {renumber}"
-    message = f"{said(test)}: {' and '.join(what)} there"
-    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:SHOWN], *because(test)]
-    return make("IPC1005", at, message, also=also, help=f"{way_out}; {OR_THE_TEST}")
+    also = [*lines_shown(plan, [found.shown for found in wrong]), *ranges[:SHOWN]]
+    return fails("IPC1005", test, at, f"{' and '.join(what)} there", also, f"{way_out}; {OR_THE_TEST}")
 
 
 def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic:
     """IPC1007: the selectors and names of a test match something in the cluster."""
-    make = warning if test.warn else error
-    return make("IPC1007", at, f"{said(test)}: {problem}", also=list(because(test)), help=fix)
+    return fails("IPC1007", test, at, problem, (), fix)
 
 
 def no_cluster(test: Assertion) -> Diagnostic:

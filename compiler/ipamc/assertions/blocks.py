@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import bisect
-import operator
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.assertion_rules import Wrong
 from ipamc.assertions.subjects import Subjects
-from ipamc.model.address_sets import aggregated, index_around, lines_over, shared, subtract
+from ipamc.model.address_sets import aggregated, by_block, index_around, lines_over, shared, subtract
 from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn
 from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.diagnostics import Diagnostic, Place, Related
@@ -19,7 +18,6 @@ from ipamc.model.plan import Offer
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, shown
 
-_block = operator.attrgetter("block")
 _REPORTED = 4
 """Steps of a block that is not allowed: a finding goes over all of them several times."""
 
@@ -37,11 +35,8 @@ class Judgement(NamedTuple):
 
 def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Judgement:
     """Return the judgement of a test without nodes."""
-    way_out = (
-        f"did you mean {near!r}?"
-        if near
-        else "correct it, remove the test, or say that this may be: allowEmpty: true"
-    )
+    correct = "correct it, remove the test, or say that this may be: allowEmpty: true"
+    way_out = f"did you mean {near!r}?" if near else correct
     return Judgement(0, "node", "nodes", (rules.no_subject(test, at, problem, way_out),), empty=True)
 
 
@@ -75,9 +70,8 @@ def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judg
         now += allowed.wrong(lines.coming, lines.sizes, subjects)
         later += allowed.wrong(lines.leaving, lines.sizes, subjects)
     if not seen:
-        return no_nodes(
-            test, at / "nodeSelector", f"no node of {cut(asserts.selector.canonical)} has a block"
-        )
+        problem = f"no node of {cut(asserts.selector.canonical)} has a block"
+        return no_nodes(test, at / "nodeSelector", problem)
     by_pool: dict[str, list[Wrong]] = {}
     for wrong in sorted(now, key=lambda found: found.line.block):
         by_pool.setdefault(wrong.line.pool, []).append(wrong)
@@ -146,13 +140,13 @@ class _Allowed:
 
 def _not_within(lines: Sequence[Line], family: int, within: Sequence[Block]) -> Iterator[Line]:
     """Yield the lines of a family that lie in none of some disjoint CIDRs, by address."""
-    at = bisect.bisect_left(lines, Block(family, 0, 0), key=_block)
+    at = bisect.bisect_left(lines, Block(family, 0, 0), key=by_block)
     for cidr in within:
         # A larger block that begins where a CIDR does sorts before it.
-        low = bisect.bisect_left(lines, cidr, at, key=_block)
+        low = bisect.bisect_left(lines, cidr, at, key=by_block)
         yield from lines[at:low]
-        at = bisect.bisect_left(lines, Block(family, cidr.last + 1, 0), low, key=_block)
-    yield from lines[at : bisect.bisect_left(lines, Block(family + 1, 0, 0), at, key=_block)]
+        at = bisect.bisect_left(lines, Block(family, cidr.last + 1, 0), low, key=by_block)
+    yield from lines[at : bisect.bisect_left(lines, Block(family + 1, 0, 0), at, key=by_block)]
 
 
 def _listed(ranges: Sequence[Range]) -> str:
@@ -209,7 +203,7 @@ def check_nothing(test: Assertion, asserts: NothingIn, subjects: Subjects) -> Ju
 def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, Related]]:
     """Yield each range of a pool of which something that may be given out is in a CIDR."""
     cluster = subjects.plan.cluster
-    index = OverlapIndex(asserts.ranges, _block)
+    index = OverlapIndex(asserts.ranges, by_block)
     excluded = [cidr.block for cidr in cluster.excluded]
     for pool in cluster.pools:
         for part in pool.families.values():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from ipamc.assertions.assertion_rules import SHOWN, Wrong, because, cancel_of, line_place, said
+from ipamc.assertions.assertion_rules import SHOWN, Wrong, cancel_of, fails, line_place, said
 from ipamc.assertions.blocks import Judgement
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.assertion import Agreed, Assertion, Renumber
-from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, names, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
 from ipamc.model.wording import shown
@@ -61,35 +61,24 @@ def _said(line: Line) -> str:
 
 def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
     """IPC1006: every renumber has a ticket."""
-    make = warning if test.warn else error
     nodes = list(dict.fromkeys(found.line.node for found in wrong))
     entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
     cancel = cancel_of(plan, [found.line for found in wrong])
-    message = f"{said(test)}: {count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
-    also = [
-        *(Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]),
-        *because(test),
-    ]
-    fix = (
-        "first add to agreed: "
-        f"{entries}{' …' if len(nodes) > SHOWN else ''}{f', or {cancel}' if cancel else ''}"
-    )
-    return make("IPC1006", at, message, also=also, help=fix)
+    message = f"{count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
+    also = [Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]]
+    fix = f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}"
+    return fails("IPC1006", test, at, message, also, f"{fix}, or {cancel}" if cancel else fix)
 
 
 def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
     """IPC1010: every renumber in `agreed` is under way."""
-    nodes = names(entry.node for entry in idle)
-    message = (
-        f"{said(test)}: {count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered: "
-        f"{nodes}"
-    )
+    entries = f"{count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered"
+    message = f"{said(test)}: {entries}: {names(entry.node for entry in idle)}"
     return warning("IPC1010", idle[0].at, message, help="remove it, or renumber the node")
 
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
     """IPC1012: every ticket in `agreed` matches the pattern `ticket`."""
-    make = warning if test.warn else error
-    message = f"{said(test)}: {shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
-    also = [Related(test.at / "renumber" / "ticket", "tickets are described here"), *because(test)]
-    return make("IPC1012", entry.at / "ticket", message, also=also, help="correct the ticket")
+    message = f"{shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
+    also = [Related(test.at / "renumber" / "ticket", "tickets are described here")]
+    return fails("IPC1012", test, entry.at / "ticket", message, also, "correct the ticket")

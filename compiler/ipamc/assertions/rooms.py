@@ -122,12 +122,9 @@ class Rooms:
         if asserts.selector is not None and not self._subjects.of(asserts.selector):
             return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
         of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
-        return no_nodes(
-            test,
-            at / "each",
-            f"no node{of} has the label {shown(asserts.each)}",
-            self._subjects.nearest(asserts.each, self._subjects.labels),
-        )
+        problem = f"no node{of} has the label {shown(asserts.each)}"
+        near = self._subjects.nearest(asserts.each, self._subjects.labels)
+        return no_nodes(test, at / "each", problem, near)
 
     def _offers_like(self, want: Want) -> tuple[Offer, ...]:
         """Return the pools of a further node with the labels of one, but for its host name."""
@@ -178,20 +175,14 @@ class Rooms:
         if newcomers.short:
             short = newcomers.short[0]
             passed = "".join(f"; {passed.pool} {passed.why}" for passed in short.passed[:5])
-            stands_in = [self._pool(passed.pool) for passed in short.passed[:5] if not passed.barred]
-            return _Found(
-                room, f"pool {short.offer.pool.name} is full then{passed}", (short.offer.pool, *stands_in)
-            )
+            pools = cluster.pools_by_name
+            stands_in = [pools[passed.pool] for passed in short.passed[:5] if not passed.barred]
+            why = f"pool {short.offer.pool.name} is full then{passed}"
+            return _Found(room, why, (short.offer.pool, *stands_in))
         if newcomers.unserved:
-            return _Found(
-                room,
-                f"no pool gives them {ip(newcomers.unserved[0].families)}",
-                tuple(offer.pool for offer in offers[:1]),
-            )
+            why = f"no pool gives them {ip(newcomers.unserved[0].families)}"
+            return _Found(room, why, tuple(offer.pool for offer in offers[:1]))
         return _Found(room, "", ())
-
-    def _pool(self, name: str) -> Pool:
-        return self._plan.cluster.pools_by_name[name]
 
     def _check_pool(self, test: Assertion, asserts: Room) -> Judgement:
         cluster, at = self._plan.cluster, test.at / "room"
@@ -208,12 +199,9 @@ class Rooms:
         room = min(blocks, default=0) // pool.blocks_per_node
         if room >= asserts.nodes:
             return Judgement(1, "pool", "pools", ())
-        why = f"pool {pool.name} {never(pool)}" if pool.disabled else f"pool {pool.name} is full then"
-        way_out = (
-            "let it give out blocks again: disabled: false"
-            if pool.disabled
-            else self._way_out((pool,), asserts.nodes - room)
-        )
+        why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
+        if pool.disabled:
+            why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
         lack = Lack(asserts.nodes, room, "", why, _places((pool,)), way_out)
         finding = rules.no_room_for(test, lack)
         return Judgement(1, "pool", "pools", (finding,))

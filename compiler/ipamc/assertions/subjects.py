@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import bisect
-import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from msgspec import Struct
 
+from ipamc.model.address_sets import by_block
 from ipamc.model.assertion import Apart, Assertion, BlocksOf, Room
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
@@ -22,8 +22,6 @@ MOST_NAMES = 1_000_000
 """Names that misspelt ones are compared with, in some 4 seconds; later misspelt ones get no hint."""
 MOST_TESTS = 5_000_000
 """Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""
-
-_block = operator.attrgetter("block")
 
 
 class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
@@ -169,8 +167,8 @@ class Subjects:
                 leaving += gone
             else:
                 coming += mine
-        coming.sort(key=_block)
-        leaving.sort(key=_block)
+        coming.sort(key=by_block)
+        leaving.sort(key=by_block)
         return Lines(
             coming=coming,
             leaving=leaving,
@@ -198,8 +196,8 @@ class Subjects:
         """Count the lines of the lock in some ranges. O(log lines) for each."""
         lines = self.plan.lock.lines
         return sum(
-            bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), key=_block)
-            - bisect.bisect_left(lines, Block(block.family, block.first, 0), key=_block)
+            bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), key=by_block)
+            - bisect.bisect_left(lines, Block(block.family, block.first, 0), key=by_block)
             for block in ranges
         )
 

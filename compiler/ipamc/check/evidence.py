@@ -39,8 +39,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     """IPC0506: a Node and its CiliumNode show the same blocks."""
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
-    seen = {each.name: each for each in cluster.cilium_nodes}
-    law = Law(cluster, lines)
+    seen, law = cluster.cilium_nodes_by_name, Law(cluster, lines)
     differ = [
         (node, other)
         for node in cluster.nodes
@@ -68,9 +67,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
 
 
 def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
-    """Tell whether two objects show different blocks of a family, though the node is not moving.
-    A moving node has one object with its new block or without one.
-    """
+    """Tell whether two objects show different blocks of a family, and not because one is behind in a move."""
     both = (node.pod_cidrs, other.blocks)
     one, two = ({block for block in blocks if block.family == family} for blocks in both)
     if one == two:

@@ -43,9 +43,8 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
         message = f"Cilium {text(cluster.assume)} is not known either: {known} are"
         yield error("IPC0501", cluster.field("spec", "cilium", "assume"), message, help=f'write "{last}"')
     elif cluster.cilium > LAST:
-        message = (
-            f"Cilium {version} is not known: {known} are, and {READ_AT[LAST[1]]} is the newest that was read"
-        )
+        newest = f"{READ_AT[LAST[1]]} is the newest that was read"
+        message = f"Cilium {version} is not known: {known} are, and {newest}"
         assume = f'assume: "{last}" beside version, or --assume {last} for one run'
         fix = f"{lowest}; or take it for {last}: {assume}"
         yield error("IPC0501", at, message, help=fix)
@@ -87,10 +86,8 @@ def adopt_without_unlisted(cluster: Cluster, lines: Iterable[Line] = ()) -> Iter
             if mask and part.block_size != mask:
                 size = f"blockSize {part.block_size}"
                 message = f'{size} of unlisted pool "{pool.name}" is not the operator\'s mask {mask}'
-                also = [Related(at, "the operator hands out blocks here")]
-                yield error(
-                    "IPC0512", part.at / "blockSize", message, also=also, help=f"set blockSize: {mask}"
-                )
+                also, fix = [Related(at, "the operator hands out blocks here")], f"set blockSize: {mask}"
+                yield error("IPC0512", part.at / "blockSize", message, also=also, help=fix)
 
 
 def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -99,10 +96,8 @@ def unlisted_elsewhere(cluster: Cluster) -> Iterator[Diagnostic]:
         return
     for pool in cluster.pools:
         if pool.unlisted:
-            where = f"{cluster.mode} mode with operator: {cluster.operator}"
-            message = (
-                f'pool "{pool.name}" has unlisted: true, but no operator gives out its blocks in {where}'
-            )
+            gives = f"no operator gives out its blocks in {cluster.mode} mode with operator"
+            message = f'pool "{pool.name}" has unlisted: true, but {gives}: {cluster.operator}'
             fix = "remove unlisted, or use cluster-pool mode with operator: adopt"
             yield error("IPC0221", pool.at / "spec" / "unlisted", message, help=fix)
 

@@ -20,7 +20,8 @@ from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Origin, Plan, Want
-from ipamc.read.rendered import FLAGS, Rendered
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Rendered
 
 
 def check_published(

@@ -34,9 +34,8 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
     shared = plan.operator_pools
     yield from pools_lost(cluster, shared, plan.lock, published)
     given = Given(cluster, plan.lock)
-    pools = {pool.name: pool for pool in cluster.pools}
     for name, before in sorted(published.pools.items()):
-        pool = pools.get(name)
+        pool = cluster.pools_by_name.get(name)
         if pool is None or name not in shared:
             yield from _pool_leaves(cluster, pool, before, given)
             continue
@@ -73,18 +72,14 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
             has = f"node {made[pool.name].name} has blocks of {of}"
             message = f"{has}: other CIDRs would replace its own"
             get = f"before you apply: kubectl get ciliumpodippool {pool.name} -o yaml"
-            write = (
-                f"write them first and as they are, delete {plan.lock.path} and rendered/, and compile again"
-            )
+            write = f"write them first and as they are, delete {plan.lock.path} and rendered/"
             also = Related(made[pool.name].at, "its CiliumNode shows them")
-            fix = f"{get}; if its cidrs are others, {write}"
+            fix = f"{get}; if its cidrs are others, {write}, and compile again"
             yield needs_a_hand(pool.at / "metadata" / "name", message, also, fix)
 
 
 def _own_pools_change(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield nodes whose own pools change in a way that the running operator does not follow. O(lines).
-    They moved by consent, with several blocks of a family at once.
-    """
+    """Yield nodes that moved with several blocks at once, which the running operator cannot follow. O(n)."""
     cluster = plan.cluster
     if not cluster.own_pools or shown(cluster.cilium, Capability.EDITED_RANGES):
         return
@@ -131,10 +126,8 @@ def _pool_changes(
     dropped = [family for family in before.cidrs if family in cluster.families and family not in ranges]
     for family in gained:
         goes_on = "the running operator goes on with the pool as it was until it restarts"
-        message = f'pool "{pool.name}" gets IPv{family}: {goes_on}'
-        yield needs_a_hand(
-            pool.families[family].at, message, published, f"after the apply: {_restart(cluster)}"
-        )
+        message, fix = f'pool "{pool.name}" gets IPv{family}: {goes_on}', _restart(cluster)
+        yield needs_a_hand(pool.families[family].at, message, published, f"after the apply: {fix}")
     for family in dropped:
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
     for family, part in ranges.items():

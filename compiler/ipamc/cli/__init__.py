@@ -19,7 +19,7 @@ import click
 from ipamc import __version__
 from ipamc.cli.command import BUG, INTERRUPTED, REFUSED, USAGE, Lazy
 from ipamc.model.progress import Progress, current, watched
-from ipamc.workspace.signals import Stopped
+from ipamc.workspace.signals import Stopped, discard_stdout, open_closed
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -92,8 +92,7 @@ class Verbs(Lazy):
         """Complete verbs, without importing them, and options."""
         from click.shell_completion import CompletionItem
 
-        fits = [(name, text) for name, text in VERBS.items() if name.startswith(incomplete)]
-        found = [CompletionItem(name, help=text) for name, text in fits]
+        found = [CompletionItem(name, help=VERBS[name]) for name in VERBS if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
@@ -104,12 +103,8 @@ def ipamc() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ipamc with these arguments, or with those of the process; return the exit code.
-    Where a signal ends it, that is 128 and the signal's number, as shells have it.
-    """
+    """Run ipamc with these arguments, or those of the process; return the exit code, as shells have it."""
     if None in {sys.stdout, sys.stderr}:
-        from ipamc.workspace.signals import open_closed
-
         open_closed()
     nested = current() is not None
     progress = Progress()
@@ -122,19 +117,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         tell(problem)
         return USAGE
-    except (click.Abort, KeyboardInterrupt) as end:
+    except (click.Abort, KeyboardInterrupt, Stopped) as problem:
+        end = problem.__cause__ or problem
         if nested:  # a verb called this one, and knows more
-            raise end.__cause__ or end from None
-        _tell_end(end.__cause__ or end, "interrupted", progress, arguments)
-        return INTERRUPTED
-    except Stopped as stopped:
-        if nested:
-            raise
-        _tell_end(stopped, str(stopped), progress, arguments)
-        return 128 + stopped.number
-    except BrokenPipeError:
-        from ipamc.workspace.signals import discard_stdout
+            raise end from None
+        from ipamc.cli.interrupted import tell as tell_end
 
+        head = str(end) if isinstance(end, Stopped) else "interrupted"
+        with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
+            tell_end(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)
+        return 128 + end.number if isinstance(end, Stopped) else INTERRUPTED
+    except BrokenPipeError:
         discard_stdout()
         return REFUSED
     except SystemExit:
@@ -149,10 +142,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"error: {found.line}")
         return REFUSED
     return code or 0
-
-
-def _tell_end(end: BaseException, head: str, progress: Progress, arguments: Sequence[str] | None) -> None:
-    from ipamc.cli.interrupted import tell
-
-    with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
-        tell(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import click
 
@@ -11,13 +11,8 @@ from ipamc.cli.findings import Problems, format_option, print_findings
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, cluster_argument
 from ipamc.cli.terminal import progress, show
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.model.progress import phase
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipamc.model.diagnostics import Located
 
 
 @click.command(cls=Verb)
@@ -72,7 +67,6 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
 
 def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Located, ...]:
     """Return the findings of an audit, located, in order of place. Raises Refused, Trouble, OSError."""
-    from ipamc.model.diagnostics import Refused, Severity
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused

@@ -13,20 +13,12 @@ import click
 DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
 
 
-class NoSuchVerb(click.UsageError):
-    """The first word of a group is none of its commands."""
-
-    def __init__(self, word: str, known: Iterable[str], ctx: click.Context) -> None:
-        super().__init__(f"no command {word!r}", ctx)
-        self.word = word
-        self.known = list(known)
-
-
 class NoVerb(click.UsageError):
-    """A group without one of its commands."""
+    """The first word of a group is none of its commands; None: there is no word."""
 
-    def __init__(self, known: Iterable[str], ctx: click.Context) -> None:
+    def __init__(self, word: str | None, known: Iterable[str], ctx: click.Context) -> None:
         super().__init__("no command", ctx)
+        self.word = word
         self.known = list(known)
 
 
@@ -69,17 +61,7 @@ class Verb(_Helped):
     KeyError for the help of an option that the command does not have.
     """
 
-    def __init__(
-        self,
-        *,
-        help: str = "",
-        examples: Sequence[tuple[str, str]] = (),
-        done: str = "done",
-        refused: str = "an I/O or environment error",
-        changed: str = "",
-        former: Mapping[str, str] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def __init__(self, *, help: str = "", former: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         text, sections = _sections(help)
         super().__init__(help=text, **kwargs)
         options = {name: param for param in self.params for name in param.opts}
@@ -87,8 +69,8 @@ class Verb(_Helped):
             name, _, said = line.partition(": ")
             options[name].help = said
         pairs = [line.split(" # ", 1) for line in sections["Examples"]]
-        self.examples = examples or [(command.rstrip(), said) for command, said in pairs]
-        exits = {DONE: done, REFUSED: refused, CHANGED: changed}
+        self.examples = [(command.rstrip(), said) for command, said in pairs]
+        exits = {DONE: "done", REFUSED: "an I/O or environment error", CHANGED: ""}
         exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
         self.exits = list(exits.values())
         self.former = former or {}
@@ -136,7 +118,7 @@ class Lazy(_Helped, click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Do as click does; a group alone is a usage error."""
         if not args and not ctx.resilient_parsing:
-            raise NoVerb(self.lines, ctx)
+            raise NoVerb(None, self.lines, ctx)
         with _about(ctx):
             return super().parse_args(ctx, args)
 
@@ -145,7 +127,7 @@ class Lazy(_Helped, click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Do as click does; what is no command, is a usage error of ours."""
         if not ctx.resilient_parsing and args[0] not in self.lines and not args[0].startswith("-"):
-            raise NoSuchVerb(args[0], self.lines, ctx)
+            raise NoVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
 
     def list_commands(self, _: click.Context) -> list[str]:

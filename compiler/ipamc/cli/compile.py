@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
+from ipamc.cli import options
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.options import (
-    Minor,
-    assume_option,
-    clusters_argument,
-    clusters_from_option,
-    clusters_of,
-    jobs_option,
-)
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
 
@@ -22,22 +17,15 @@ DRIVER = "ipamc"
 
 
 @click.command(cls=Verb)
-@clusters_argument
-@clusters_from_option
+@options.clusters_argument
+@options.clusters_from_option
 @click.option("--locked", is_flag=True)
 @click.option("--check", is_flag=True)
-@jobs_option
-@assume_option
+@options.jobs_option
+@options.assume_option
 @format_option
 def command(
-    *,
-    clusters: tuple[str, ...],
-    listed: str | None,
-    locked: bool,
-    check: bool,
-    jobs: int | None,
-    assume: Minor | None,
-    style: str,
+    *, clusters: tuple[str, ...], listed: str | None, jobs: int | None, style: str, **run: Any
 ) -> int:
     """Compile clusters: write the lock, then the manifests below rendered/.
 
@@ -61,12 +49,11 @@ def command(
     from ipamc.workspace.environment import today, variable
 
     day = today()
-    tasks = [
-        ClusterRun(folder=folder, today=day, locked=locked, check=check, assume=assume)
-        for folder in find(clusters_of(clusters, listed))
-    ]
+    folders = find(options.clusters_of(clusters, listed))
+    tasks = [ClusterRun(folder=folder, today=day, **run) for folder in folders]
     code = conclude(compile_all(tasks, jobs), style)
-    if not (check or locked or format_of(style).document or variable("CI")) and _merges_as_text():
+    quiet = run["check"] or run["locked"] or format_of(style).document or variable("CI")
+    if not quiet and _merges_as_text():
         say("note: git merges locks as text in this clone, which has no merge driver: ipamc init")
     return code
 

@@ -58,23 +58,18 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
         return [*map(CompletionItem, filter(_HARMLESS, words)), *items]
 
 
-def _folders(ctx: click.Context) -> list[str]:
-    """Return the folders of the clusters on the line, else of all.
+def _locks(ctx: click.Context) -> Iterable[bytes]:
+    """Yield the locks of the clusters on the line, else of all, up to _MOST_BYTES.
     An option without its value, which is completed, keeps click from reading the arguments before it.
     """
+    from ipamc.workspace import disk
     from ipamc.workspace.clusters import find, known_names
 
     given: Any = ctx.params.get("clusters") or ctx.params.get("cluster") or ()
     known = known_names()
     words = [word for word in (*([given] if isinstance(given, str) else given), *ctx.args) if word in known]
-    return find(words)
-
-
-def _locks(ctx: click.Context) -> Iterable[bytes]:
-    from ipamc.workspace import disk
-
     left = _MOST_BYTES
-    for folder in _folders(ctx):
+    for folder in find(words):
         text = disk.read_lock(folder) or b""
         left -= len(text)
         if left < 0:

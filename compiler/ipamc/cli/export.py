@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,10 +14,7 @@ from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ipamc.review.netbox import NetBoxImport, Prefix
-    from ipamc.workspace.source import Source
 
 _OURS = frozenset({"id", "prefix", "status", "description"})
 """Columns that the export fills."""
@@ -99,8 +97,10 @@ def command(
     Exit codes:
         1: an input, a lock or a table was refused, or an I/O or environment error
     """
+    from ipamc.model.diagnostics import Log
     from ipamc.report.netbox import summary, table
-    from ipamc.review.netbox import COLUMNS, first_import, later_import, read_export
+    from ipamc.review import netbox
+    from ipamc.review.as_needed import enough_for_use, load_without_nodes
     from ipamc.workspace.dump import load_table
 
     problems = Problems()
@@ -110,13 +110,18 @@ def command(
         there = None
         if existing is not None:
             with progress("reading what NetBox has"):
-                there = read_export(load_table(existing, COLUMNS))
-        found = _prefixes(source, problems)
+                there = netbox.read_export(load_table(existing, netbox.COLUMNS))
+        found: list[tuple[str, str, Sequence[Prefix]]] = []
+        for folder in source.folders:
+            with problems.of(folder):
+                cluster, lock, _ = load_without_nodes(source.inputs(folder, rendered=False), enough_for_use)
+                found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
+        Log().add(netbox.same_in_several([(folder, prefixes) for folder, _, prefixes in found]))
         every = [prefix for _, _, prefixes in found for prefix in prefixes]
         if there is None:
-            changes = first_import(every, statuses)
+            changes = netbox.first_import(every, statuses)
         else:
-            changes = later_import(every, there, [name for _, name, _ in found], statuses, columns)
+            changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)
     text = table(changes, columns, ids=existing is not None)
@@ -130,18 +135,3 @@ def command(
         first, *more = summary(changes)
         tell(style, f"{first}{written}", *more)
     return code
-
-
-def _prefixes(source: Source, problems: Problems) -> list[tuple[str, str, Sequence[Prefix]]]:
-    """Return (folder, name, prefixes) of every cluster. Raises Refused where two of them share an address."""
-    from ipamc.model.diagnostics import Log
-    from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.netbox import prefixes_of, same_in_several
-
-    found: list[tuple[str, str, Sequence[Prefix]]] = []
-    for folder in source.folders:
-        with problems.of(folder):
-            cluster, lock, _ = load_without_nodes(source.inputs(folder, rendered=False), enough_for_use)
-            found.append((folder, cluster.name, prefixes_of(cluster, lock)))
-    Log().add(same_in_several([(folder, prefixes) for folder, _, prefixes in found]))
-    return found

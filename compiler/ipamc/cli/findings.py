@@ -11,7 +11,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 from msgspec import Struct, field
@@ -19,18 +19,17 @@ from msgspec.structs import replace
 
 from ipamc import __version__
 from ipamc.cli.command import BUG, DONE, REFUSED
+from ipamc.cli.options import Function
 from ipamc.cli.terminal import colour, say, show
 from ipamc.model.diagnostics import At, Diagnostic, Located, Refused, Span, located, names
+from ipamc.report.findings import NAMES, format_of, report
+from ipamc.report.findings.content import Checked, Failure, Rule, span_of, with_spans
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.safe_read import refuse_way_out
+from ipamc.workspace.signals import ENDS
 from ipamc.workspace.trouble import one_line
-
-if TYPE_CHECKING:
-    from ipamc.report.findings.content import Checked, Failure, Rule
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 _KEY = "ipamc.cli.findings"
 
@@ -63,8 +62,6 @@ def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
     """Print each traceback once, but not beside a document; return whether there is one.
     `bugs` are (cluster or "", traceback or "").
     """
-    from ipamc.report.findings import format_of
-
     clusters: dict[str, set[str]] = {}
     for cluster, trace in bugs:
         if trace:
@@ -92,9 +89,7 @@ class Reports(Struct):
 
 
 class Problems(Struct):
-    """The findings and failures of several clusters, read one after the other.
-    One does not stop the others.
-    """
+    """The findings and failures of several clusters, one after the other: one does not stop the others."""
 
     findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -114,13 +109,7 @@ class Problems(Struct):
 
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
-        """Run the block for one cluster.
-
-        A refusal, an I/O or environment error and a bug end the block and are kept.
-        """
-        from ipamc.report.findings.content import Failure, with_spans
-        from ipamc.workspace.signals import ENDS
-
+        """Run the block for one cluster: a refusal, an environment error and a bug end it, and are kept."""
         try:
             yield
         except Refused as refused:
@@ -137,12 +126,9 @@ class Problems(Struct):
 
 def format_option(function: Function) -> Function:
     """Add --format for findings, as `style`, and --report. The verb must print by `print_findings`."""
-    from ipamc.report.findings import NAMES
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
-        from ipamc.report.findings.content import Failure
-
         reports = click.get_current_context().meta[_KEY] = Reports(report)
         try:
             code = function(*args, **kwargs)
@@ -213,8 +199,6 @@ def print_findings(
     `checked` are all tests that were made: some formats list those that passed, too. Beside a document
     nothing else is printed. Only in the format `github` may a line be a command of a CI system.
     """
-    from ipamc.report.findings import format_of
-
     context = click.get_current_context(silent=True)
     if context and _KEY in context.meta:
         context.meta[_KEY].findings.extend(findings)
@@ -238,8 +222,6 @@ def print_findings(
 
 def tell(style: str, *lines: str) -> None:
     """Print lines for people; none beside a document."""
-    from ipamc.report.findings import format_of
-
     for line in lines if not format_of(style).document else ():
         say(line)
 
@@ -252,9 +234,6 @@ def _text(
     *,
     colour: bool = False,
 ) -> str:
-    from ipamc.report.findings import format_of, report
-    from ipamc.report.findings.content import span_of
-
     chosen = format_of(name)
     if chosen.rooted:
         from ipamc.workspace.revision import Rooted
@@ -273,7 +252,6 @@ def _text(
     rules: dict[str, Rule] = {}
     if chosen.rules:
         from ipamc.catalogue import catalogue
-        from ipamc.report.findings.content import Rule
 
         entries = catalogue(disk.assets("rules"))
         rules = {code: Rule(entry.title, entry.text) for code, entry in entries.items()}

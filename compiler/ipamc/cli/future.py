@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,27 +15,11 @@ from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ipamc.report.runway import History
     from ipamc.review.runway import Runway
     from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
 
-what_if_option = click.option(
-    "--what-if",
-    "changes",
-    multiple=True,
-    metavar="CHANGE",
-    help="Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b', "
-    "'-node NAME'. Repeatable. Exit code 1 where it would refuse them.",
-)
-runway_option = click.option(
-    "--runway",
-    is_flag=True,
-    help="Instead, for how many weeks the pools have room, by the history of the lock in git: "
-    "a range, and how it was found.",
-)
 _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that both questions have, too."""
 
@@ -53,11 +38,9 @@ def tell_future(
             raise click.UsageError(f"{name} takes no {param.opts[0]}")
     if output not in {"text", "json"}:
         raise click.UsageError(f"{name} is no --output {output}: text or json")
-    return (
-        _tell_runway(source, pools, output, style)
-        if runway
-        else _tell_what_if(source, changes, output, style)
-    )
+    if runway:
+        return _tell_runway(source, pools, output, style)
+    return _tell_what_if(source, changes, output, style)
 
 
 def _tell_what_if(source: Source, changes: Sequence[str], output: str, style: str) -> int:
@@ -90,7 +73,10 @@ def _tell_what_if(source: Source, changes: Sequence[str], output: str, style: st
 def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
     """Print how long pools of these names or patterns, or all, have room; return the exit code."""
     from ipamc.report import runway as report
+    from ipamc.review.as_needed import enough_for_use, load_without_nodes
+    from ipamc.review.runway import runway, to_read
     from ipamc.review.shown_pools import Choice, without_match
+    from ipamc.workspace.lock_history import is_last, lock_history, texts
 
     problems, choice = Problems(), Choice(pools=tuple(pools))
     known: set[str] = set()
@@ -98,9 +84,21 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
     with progress("reading the history"):
         for folder in source.folders:
             with problems.of(folder):
-                one, history = _of(folder, source)
+                inputs = source.inputs(folder, rendered=False)
+                cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
+                past = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
+                today = source.day()
+                seconds = [version.second for version in past.versions]
+                wanted = [past.versions[number] for number in to_read(seconds, today)]
+                one = runway(cluster, lock, seconds, (text for _, text in texts(past, wanted)), today)
                 known.update(one.cluster.pools_by_name)
                 chosen = tuple(pool for pool in one.pools if choice.has_pool(pool.use.pool.name))
+                history = report.History(
+                    commits=[(version.commit, version.second) for version in past.versions],
+                    shallow=past.shallow,
+                    cut=past.cut,
+                    uncommitted=bool(past.versions) and not is_last(past, inputs.lock),
+                )
                 found.append((replace(one, pools=chosen), history))
     if output == "json":
         head = {"version": report.VERSION, **source.record(), "today": source.day()}
@@ -110,23 +108,3 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
     where, missing = count(len(source.folders), "cluster"), list(without_match(pools, known))
     tell(style, *(f"no pool of {where} is named {name}" for name in missing))
     return problems.conclude(style, answered=not missing)
-
-
-def _of(folder: str, source: Source) -> tuple[Runway, History]:
-    from ipamc.report.runway import History
-    from ipamc.review.as_needed import enough_for_use, load_without_nodes
-    from ipamc.review.runway import runway, to_read
-    from ipamc.workspace.lock_history import is_last, lock_history, texts
-
-    inputs = source.inputs(folder, rendered=False)
-    cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
-    history = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
-    seconds = [version.second for version in history.versions]
-    today = source.day()
-    wanted = [history.versions[number] for number in to_read(seconds, today)]
-    read = (text for _, text in texts(history, wanted)) if wanted else iter(())
-    found = runway(cluster, lock, seconds, read, today)
-    commits = [(version.commit, version.second) for version in history.versions]
-    uncommitted = bool(commits) and not is_last(history, inputs.lock)
-    shallow, cut = history.shallow, history.cut
-    return found, History(commits=commits, shallow=shallow, cut=cut, uncommitted=uncommitted)

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from shlex import quote
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
-from ipamc.model.diagnostics import Diagnostic, Log, Refused, count
+from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
 from ipamc.model.progress import phase
 from ipamc.workspace import disk
-from ipamc.workspace.clusters import find
-from ipamc.workspace.output import begin
+from ipamc.workspace.clusters import find, name_of
+from ipamc.workspace.environment import today, utc
+from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
+from ipamc.workspace.output import begin, left, there_now
+from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
     from ipamc.importing.bring_in import Options
     from ipamc.importing.prefixes import Plan
-    from ipamc.model.cidr import Block
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
@@ -49,21 +52,8 @@ _OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
 @click.option("--distinct", multiple=True, metavar="CIDR")
 @click.option("--rebuilt", is_flag=True)
 @format_option
-def command(  # noqa: PLR0913 - an argument for each option
-    *,
-    cluster: str,
-    files: tuple[str, ...],
-    refresh: bool,
-    prefixes: str | None,
-    sizes: tuple[int, ...],
-    labels: tuple[str, ...],
-    mode: str | None,
-    cilium_version: str | None,
-    managed_by: str | None,
-    operator: str,
-    distinct: tuple[str, ...],
-    rebuilt: bool,
-    style: str,
+def command(
+    *, cluster: str, files: tuple[str, ...], refresh: bool, prefixes: str | None, style: str, **given: Any
 ) -> int:
     """Bring a running cluster into git, with the blocks that its nodes have.
 
@@ -124,49 +114,41 @@ def command(  # noqa: PLR0913 - an argument for each option
     refuse_for_cluster(cluster, files, "import --refresh" if refresh else "import")
     try:
         if prefixes is not None:
-            return _planned(cluster, prefixes, sizes, style)
-        if sizes:
+            return _planned(cluster, prefixes, given["sizes"], style)
+        if given["sizes"]:
             raise click.UsageError("--block-size goes with --prefixes")
         if not files and sys.stdin.isatty():
             raise click.UsageError("name a FILE, or pipe a dump into stdin")
         if refresh:
-            return _refresh(cluster, files, labels, style, rebuilt=rebuilt)
-        options = _options(labels, mode, cilium_version, managed_by, operator)
-        return _start(cluster, files, replace(options, distinct=tuple(map(_range, distinct))), style)
+            return _refresh(cluster, files, given["labels"], style, rebuilt=given["rebuilt"])
+        return _start(cluster, files, _options(given), style)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
 
 
-def _options(
-    labels: tuple[str, ...], mode: str | None, minor: str | None, managed_by: str | None, operator: str
-) -> Options:
+def _options(given: Mapping[str, Any]) -> Options:
     from ipamc.importing.bring_in import Options
-    from ipamc.model.cluster import ManagedBy, Mode, OperatorRole
+    from ipamc.model.cidr import CidrError, parse_block
+    from ipamc.model.cluster import Mode
 
     cilium = None
-    if minor:
+    if minor := given["cilium_version"]:
         parts = minor.removeprefix("v").split(".")
         short = all(part.isascii() and part.isdecimal() and len(part) < 4 for part in parts[:2])
         if len(parts) < 2 or not short:
             raise click.BadParameter(f"{minor!r} is not a minor such as 1.18", param_hint="--cilium-version")
         cilium = int(parts[0]), int(parts[1])
-    return Options(
-        mode=Mode(mode) if mode else None,
-        operator=next(known for known in get_args(OperatorRole) if known == operator),
-        cilium=cilium,
-        managed_by=next((known for known in get_args(ManagedBy) if known == managed_by), None),
-        labels=labels,
-    )
-
-
-def _range(text: str) -> Block:
-    from ipamc.model.cidr import CidrError, parse_block
-
     try:
-        return parse_block(text)
+        distinct = tuple(map(parse_block, given["distinct"]))
     except CidrError as problem:
         raise click.BadParameter(str(problem), param_hint="--distinct") from None
+    return Options(
+        mode=Mode(given["mode"]) if given["mode"] else None,
+        cilium=cilium,
+        distinct=distinct,
+        **{name: given[name] for name in ("operator", "managed_by", "labels")},
+    )
 
 
 def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
@@ -178,12 +160,8 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
     """Write the files of a new cluster, and compile it."""
-    from ipamc.cli.init import new_folder, prepare
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
-    from ipamc.workspace.environment import today
-    from ipamc.workspace.inputs import create_cluster
-    from ipamc.workspace.output import left, there_now
 
     folder, name = new_folder(cluster, "write")
     begin()
@@ -228,12 +206,9 @@ def _refresh(
 ) -> int:
     """Write the inventory of a cluster again."""
     from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
-    from ipamc.model.diagnostics import names
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
-    from ipamc.workspace.environment import utc
-    from ipamc.workspace.inputs import update_cluster
     from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
@@ -274,17 +249,10 @@ def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> N
 
 def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
     """Write the pools of a plan that a cluster does not have.
-    Existing pools stay as they are. Raises Refused, and writes nothing, for errors of the table and for pools
-    that a compile would refuse.
+    Existing pools stay. Raises Refused, and writes nothing, for a table or pools that are in error.
     """
-    from click.core import ParameterSource
-
-    from ipamc.cli.init import new_folder, prepare
     from ipamc.importing.prefixes import COLUMNS, read_plan
-    from ipamc.workspace.clusters import name_of
     from ipamc.workspace.dump import load_table
-    from ipamc.workspace.inputs import source_paths
-    from ipamc.workspace.safe_read import refuse_links
 
     # An option about dumps would have no effect, so it is refused.
     context = click.get_current_context()
@@ -330,7 +298,6 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
 def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
     """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
     from ipamc.check import check
-    from ipamc.cli.init import first_files
     from ipamc.importing.files import POOLS, pools_text
     from ipamc.read.locate import locate
     from ipamc.read.read import read
@@ -386,8 +353,6 @@ def _say_quoted(paths: Mapping[str, bytes]) -> None:
 
 def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
     """Return the account of a refresh of an inventory."""
-    from ipamc.workspace.output import there_now
-
     there = there_now(folder, files)
     parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
     return Account(f"in {folder}/ {', '.join(parts)}")

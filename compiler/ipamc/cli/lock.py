@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from msgspec.structs import replace
@@ -12,9 +12,6 @@ from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.options import Minor, Revision, assume_option, clusters_argument
 from ipamc.workspace.clusters import find, name_of
-
-if TYPE_CHECKING:
-    from ipamc.model.lock import Consent
 
 TARGETED = ("renumber", "settle", "release", "rename")
 """Consents that name a node, CIDR or pool of one cluster."""
@@ -37,13 +34,7 @@ TARGETED = ("renumber", "settle", "release", "rename")
 @assume_option
 @format_option
 def command(
-    *,
-    clusters: tuple[str, ...],
-    check: bool,
-    onto: str | None,
-    assume: Minor | None,
-    style: str,
-    **given: Any,
+    *, clusters: tuple[str, ...], check: bool, onto: str | None, assume: Minor | None, style: str, **asks: Any
 ) -> int:
     """Write only the lock, and nothing below rendered/.
 
@@ -82,38 +73,17 @@ def command(
         1: refused, out of date with --check, or an I/O or environment error
     """
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
+    from ipamc.lock.consent import parse_consent
     from ipamc.model.cluster import Mode
     from ipamc.model.wording import listing
     from ipamc.workspace.environment import today
 
-    if given["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
+    if asks["mode"] and (modes := {mode.value for mode in Mode} & set(clusters)):
         instead = f"write mode: {min(modes)} in cluster.yaml, and give --mode alone"
         raise click.UsageError(f"--mode has no value: {instead}")
     folders = find(clusters)
-    consent = _consent(given)
-    if check and any(given.values()):
-        raise click.UsageError("--check and consent exclude each other: omit one of them")
-    if len(folders) > 1 and any(given[name] for name in TARGETED):
-        one = f"name the cluster, {listing(map(name_of, folders))}"
-        raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
-    run = ClusterRun(
-        folder="",
-        today=today(),
-        consent=consent,
-        render=False,
-        locked=check and not onto,
-        check=check,
-        onto=onto or "",
-        assume=assume,
-    )
-    return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)
-
-
-def _consent(given: dict[str, Any]) -> Consent:
-    from ipamc.lock.consent import parse_consent
-
     pairs = []
-    for text in given["rename"]:
+    for text in asks["rename"]:
         old, equals, new = text.partition("=")
         if not (old and equals and new):
             names = [name for name in re.split(r"\s*(?:->|=>|[:,=\s])\s*", text) if name]
@@ -123,6 +93,14 @@ def _consent(given: dict[str, Any]) -> Consent:
     # An option may be repeated, and name several with commas. No name has one.
     values: dict[str, Any] = {
         name: [part for text in found for part in text.split(",")] if isinstance(found, tuple) else found
-        for name, found in given.items()
+        for name, found in asks.items()
     }
-    return parse_consent(**{**values, "rename": pairs})
+    consent = parse_consent(**{**values, "rename": pairs})
+    if check and any(asks.values()):
+        raise click.UsageError("--check and consent exclude each other: omit one of them")
+    if len(folders) > 1 and any(asks[name] for name in TARGETED):
+        one = f"name the cluster, {listing(map(name_of, folders))}"
+        raise click.UsageError(f"consent for a node, CIDR or pool is for one cluster: {one}")
+    run = ClusterRun(folder="", today=today(), consent=consent, render=False, check=check, assume=assume)
+    run = replace(run, locked=check and not onto, onto=onto or "")
+    return conclude(compile_all([replace(run, folder=folder) for folder in folders], None), style)

@@ -8,8 +8,10 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.terminal import say
+from ipamc.model.diagnostics import names
 from ipamc.report.terminal_text import visible
 from ipamc.workspace import disk, git
+from ipamc.workspace.trouble import Trouble
 
 
 @click.command("merge-driver", cls=Verb)
@@ -64,7 +66,6 @@ def merge(*, rev: str) -> int:
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
     from ipamc.workspace.revision import known, require_top
-    from ipamc.workspace.trouble import Trouble
 
     require_top()
     commit = known(".", rev)
@@ -97,16 +98,11 @@ def _resolve_rendered() -> None:
     """Take one side of rendered files, which the compile writes again; raise Trouble for other conflicts.
     Locks stay: `onto` reads their sides from the index.
     """
-    from ipamc.model.diagnostics import names
-    from ipamc.workspace.trouble import Trouble
-
     unmerged = git.unmerged(".")
     generated = re.compile(rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)").fullmatch
     if others := sorted(path for path in unmerged if not generated(path)):
         raise Trouble(f"a person must decide, both sides changed: {names(others)}")
     rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
-    ours = [path for path, sides in rendered.items() if 2 in sides]
-    theirs = [path for path, sides in rendered.items() if 2 not in sides]
-    for side, paths in ((2, ours), (3, theirs)):
-        if paths:
+    for side in (2, 3):  # ours, where there is one, else theirs
+        if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
             git.restore(".", side, paths)

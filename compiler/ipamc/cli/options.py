@@ -53,36 +53,21 @@ class MinorType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # as 
 clusters_argument = click.argument("clusters", nargs=-1, metavar="[CLUSTER]...")
 cluster_argument = click.argument("cluster", metavar="CLUSTER")
 files_argument = click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path())
-clusters_from_option = click.option(
-    "--clusters-from",
-    "listed",
-    metavar="FILE",
-    help="Read the clusters from this file instead, a folder or name on a line; - is stdin. "
+_HELP = {
+    "clusters-from": "Read the clusters from this file instead, a folder or name on a line; - is stdin. "
     "One run takes any number of them.",
-)
-at_option = click.option(
-    "--at",
-    type=Revision(),
-    metavar="REV|DATE",
-    help="Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), "
+    "at": "Read the clusters of a commit: a git revision, or a date in UTC (2026-11-21, 2026-11-21T09:30), "
     "which means the last commit of HEAD's first parents until then.",
-)
-assume_option = click.option(
-    "--assume",
-    type=MinorType(),
-    metavar="VERSION",
-    help="Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
+    "assume": "Take a Cilium that is newer than what ipamc knows for this minor, in this run. "
     "Pipelines and other verbs follow `assume` in the Cluster instead.",
-)
-jobs_option = click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Processes for several clusters.  [default: one for each processor]",
-)
-trunk_option = click.option(
-    "--trunk", default="", metavar="REV", help="Skip clusters that are newer in this revision than in HEAD."
-)
+    "jobs": "Processes for several clusters.  [default: one for each processor]",
+    "trunk": "Skip clusters that are newer in this revision than in HEAD.",
+}
+clusters_from_option = click.option("--clusters-from", "listed", metavar="FILE", help=_HELP["clusters-from"])
+at_option = click.option("--at", type=Revision(), metavar="REV|DATE", help=_HELP["at"])
+assume_option = click.option("--assume", type=MinorType(), metavar="VERSION", help=_HELP["assume"])
+jobs_option = click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=_HELP["jobs"])
+trunk_option = click.option("--trunk", default="", metavar="REV", help=_HELP["trunk"])
 
 FORMER = {"--output": "--write"}
 """The former name of --write in `ipamc ci`: pipelines of users have it, help does not show it."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -10,24 +12,16 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.cli import options
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import (
-    Minor,
-    Revision,
-    assume_option,
-    checked,
-    clusters_argument,
-    clusters_from_option,
-    clusters_of,
-    jobs_option,
-    output_option,
-)
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
 from ipamc.model.progress import phase
+from ipamc.report.findings import format_of
+from ipamc.report.findings.content import Failure
 from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import clusters_folder, find, folder_of, name_of
@@ -59,7 +53,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     """The folders of the cluster and of its neighbours, now and in the base."""
     neighbours: Neighbours | None = None
     """The other clusters, where this one may be of an address space."""
-    assume: Minor | None = None
+    assume: options.Minor | None = None
     """The known minor that a newer Cilium is taken for."""
     mapped: bool = False
     """The result has a map of the cluster, too."""
@@ -79,17 +73,17 @@ _FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}
 
 
 @click.command(cls=Verb)
-@clusters_argument
-@clusters_from_option
-@click.option("--base", type=Revision(), metavar="REV")
-@output_option(*FORMATS)
+@options.clusters_argument
+@options.clusters_from_option
+@click.option("--base", type=options.Revision(), metavar="REV")
+@options.output_option(*FORMATS)
 @files_option("--write", "files", FORMATS, _WRITE)
 @click.option("--detailed-exitcode", is_flag=True)
-@click.option("--fail-on", multiple=True, callback=checked(_gates), metavar="WORD,…", help=_FAIL_ON)
+@click.option("--fail-on", multiple=True, callback=options.checked(_gates), metavar="WORD,…", help=_FAIL_ON)
 @click.option("--allow-deleted", is_flag=True)
 @click.option("--allow-released", is_flag=True)
-@jobs_option
-@assume_option
+@options.jobs_option
+@options.assume_option
 @format_option
 def command(  # noqa: PLR0913 - an argument for each option
     *,
@@ -103,7 +97,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     allow_deleted: bool,
     allow_released: bool,
     jobs: int | None,
-    assume: Minor | None,
+    assume: options.Minor | None,
     style: str,
 ) -> int:
     """Show what changes: added, quarantined, released and renumbered blocks, flags, pools and free room.
@@ -139,14 +133,12 @@ def command(  # noqa: PLR0913 - an argument for each option
         2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
-    from ipamc.report.findings import format_of
-    from ipamc.report.findings.content import Failure
     from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.workers import run_all
 
-    clusters = clusters_of(clusters, listed)
+    clusters = options.clusters_of(clusters, listed)
     folders, before = _clusters(clusters, base)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
@@ -237,22 +229,23 @@ def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base
 
 def run(task: PlanRun) -> ClusterReport:
     """Compile one cluster, and compare it with its base. Refused is a result, too."""
-    from ipamc.review.diff.plan_report import ClusterReport, Status
-
     try:
         return _run(task)
     except Refused as refused:
-        errors = sum(finding.severity is Severity.ERROR for finding in refused.diagnostics)
-        said = f"{count(errors, 'error')}, so there is nothing to compare"
-        name, findings = name_of(task.folder), refused.diagnostics
-        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+        return failed(task, refused)
 
 
 def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
-    """Return the plan of a cluster whose run raised."""
+    """Return the plan of a cluster that was refused, or whose run raised."""
     from ipamc.review.diff.plan_report import ClusterReport, Status
 
-    problem, name = problem_of(exception), name_of(task.folder)
+    name = name_of(task.folder)
+    if isinstance(exception, Refused):
+        findings = exception.diagnostics
+        errors = count(sum(finding.severity is Severity.ERROR for finding in findings), "error")
+        said = f"{errors}, so there is nothing to compare"
+        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+    problem = problem_of(exception)
     return ClusterReport(name=name, status=Status.FAILED, said=problem.line, bug=problem.trace)
 
 
@@ -317,33 +310,16 @@ def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
         ]
     if not published_lost(cluster):
         return []
-    stays = (
-        "what is published stays, as nodes may have blocks of it; a compile that sees it says what to write"
-    )
+    stays = "what is published stays, as nodes may have blocks of it"
     back = f"git checkout {base} -- {quote(folder_of(name))}/{disk.RENDERED}"
-    return [f"{stays}: {back}, then: ipamc compile {name}"]
+    return [f"{stays}; a compile that sees it says what to write: {back}, then: ipamc compile {name}"]
 
 
 def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False) -> str:
     """Return the plan in one of FORMATS. `day` is today, ISO 8601; `coloured` is for text."""
-    match style:
-        case "json":
-            from ipamc.report.plan import json
+    if style == "html":
+        from ipamc.report.page import render_plan
 
-            return json.render(report)
-        case "markdown":
-            from ipamc.report.plan import markdown
-
-            return markdown.render(report)
-        case "html":
-            from ipamc.report.page import render_plan
-
-            return render_plan(report, disk.assets("page"), day)
-        case "svg":
-            from ipamc.report.plan import svg
-
-            return svg.render(report)
-        case _:
-            from ipamc.report.plan import text
-
-            return text.render(report, colour=coloured)
+        return render_plan(report, disk.assets("page"), day)
+    render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
+    return render(report, colour=coloured) if style == "text" else render(report)

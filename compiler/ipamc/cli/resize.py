@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
 from ipamc.cli.interrupted import NOTHING, accounted
-from ipamc.cli.options import Minor, assume_option, cluster_argument, files_argument, output_option
+from ipamc.cli.options import assume_option, cluster_argument, files_argument, output_option
 from ipamc.cli.terminal import progress, show, show_record
 
 
@@ -20,16 +22,7 @@ from ipamc.cli.terminal import progress, show, show_record
 @output_option("text", "json")
 @assume_option
 @format_option
-def command(
-    *,
-    cluster: str,
-    files: tuple[str, ...],
-    check: bool,
-    every: bool,
-    output: str,
-    assume: Minor | None,
-    style: str,
-) -> int:
+def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, style: str, **run: Any) -> int:
     """Give nodes more blocks, and take unused ones back, by a dump of what runs.
 
     CLUSTER is a folder, or a name below clusters/. FILE is what kubectl get prints as JSON or YAML, a zip of
@@ -69,7 +62,7 @@ def command(
             with progress("reading the dump"):
                 dump, warnings = load_dump(files, nodes=False)
             with progress("looking at the use of blocks"):
-                inputs = replace(Disk(assume=assume).inputs(folder), today=day, untested=True)
+                inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
                 now = compile_cluster(inputs)
                 try:
                     looked, more = look(now.plan, dump, day)
@@ -89,6 +82,6 @@ def command(
     consent = Consent(resize=resizes(looked.rows))
     outcome = Outcome(name=name, folder=folder, done=True, line="nothing to resize, nothing written")
     if consent.resize or unfinished:
-        task = ClusterRun(folder=folder, today=day, consent=consent, check=check, assume=assume)
+        task = ClusterRun(folder=folder, today=day, consent=consent, **run)
         (outcome,) = compile_all([task], None)
     return conclude([replace(outcome, findings=(*findings, *outcome.findings))], style)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec.structs import replace
@@ -14,16 +15,14 @@ from ipamc.cli.terminal import progress, say, show, show_json
 from ipamc.model.diagnostics import Refused
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.disk import assets
-from ipamc.workspace.source import Disk
+from ipamc.workspace.source import Disk, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from ipamc.model.plan import Plan
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
     from ipamc.review.runbook.values import Cut, Runbook
-    from ipamc.workspace.source import Source
 
 CHANGES = (
     "renumber",
@@ -42,82 +41,20 @@ MOST = 100_000
 """The most nodes in a wave."""
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        ("ipamc runbook lab", "the steps of what is under way: pending and settled renumbers, a new mode, …"),
-        ("ipamc runbook lab --base HEAD~1", "of what changed since this revision"),
-        (
-            "ipamc runbook lab --change renumber --pool rack-a --by zone",
-            "the steps of a renumber that has not begun, a wave for each zone",
-        ),
-        (
-            "ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16",
-            "a pool moves to a new range",
-        ),
-        ("ipamc runbook lab --change replace-node --node n7 --to n8", "n8 replaces n7, and gets its blocks"),
-        ("ipamc runbook lab --change upgrade --to 1.18", "Cilium, minor by minor"),
-        ("ipamc runbook lab --output json", "the same for programs"),
-    ),
-    done="printed; also if nothing is under way",
-    refused="an input or a lock was refused, the change cannot be made as asked, "
-    "or an I/O or environment error",
-)
+@click.command(cls=Verb)
 @click.argument("cluster", metavar="CLUSTER")
-@click.option(
-    "--base",
-    type=Revision(),
-    metavar="REV",
-    help="What the cluster has now.  [default: what was last applied, if git knows it "
-    "(refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]",
-)
-@click.option("--change", type=click.Choice(CHANGES), help="A change that has not begun.")
-@click.option(
-    "--node", "nodes", multiple=True, metavar="NODE", help="A node that the change is about. Repeatable."
-)
-@click.option("--pool", "pools", multiple=True, metavar="NAME", help="A pool that it is about. Repeatable.")
-@click.option(
-    "--selector",
-    default="",
-    metavar="TEXT",
-    help="The nodes that it is about, in the language of nodeSelector.",
-)
-@click.option(
-    "--to",
-    default="",
-    metavar="VALUE",
-    help="What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade), "
-    "'distinct' (calico).",
-)
-@click.option(
-    "--wave-size",
-    type=click.IntRange(min=1, max=MOST),
-    metavar="N",
-    help="The most nodes that are without pods at a time.  "
-    "[default: a tenth of the cluster; with --by, all of a value]",
-)
-@click.option(
-    "--by",
-    default="",
-    metavar="LABEL",
-    help="Nodes with different values of this label are in different waves; "
-    "'zone' is topology.kubernetes.io/zone.",
-)
+@click.option("--base", type=Revision(), metavar="REV")
+@click.option("--change", type=click.Choice(CHANGES))
+@click.option("--node", "nodes", multiple=True, metavar="NODE")
+@click.option("--pool", "pools", multiple=True, metavar="NAME")
+@click.option("--selector", default="", metavar="TEXT")
+@click.option("--to", default="", metavar="VALUE")
+@click.option("--wave-size", type=click.IntRange(min=1, max=MOST), metavar="N")
+@click.option("--by", default="", metavar="LABEL")
 @output_option("markdown", "json")
 @format_option
-def command(  # noqa: PLR0913 - an argument for each option
-    *,
-    cluster: str,
-    base: str | None,
-    change: str | None,
-    nodes: tuple[str, ...],
-    pools: tuple[str, ...],
-    selector: str,
-    to: str,
-    wave_size: int | None,
-    by: str,
-    output: str,
-    style: str,
+def command(
+    *, cluster: str, base: str | None, change: str | None, output: str, style: str, **asked: Any
 ) -> int:
     """Print the ordered steps of a change, with commands to paste and checks.
 
@@ -127,28 +64,61 @@ def command(  # noqa: PLR0913 - an argument for each option
 
     CLUSTER is a folder, or a name below clusters/. Commands are for the top folder of the repository, and for
     a kubeconfig with a context that is called as the cluster. --selector and --node, --pool are added up.
+
+    Options:
+        --base: What the cluster has now.  [default: what was last applied, if git knows it
+            (refs/ipamc/applied/CLUSTER); else the lock and the rendered files on the disk]
+        --change: A change that has not begun.
+        --node: A node that the change is about. Repeatable.
+        --pool: A pool that it is about. Repeatable.
+        --selector: The nodes that it is about, in the language of nodeSelector.
+        --to: What it leads to: a mode, a CIDR (new-range), a node (replace-node), a minor (upgrade),
+            'distinct' (calico).
+        --wave-size: The most nodes that are without pods at a time.  [default: a tenth of the cluster; with
+            --by, all of a value]
+        --by: Nodes with different values of this label are in different waves; 'zone' is
+            topology.kubernetes.io/zone.
+    Examples:
+        ipamc runbook lab  # the steps of what is under way: pending and settled renumbers, a new mode, …
+        ipamc runbook lab --base HEAD~1  # of what changed since this revision
+        ipamc runbook lab --change renumber --pool rack-a --by zone
+            # the steps of a renumber that has not begun, a wave for each zone
+        ipamc runbook lab --change new-range --pool rack-a --to 10.9.0.0/16  # a pool moves to a new range
+        ipamc runbook lab --change replace-node --node n7 --to n8  # n8 replaces n7, and gets its blocks
+        ipamc runbook lab --change upgrade --to 1.18  # Cilium, minor by minor
+        ipamc runbook lab --output json  # the same for programs
+    Exit codes:
+        0: printed; also if nothing is under way
+        1: an input or a lock was refused, the change cannot be made as asked, or an I/O or environment error
     """
+    from ipamc.model.lock import Consent
+    from ipamc.pipeline import compile_cluster
     from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request
+    from ipamc.review.runbook.site import Site
     from ipamc.review.runbook.values import Cut
     from ipamc.workspace.environment import today
 
-    if change is None and (nodes or pools or selector or to):
+    cut = Cut(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
+    if change is None and any(asked.values()):
         raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
         raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
     (folder,) = find((cluster,))
-    cut = Cut(size=wave_size or 0, by=by)
     day = today()
     try:
         with progress("planning the steps"):
+            # With consent to the mode that the Cluster names; nothing is written.
+            inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
+            compilation = compile_cluster(inputs)
+            plan = compilation.plan
+            site = Site(plan.cluster, inputs.folder, plan.operator_pools, assets("templates/runbooks"))
             if change:
-                request = Request(
-                    change=change, nodes=nodes, pools=pools, selector=selector, to=to, cut=cut, today=day
-                )
-                found: Sequence[Runbook] = [_asked(folder, day, request)]
+                found: Sequence[Runbook] = [
+                    _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)
+                ]
             else:
-                found = _under_way(folder, day, base, cut)
+                found = _under_way(folder, base, inputs, compilation, site, cut)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
@@ -166,39 +136,33 @@ def command(  # noqa: PLR0913 - an argument for each option
     return DONE
 
 
-def _asked(folder: str, day: str, request: Request) -> Runbook:
+def _requested(request: Request, plan: Plan, site: Site, inputs: Inputs) -> Runbook:
     """Return the runbook of a change that has not begun. Raises Refused and UsageError."""
     from ipamc.read.locate import locate
     from ipamc.review.runbook.request import Impossible, Unclear, requested
 
-    inputs, compilation = _compiled(folder, day)
     try:
-        return requested(request, compilation.plan, _site(inputs, compilation))
+        return requested(request, plan, site)
     except Unclear as unclear:
         raise click.UsageError(str(unclear)) from None
     except Impossible as impossible:
         raise Refused(locate(impossible.findings, inputs.sources)) from None
 
 
-def _under_way(folder: str, day: str, revision: str | None, cut: Cut) -> tuple[Runbook, ...]:
+def _under_way(
+    folder: str, revision: str | None, inputs: Inputs, compilation: Compilation, site: Site, cut: Cut
+) -> Sequence[Runbook]:
     """Return the runbooks of what is under way. Raises Refused and Trouble."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
     from ipamc.workspace.plan_base import cluster_base, look
 
-    inputs, compilation = _compiled(folder, day)
-    plan = compilation.plan
-    known = _known(folder, revision)
+    plan, known = compilation.plan, _known(folder, revision)
     source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
     before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
-    return under_way(
-        base,
-        plan,
-        compare(base, compilation, day, assets("templates/runbooks")),
-        _site(inputs, compilation),
-        cut,
-    )
+    difference = compare(base, compilation, inputs.today, assets("templates/runbooks"))
+    return under_way(base, plan, difference, site, cut)
 
 
 def _known(folder: str, revision: str | None) -> str | None:
@@ -208,19 +172,3 @@ def _known(folder: str, revision: str | None) -> str | None:
     applied = f"refs/ipamc/applied/{name_of(folder)}"
     top = git.root(".")
     return applied if revision is None and top and git.commit(top, applied) else revision
-
-
-def _compiled(folder: str, day: str) -> tuple[Inputs, Compilation]:
-    """Compile what is on the disk, with consent to the mode that the Cluster names; nothing is written."""
-    from ipamc.model.lock import Consent
-    from ipamc.pipeline import compile_cluster
-
-    inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
-    return inputs, compile_cluster(inputs)
-
-
-def _site(inputs: Inputs, compilation: Compilation) -> Site:
-    from ipamc.review.runbook.site import Site
-
-    plan = compilation.plan
-    return Site(plan.cluster, inputs.folder, plan.operator_pools, assets("templates/runbooks"))

@@ -20,12 +20,13 @@ from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
-from ipamc.model.lock import Consent
+from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
+from ipamc.report.findings.content import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.output import Left, begin, left
+from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
 from ipamc.workspace.workers import run_all
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.model.plan import Plan
-    from ipamc.workspace.output import Changes
 
 LISTED = 5
 """The most files out of date that are named."""
@@ -229,8 +229,6 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
     A bug of ipamc in one cluster is printed at the end, and decides on the exit code.
     """
-    from ipamc.report.findings.content import Failure
-
     with accounted(lambda: Account("; ".join(_groups(outcomes)))):
         failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
         print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
@@ -242,7 +240,6 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 def placed(plan: Plan) -> str:
     """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
-    from ipamc.model.lock import State
     from ipamc.model.plan import Origin, StaleReason
 
     origins = Counter(plan.origins.values())

@@ -10,9 +10,10 @@ import click
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.future import runway_option, tell_future, what_if_option
+from ipamc.cli.future import tell_future
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, show_csv, show_record
+from ipamc.model.diagnostics import count
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -42,8 +43,8 @@ STATES = ("held", "pending", "quarantined", "released")
 @click.option("--aggregates", is_flag=True)
 @click.option("--by", metavar="LABEL")
 @click.option("--match", type=click.Choice(("within", "exact")), default="within", show_default=True)
-@what_if_option
-@runway_option
+@click.option("--what-if", "changes", multiple=True, metavar="CHANGE")
+@click.option("--runway", is_flag=True)
 @output_option("text", "json", "csv", "prometheus", *ROUTERS)
 @at_option
 @assume_option
@@ -103,6 +104,10 @@ def command(  # noqa: PLR0913 - an argument for each option
             the inventory.
         --match: What lists for routers let pass: each prefix and the routes of nodes in it, or the prefixes
             alone.
+        --what-if: Instead, what a compile would make of other nodes: '+40 rack=b', '+3 like NODE', '-rack=b',
+            '-node NAME'. Repeatable. Exit code 1 where it would refuse them.
+        --runway: Instead, for how many weeks the pools have room, by the history of the lock in git: a range,
+            and how it was found.
     Examples:
         ipamc show  # the pools of all clusters below clusters/, the fullest first
         ipamc show lab --show-blocks  # and which node has which block
@@ -135,8 +140,9 @@ def command(  # noqa: PLR0913 - an argument for each option
     found: Sequence[ClusterAggregates | Shown]
     if aggregates or output in ROUTERS:
         if output in {"csv", "prometheus"} or show_blocks:
-            only = "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
-            raise click.UsageError(only)
+            raise click.UsageError(
+                "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
+            )
         found = prefixes = reading.read(_aggregated(choice, by), whole=by is not None)
         _write_aggregates(output, prefixes, match, reading.source.record())
     elif by is not None:
@@ -236,27 +242,22 @@ class _Reading:
 
     def missing(self) -> list[str]:
         """Return a line for each name of --pool and --node that nothing has, with a similar one."""
-        from ipamc.model.diagnostics import count
         from ipamc.model.wording import suggestion
         from ipamc.review.shown_pools import without_match
 
         where = count(len(self.source.folders), "cluster")
         asked = (("pool", self.choice.pools, self.pools), ("node", self.choice.nodes, self.nodes))
-        found = []
-        for kind, names, known in asked:
-            for name in without_match(names, known):
-                near = suggestion(name, known)
-                found.append(f"no {kind} of {where} is named {name}{f': {near}' if near else ''}")
-        return found
+        return [
+            f"no {kind} of {where} is named {name}{f': {near}' if (near := suggestion(name, known)) else ''}"
+            for kind, names, known in asked
+            for name in without_match(names, known)
+        ]
 
     def nothing(self) -> str:
         """Return the line for names and states that exist, but not in one block."""
-        from ipamc.model.diagnostics import count
-
-        pools, nodes, states = self.choice.pools, self.choice.nodes, sorted(self.choice.states)
-        asked = [f"of pool {' or '.join(pools)}"] if pools else []
-        asked += [f"of node {' or '.join(nodes)}"] if nodes else []
-        asked += [f"that is {' or '.join(states)}"] if states else []
+        choice = self.choice
+        chosen = (("of pool", choice.pools), ("of node", choice.nodes), ("that is", sorted(choice.states)))
+        asked = [f"{what} {' or '.join(some)}" for what, some in chosen if some]
         unread = ", as far as they could be read" if self.problems else ""
         return f"{count(len(self.source.folders), 'cluster')}{unread}: no block {' '.join(asked)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +19,6 @@ from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ipamc.model.cluster import Cluster, Pool
     from ipamc.review.suggest_pool import Member
 
@@ -117,11 +116,8 @@ def pool(  # noqa: PLR0913 - an argument for each option
     if mine and not mine.address_space:
         tell(style, f"{mine.name} names no addressSpace: no other cluster was looked at")
     if mine and chosen and mine.shared_pools and chosen.name in mine.auto_create:
-        tell(
-            style,
-            f"Cilium's operator creates pool {chosen.name} by its flag and never changes it: "
-            f"a new pool is the way to grow (omit --pool; --size {size})",
-        )
+        fixed = f"Cilium's operator creates pool {chosen.name} by its flag and never changes it"
+        tell(style, f"{fixed}: a new pool is the way to grow (omit --pool; --size {size})")
     tell(style, suggestions.UNKNOWN if answer.found else suggestions.nothing(answer))
     code = problems.conclude(style)
     return code if answer.found else REFUSED

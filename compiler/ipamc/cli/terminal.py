@@ -35,19 +35,17 @@ _ERASE = "\r\x1b[K"
 
 
 def colour(stream: TextIO) -> bool:
-    """Return whether to colour a stream.
-    NO_COLOR forbids it, FORCE_COLOR demands it; else a terminal is coloured unless it is dumb.
-    """
+    """Tell whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
         return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+    return is_terminal(stream)
 
 
-def is_terminal() -> bool:
-    """Return whether people look at stdout, and not a program."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+def is_terminal(stream: TextIO | None = None) -> bool:
+    """Return whether people look at a stream, stdout by default, and not a program."""
+    return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO | None = None) -> int:
@@ -101,15 +99,10 @@ def show_csv(text: str) -> None:
 @contextmanager
 def progress(text: str) -> Iterator[None]:
     """Show on a terminal what the block does, if it takes long: first `text`, then the phases of the work.
-
     Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
     """
     here = current() or Progress()
-    shown = (
-        sys.stderr.isatty()
-        and os.environ.get("TERM") != "dumb"
-        and os.environ.get("CI", "").lower() in {"", "0", "false"}
-    )
+    shown = is_terminal(sys.stderr) and os.environ.get("CI", "").lower() in {"", "0", "false"}
     here.counts = shown
     ended = threading.Event()
 

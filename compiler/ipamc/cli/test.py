@@ -13,19 +13,12 @@ from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_option, output_option
+from ipamc.cli.runner import ClusterRun, compiling, prepare
 from ipamc.cli.terminal import colour, progress, show, show_record
 from ipamc.model.diagnostics import Located, Refused, Severity, count
 from ipamc.report.findings.content import Checked, Failure, with_spans
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.workers import run_all
-
-
-class Task(Struct, frozen=True, kw_only=True):
-    """A cluster to test."""
-
-    folder: str
-    today: str
-    assume: Minor | None = None
 
 
 class Idle(Struct, frozen=True, kw_only=True):
@@ -73,13 +66,12 @@ def command(
         0: every test passed, or is only warned of
         1: a test failed, an input was refused, or an I/O or environment error
     """
-    from ipamc.cli.runner import compiling, prepare
     from ipamc.report import tests as report
     from ipamc.workspace.environment import today
 
     folders, day = find(clusters), today()
     with accounted(lambda: NOTHING), progress(compiling(folders)):
-        tasks = [Task(folder=folder, today=day, assume=assume) for folder in folders]
+        tasks = [ClusterRun(folder=folder, today=day, assume=assume) for folder in folders]
         done = run_all(tasks, jobs, run, failed, prepare)
     if not clusters:
         done = with_idle(done)
@@ -106,7 +98,7 @@ def command(
     return REFUSED if refused else DONE
 
 
-def run(task: Task) -> Outcome:
+def run(task: ClusterRun) -> Outcome:
     """Test one cluster. A refusal ends in the result; `failed` makes one of other exceptions."""
     from ipamc.assertions.run import Status
     from ipamc.pipeline import make_tests
@@ -137,16 +129,14 @@ def run(task: Task) -> Outcome:
     return Outcome(folder=task.folder, checked=tuple(checked), idle=tuple(idle), findings=findings)
 
 
-def failed(task: Task, exception: BaseException) -> Outcome:
+def failed(task: ClusterRun, exception: BaseException) -> Outcome:
     """Return the result of a cluster whose run raised."""
     problem = problem_of(exception)
     return Outcome(folder=task.folder, problem=problem.line, bug=problem.trace)
 
 
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
-    """Fail each test beside the clusters that is about nothing in any of them, in the first that has a
-    reason.
-
+    """Fail each test beside the clusters that is about nothing in any, in the first cluster with a reason.
     Where some cluster could not be tested nothing fails: a test may be about that one.
     """
     if any(outcome.checked is None for outcome in done):

@@ -5,6 +5,7 @@ click finds the mistake; the sentences are ours, so that these errors look like 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
@@ -15,7 +16,7 @@ from pathlib import PurePath
 
 import click
 
-from ipamc.cli.command import NoCluster, NoSuchVerb, NoVerb
+from ipamc.cli.command import NoCluster, NoVerb
 from ipamc.model.wording import listing, near, nearest, shown, suggestion
 from ipamc.read.hint_words import OPTIONS, OTHER_CI, VERBS
 from ipamc.workspace.trouble import Trouble
@@ -27,55 +28,48 @@ _CODE = re.compile(r"(?:IPC)?\d{4}", re.IGNORECASE).fullmatch
 
 def tell(problem: click.UsageError) -> None:
     """Print what is wrong with a command line, and what to do; for `ipamc` alone its help."""
-    from ipamc.cli.terminal import say, show
+    from ipamc.cli.terminal import columns, say, show
 
-    if isinstance(problem, NoVerb) and problem.ctx and problem.ctx.parent is None:
+    if isinstance(problem, NoVerb) and problem.word is None and problem.ctx and problem.ctx.parent is None:
         show(f"{problem.ctx.get_help()}\n", err=True)
         return
-    width = _terminal_width()
-    say("\n".join(_wrapped(line, width) for line in lines(problem)))
-
-
-def lines(problem: click.UsageError) -> list[str]:
-    """Return the lines for a usage error: what is wrong, then what to do."""
     path = problem.ctx.command_path if problem.ctx else "ipamc"
     first, *more = _said(problem, path)
-    if not (more and isinstance(problem, NoSuchVerb)):
+    if not (more and isinstance(problem, NoVerb)):
         more.append(f"{path} --help")
-    return [f"error: {first}", *(f"  = help: {line}" for line in more)]
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Return a line that a terminal of this width shows without breaking words; commands stay whole."""
-    if len(text) <= width or text.startswith("  = help: "):
-        return text
-    return textwrap.fill(
-        text, width, subsequent_indent="       ", break_long_words=False, break_on_hyphens=False
-    )
-
-
-def _terminal_width() -> int:
-    """Return the width of stderr where it is a terminal; else what no line reaches."""
-    from ipamc.cli.terminal import columns
-
-    return max(columns(sys.stderr), 40) if sys.stderr.isatty() else sys.maxsize
+    # What is wrong is wrapped where a terminal would break words; commands stay whole.
+    width = max(columns(sys.stderr), 40) if sys.stderr.isatty() else sys.maxsize
+    said = f"error: {first}"
+    if len(said) > width:
+        said = textwrap.fill(
+            said, width, subsequent_indent="       ", break_long_words=False, break_on_hyphens=False
+        )
+    say("\n".join((said, *(f"  = help: {line}" for line in more))))
 
 
 def _said(problem: click.UsageError, path: str) -> Iterator[str]:
     match problem:
-        case NoSuchVerb(word=word, known=known):
-            yield from _no_such_verb(word, known, path)
-        case NoVerb(known=known):
+        case NoVerb(word=None, known=known):
             yield f"{path} needs one of: {', '.join(known)}"
+        case NoVerb(word=str(word), known=known):
+            yield from _no_such_verb(word, known, path)
         case NoCluster(word=word):
             yield problem.message
             yield from _no_cluster(word)
         case click.NoSuchOption(option_name=name):
             yield from _no_such_option(name, problem.ctx, path)
         case click.BadOptionUsage(option_name=name):
-            yield from _bad_option(name, problem, path)
+            option = _options(problem.ctx).get(name)
+            if option is None or "requires" in problem.message:
+                yield f"{name} needs a value: {path} {_spelled(option) if option else f'{name} VALUE'}"
+            else:
+                yield f"{name} takes no value: {path} {name}"
+        case click.MissingParameter(param=click.Option() as option):
+            yield f"{path} needs {_spelled(option)}"
+            yield f"{_spelled(option)}: {option.help}"
         case click.MissingParameter(param=click.Parameter() as param):
-            yield from _missing(param, problem.ctx, path)
+            some = isinstance(param.type, click.Choice) and f" ({listing(map(str, param.type.choices))})"
+            yield f"{path} needs {_name(param)}{some or ''}: {_line(problem.ctx, path)}"
         case click.BadParameter(param=click.Parameter() as param):
             yield from _bad_value(problem.message, param, problem.ctx)
         case _:
@@ -91,12 +85,8 @@ def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
         if path == "ipamc ci" and word.lower() in OTHER_CI:
             alone = "pipelines are written for GitHub and GitLab alone"
             yield f"{shown(word)}: {alone}; in others, jobs run these"
-            yield from (
-                "ipamc ci requirements",
-                "ipamc compile --locked --check",
-                "ipamc plan",
-                "ipamc ci apply",
-            )
+            for verb in ("ci requirements", "compile --locked --check", "plan", "ci apply"):
+                yield f"ipamc {verb}"
             return
         yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or others}"
         return
@@ -108,11 +98,19 @@ def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
 
 def _no_cluster(word: str) -> Iterator[str]:
     from ipamc.cli.query import is_address
+    from ipamc.workspace import disk
+    from ipamc.workspace.clusters import find, name_of
 
     name = shlex.quote(word)
-    found = in_locks(word)
-    for kind in sorted({kind for kind, _ in found}):
-        of = next(cluster for each, cluster in found if each == kind)
+    found: dict[str, str] = {}
+    """The first cluster whose lock has a node or a pool of this name, by which of both."""
+    with contextlib.suppress(Trouble, OSError):
+        for folder in find():
+            text = disk.read_lock(folder) or b""
+            for kind in ("node", "pool"):
+                if f'"{kind}":{json.dumps(word)}'.encode() in text:
+                    found.setdefault(kind, name_of(folder))
+    for kind, of in sorted(found.items()):
         yield f"it is a {kind} of {of}: ipamc show {shlex.quote(of)} --{kind} {name}" + (
             f", ipamc why {name}, ipamc which {name}" if kind == "node" else ""
         )
@@ -173,32 +171,19 @@ def _options(ctx: click.Context | None) -> dict[str, click.Option]:
     }
 
 
-def _bad_option(name: str, problem: click.UsageError, path: str) -> Iterator[str]:
-    option = _options(problem.ctx).get(name)
-    if option is None or "requires" in problem.message:
-        yield f"{name} needs a value: {path} {_spelled(option) if option else f'{name} VALUE'}"
-    else:
-        yield f"{name} takes no value: {path} {name}"
-
-
-def _missing(param: click.Parameter, ctx: click.Context | None, path: str) -> Iterator[str]:
-    if isinstance(param, click.Option):
-        yield f"{path} needs {_spelled(param)}"
-        yield f"{_spelled(param)}: {param.help}"
-    else:
-        some = isinstance(param.type, click.Choice) and f" ({listing(map(str, param.type.choices))})"
-        yield f"{path} needs {_name(param)}{some or ''}: {_line(ctx, path)}"
-
-
 def _bad_value(message: str, param: click.Parameter, ctx: click.Context | None) -> Iterator[str]:
     name = _name(param)
-    if isinstance(param.type, click.Choice) and (value := _quoted(message)) is not None:
+    quoted = re.match(r"(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") is not ", message)
+    value = quoted["value"][1:-1] if quoted else None
+    if isinstance(param.type, click.Choice) and value is not None:
         yield from _no_choice(value, name, [str(choice) for choice in param.type.choices], ctx)
     elif isinstance(param.type, click.IntRange | click.FloatRange) and (
         found := re.match(r"(-?(?:[\d.]+|inf)) is not in the range", message)
     ):
-        yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {_range(param.type)}"
-    elif isinstance(param.type, _NUMBERS) and (value := _quoted(message)) is not None:
+        least, most = param.type.min, param.type.max
+        numbers = f"{least} or more" if most is None else f"from {least} to {most}"
+        yield f"{found[1].removesuffix('.0')} is no value of {name}, which is {numbers}"
+    elif isinstance(param.type, _NUMBERS) and value is not None:
         number = re.search(r"\d{1,9}", value)
         better = f": write {name} {number[0]}" if number else ""
         yield f"{shown(value)} is no value of {name}, which is a number{better}"
@@ -214,22 +199,11 @@ def _no_choice(value: str, name: str, choices: list[str], ctx: click.Context | N
         what = "findings" if name == "--format" else "data"
         yield f"{shown(value)} is no value of {name}, which is for {what}: {other} {value}"
         return
-    meant = nearest(value, choices) or (
-        "text" if value in {"table", "human", "plain"} and "text" in choices else ""
-    )
+    for_people = value in {"table", "human", "plain"} and "text" in choices
+    meant = nearest(value, choices) or ("text" if for_people else "")
     yield f"{shown(value)} is no value of {name}: {f'did you mean {meant}?' if meant else listing(choices)}"
     if meant:
         yield f"{name}: {listing(choices)}"
-
-
-def _quoted(message: str) -> str | None:
-    """Return the value that click quotes at the start of a message."""
-    found = re.match(r"(?P<value>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\") is not ", message)
-    return found["value"][1:-1] if found else None
-
-
-def _range(number: click.IntRange | click.FloatRange) -> str:
-    return f"{number.min} or more" if number.max is None else f"from {number.min} to {number.max}"
 
 
 def _name(param: click.Parameter) -> str:
@@ -254,12 +228,11 @@ def _spelled(option: click.Option) -> str:
 
 def _line(ctx: click.Context | None, path: str) -> str:
     """Return how a command is called."""
-    arguments = [param for param in ctx.command.params if isinstance(param, click.Argument)] if ctx else []
-    words = [
-        param.metavar or (_metavar(param) if param.required else f"[{_metavar(param)}]")
-        for param in arguments
-    ]
-    return " ".join((path, *words))
+    for param in ctx.command.params if ctx else ():
+        if isinstance(param, click.Argument):
+            name = _metavar(param)
+            path += f" {param.metavar or (name if param.required else f'[{name}]')}"
+    return path
 
 
 def _lower(text: str) -> str:
@@ -267,22 +240,3 @@ def _lower(text: str) -> str:
     head = text.split(" ", 1)[0]
     whole = text[:1].lower() + text[1:] if head.istitle() and head.isalpha() else text
     return whole.removesuffix(".")
-
-
-def in_locks(word: str) -> list[tuple[str, str]]:
-    """Return ("node" or "pool", cluster) for every lock that has a node or a pool of this name."""
-    from ipamc.workspace import disk
-    from ipamc.workspace.clusters import find, name_of
-
-    found: list[tuple[str, str]] = []
-    try:
-        for folder in find():
-            text = disk.read_lock(folder) or b""
-            found += [
-                (kind, name_of(folder))
-                for kind in ("node", "pool")
-                if f'"{kind}":{json.dumps(word)}'.encode() in text
-            ]
-    except (Trouble, OSError):
-        pass
-    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.query import Query, parse_query, whole
 from ipamc.cli.terminal import columns, progress, show, show_record
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import Refused, count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.trouble import Trouble
@@ -96,6 +97,7 @@ class _Search:
         from ipamc.lock.lookup import of, over
         from ipamc.report.holders import LockAnswer
         from ipamc.report.utilisation import about_started
+        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 
         name = name_of(folder)
         found = set(over(text, path, self.query.block) if self.query.block else ())
@@ -104,27 +106,16 @@ class _Search:
             instead = "restore this cluster's, or delete the copied one"
             raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
         started: frozenset[Block] = frozenset()
-        if any(row.line.in_use for row in found):
-            started = self._started(folder, text) & {row.line.block for row in found}
+        if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
+            with suppress(Refused):
+                inputs = self.source.inputs(folder, rendered=False)
+                cluster, lock, _ = load_without_nodes(inputs, enough_for_started)
+                started = started_with(cluster, lock) & {row.line.block for row in found}
         if started:
             self.notes.append(about_started(name, started))
         for row in sorted(found, key=lambda row: row.number):
             at = row_at(path, row.number, b"")
             yield LockAnswer(cluster=name, line=row.line, at=at, started=row.line.block in started)
-
-    def _started(self, folder: str, text: bytes) -> frozenset[Block]:
-        """Return the blocks that nodes started with; none if the input is refused."""
-        from ipamc.model.diagnostics import Refused
-        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
-
-        if b'"mode":"multi-pool"' not in text[: text.find(b"\n")]:
-            return frozenset()
-        try:
-            inputs = self.source.inputs(folder, rendered=False)
-            cluster, lock, _ = load_without_nodes(inputs, enough_for_started)
-            return started_with(cluster, lock)
-        except Refused:
-            return frozenset()
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield the answers of the inputs for a block that no line of a lock overlaps."""
@@ -147,12 +138,9 @@ class _Search:
         text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""
         if self.query.block is None:
-            meant = whole(text)
-            would = (
-                f"its addresses: ipamc which {meant}"
-                if meant
-                else f"what it would get, and why: ipamc why {text}"
-            )
+            would = f"what it would get, and why: ipamc why {text}"
+            if meant := whole(text):
+                would = f"its addresses: ipamc which {meant}"
             return f"no lock of {where} has a line of {text}{unread}; {would}"
         nowhere = "" if answers or self.problems else f", and no pool of {where} has it"
         return f"no node has {text}{unread}{nowhere}"

@@ -19,6 +19,7 @@ from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
+from ipamc.read.values import ForeignMetadata
 
 MOST = 1_000
 """ClusterCIDRs of a dump: each is compared with each other one."""
@@ -54,13 +55,8 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_selector: dict[str, Any] | None = None
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    deletion_timestamp: str | None = None
-
-
 class _Raw(msgspec.Struct):
-    metadata: _Metadata
+    metadata: ForeignMetadata
     spec: _Spec
 
 

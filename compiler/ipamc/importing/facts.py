@@ -101,9 +101,7 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else default
 
     def families(self, dump: Dump) -> tuple[int, ...]:
-        """Return the families of the cluster, the primary one first.
-        cilium-config says which are on; the Nodes' podCIDRs, or else their addresses, which one is first.
-        """
+        """Return the families that are on, the primary one first: that of podCIDRs, or else of addresses."""
         on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
         if not on:
             blocks = [block for node in dump.nodes for block in node.pod_cidrs]

@@ -145,9 +145,7 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
-    """Return a node's fields in the inventory. `wanted` are keys of labels, which may end in `*`.
-    Labels that say a place are there in any case.
-    """
+    """Return a node's fields in the inventory: labels of `wanted` keys (may end in `*`), and of places."""
 
     def is_listed(key: str, value: str) -> bool:
         if key.rpartition("/")[2] in _PLACES or (key == HOSTNAME and value != node.name):

@@ -96,9 +96,7 @@ class _PoolRows(Struct):
 
 
 def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
-    """Return the pools that a table plans for a cluster. Raises Refused with every finding. O(n log n).
-    `sizes` are block sizes by family, for ranges without one.
-    """
+    """Return the pools that a table plans; `sizes` are for ranges without one. Raises Refused. O(n log n)."""
     log = Log()
     head = Span(table.path, table.head)
     if "prefix" not in table.columns:

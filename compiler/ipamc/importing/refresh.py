@@ -80,11 +80,8 @@ def refresh(
     planned: dict[str, list[Mapping[str, Any]]] = {path: [] for path in homes}
     for node in cluster.nodes:
         if node.planned and node.at.path in planned and node.name not in dump.nodes_by_name:
-            fields = {
-                "name": node.name,
-                "labels": dict(sorted(node.labels.items())),
-                "maxPods": node.max_pods,
-            }
+            labels_of = dict(sorted(node.labels.items()))
+            fields = {"name": node.name, "labels": labels_of, "maxPods": node.max_pods}
             fields = {key: value for key, value in fields.items() if value}
             planned[node.at.path].append({**fields, "planned": True})
     known = _known(cluster, dump, blocks)
@@ -199,13 +196,3 @@ def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> I
             firsts.setdefault((each.at.path, "CiliumNodes"), each.at)
     for (path, what), at in firsts.items():
         yield rules.elsewhere(at, path, what, NODES if what == "nodes" else CILIUM_NODES)
-
-
-def _other(cluster: Cluster, dump: Dump, past: Past, *, rebuilt: bool) -> Iterator[Diagnostic]:
-    """Yield why a dump is none of this cluster, or an old one."""
-    if dump.is_of_another(cluster) and not rebuilt:
-        known = sorted(node.name for node in cluster.nodes if not node.planned)
-        seen = [f"{node.name} {node.uid}".rstrip() for node in dump.nodes]
-        yield rules.other_cluster(dump.at, cluster.name, known, seen)
-    elif past.limit and dump.newest and dump.newest < past.limit:
-        yield rules.older_dump(dump.at, dump.newest, past.committed, NODES)

@@ -57,9 +57,7 @@ def _scope(text: str, *, pools: bool) -> Scope:
 
 
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Return the lock with nodes renamed, lines released and shards grown; lines keep their order.
-    O(lines) for each rename and release.
-    """
+    """Return the lock with nodes renamed, lines released, shards grown. O(lines) a rename and a release."""
     found: list[Diagnostic] = []
     lines = lock.lines
     for old, new in consent.rename:

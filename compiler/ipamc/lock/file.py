@@ -9,7 +9,6 @@ from __future__ import annotations
 import bisect
 import codecs
 from itertools import islice, zip_longest
-from operator import attrgetter
 
 import msgspec
 from msgspec.structs import replace
@@ -41,7 +40,7 @@ from ipamc.lock.record import (
     line_of,
     records_of,
 )
-from ipamc.model.address_sets import disjoint
+from ipamc.model.address_sets import by_block, disjoint
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Span
@@ -59,7 +58,7 @@ def dumps(lock: Lock) -> str:
     header = encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
-    lines = sorted(lock.lines, key=_by_address)
+    lines = sorted(lock.lines, key=by_block)
     return (header + encode_records(records_of(lines))).decode()
 
 
@@ -77,9 +76,6 @@ def mode_of(text: bytes | None) -> str:
         return HEADER.decode(_first_row(text)).mode if text else ""
     except ValueError:
         return ""
-
-
-_by_address = attrgetter("block")
 
 
 def load(
@@ -110,9 +106,7 @@ def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
 
 
 def skim(text: bytes, cluster: str) -> list[Record] | None:
-    """Decode a cluster's lock; check its header and the shape of records alone; None for an unsound one.
-    This takes a twentieth of the time of `load`.
-    """
+    """Decode a lock in a twentieth of the time of `load`, checking only header and shapes; None: unsound."""
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
     if header is None or header.cluster != cluster or not text.endswith(b"\n"):
@@ -202,7 +196,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
     A block that is not in the file is at `otherwise`, or at the file as a whole.
     """
-    index = bisect.bisect_left(lock.written, line.block, key=_by_address)
+    index = bisect.bisect_left(lock.written, line.block, key=by_block)
     if index < len(lock.written) and lock.written[index].block == line.block:
         return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)

@@ -338,9 +338,8 @@ def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
     for line in locks.rest(blocks, {key for key, any_block in gained.items() if not any_block}):
         if not over(line.block):
             laid[line.block] = line
-    return laid, [
-        drop for drop in refused if getattr(laid.get(drop.line.block), "node", "") != drop.line.node
-    ]
+    gone = (drop for drop in refused if getattr(laid.get(drop.line.block), "node", "") != drop.line.node)
+    return laid, list(gone)
 
 
 def renumbered_apart(locks: ThreeWay) -> dict[Key, tuple[list[Block], list[Block]]]:

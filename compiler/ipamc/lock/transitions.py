@@ -149,9 +149,7 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> tuple[Transition, ...]:
-    """Return what became of each line that differs, by block. O(n log n).
-    Both come by family and address; lines that are the same in both may be left out.
-    """
+    """Return what became of each line that differs, by block. Both come by address. O(n log n)."""
     gone, come = differing(before, after)
     if not gone and not come:
         return ()
@@ -170,9 +168,7 @@ def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> 
 
 
 def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[str]:
-    """Return the nodes whose blocks change, or are to: compile, lock and plan call these renumbered.
-    A node that left, or gave blocks back by its use, is not renumbered.
-    """
+    """Return the nodes whose blocks change, or are to; none that left, or gave blocks back by its use."""
     both = ((each, each.line.node) for each in changes)
     return {node for each, node in both if each.loses(present) or (each.begins and node in present)}
 
@@ -205,11 +201,8 @@ class _Comparison:
         self.came = heirs = Counter(line.node for line in come) if gone else Counter()
         self.had = {line.node for line in before if line.state is State.HELD and line.node in heirs}
         left = {line.node for line in gone}
-        self.waiting = {
-            line.node
-            for line in after
-            if line.node in left and line.since > known.days.over and not line.is_former
-        }
+        of_left = (line for line in after if line.node in left and not line.is_former)
+        self.waiting = {line.node for line in of_left if line.since > known.days.over}
 
     def each(self) -> Iterator[Transition]:
         for was in self.gone:
@@ -221,10 +214,8 @@ class _Comparison:
                 yield self._ended(was)
         for line in self.new.values():
             if line.block not in self.paired:
-                had = [was for was in lines_over(self.before, line.block) if was.node != line.node]
-                yield Transition(
-                    before=None, after=line, reason=self._begun(line), other=had[0] if had else None
-                )
+                had = (was for was in lines_over(self.before, line.block) if was.node != line.node)
+                yield Transition(before=None, after=line, reason=self._begun(line), other=next(had, None))
 
     def _begun(self, now: Line) -> Reason:
         match now.state:
@@ -277,7 +268,10 @@ class _Comparison:
         elif self.known.followed(was, others):
             reason = Reason.TAKEN_BACK
         elif was.state is State.QUARANTINED:
-            is_over = was.since <= self.known.days.over or _is_kept(was, over)
+            # Or all its addresses are its node's, in use or for as long as before.
+            own = (line for line in over if line.node == was.node)
+            kept = [line.block for line in own if line.in_use or line.since >= was.since]
+            is_over = was.since <= self.known.days.over or covers(kept, was.block)
             reason = Reason.RE_USED if is_over else Reason.ENDED_EARLY
         else:
             days, reason = self.known.days, Reason.TAKEN
@@ -311,9 +305,3 @@ class _Comparison:
             return now.since > was.since or (same and moved)
         over = max(days.over, days.shortened)
         return "" < days.today <= over or now.since > over or now.since >= days.base
-
-
-def _is_kept(was: Line, over: Iterable[Line]) -> bool:
-    """Tell whether all addresses of a quarantined line are its node's, in use or for as long as before."""
-    own = [line for line in over if line.node == was.node and (line.in_use or line.since >= was.since)]
-    return covers([line.block for line in own], was.block)

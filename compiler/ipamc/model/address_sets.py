@@ -17,7 +17,8 @@ from ipamc.model.lock import Line
 
 T = TypeVar("T")
 
-_block_of_line = operator.attrgetter("block")
+by_block = operator.attrgetter("block")
+"""The order of lines in a lock, for `sorted` and `bisect`."""
 
 
 def shared(block: Block, other: Block) -> Block:
@@ -77,8 +78,8 @@ def blocks_over(blocks: Sequence[Block], block: Block) -> Sequence[Block]:
 
 def lines_over(lines: Sequence[Line], block: Block) -> Sequence[Line]:
     """Return the lines that share addresses with a block, of disjoint ones by address. O(log n + result)."""
-    low = bisect.bisect_left(lines, Block(block.family, block.first, 0), key=_block_of_line)
-    high = bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), low, key=_block_of_line)
+    low = bisect.bisect_left(lines, Block(block.family, block.first, 0), key=by_block)
+    high = bisect.bisect_left(lines, Block(block.family, block.last + 1, 0), low, key=by_block)
     if low and lines[low - 1].block.overlaps(block):
         low -= 1
     return lines[low:high]
@@ -109,18 +110,14 @@ def gaps(block: Block, taken: Iterable[Block]) -> Iterator[tuple[int, int]]:
 
 
 def subtract(block: Block, without: Iterable[Block]) -> Iterator[Block]:
-    """Yield the largest aligned blocks of what others leave of a block, by address. O(n log n).
-    The others may nest, and lie anywhere.
-    """
+    """Yield the largest aligned blocks that others, which may nest, leave of a block. O(n log n)."""
     family = block.family
     for first, end in gaps(block, sorted(other for other in without if other.overlaps(block))):
         yield from aligned(family, first, end)
 
 
 def aggregated(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the fewest aligned blocks with the same addresses, by address. O(n log n).
-    The blocks may nest.
-    """
+    """Yield the fewest aligned blocks with the same addresses, by address. They may nest. O(n log n)."""
     family = first = end = 0
     for now, start, prefix in sorted(blocks):  # arithmetic in place: there may be 100,000
         after = start + (1 << (BITS[now] - prefix))

@@ -21,13 +21,9 @@ Address = tuple[int, int]
 _LENGTHS = {str(length): length for length in range(8, 33)}
 """Prefix lengths of IPv4 blocks that pods may have, as they are written."""
 
-_STRICT_V4 = re.compile(
-    r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})/(0|[1-9]\d?)", re.ASCII
-).fullmatch
-
-_PLAIN_V4 = re.compile(
-    r"(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})", re.ASCII
-).fullmatch
+_FOUR_OCTETS = r"\.".join([r"(0|[1-9]\d{0,2})"] * 4)
+_STRICT_V4 = re.compile(rf"{_FOUR_OCTETS}/(0|[1-9]\d?)", re.ASCII).fullmatch
+_PLAIN_V4 = re.compile(_FOUR_OCTETS, re.ASCII).fullmatch
 
 _SECOND_LOOK = frozenset({0, 127, 169, *range(224, 256)})
 """First octets of blocks that may be forbidden: this network, loopback, link-local, multicast and above."""
@@ -90,9 +86,7 @@ CidrRule = Literal["syntax", "no length", "host bits", "mapped", "not for pods"]
 
 
 class CidrError(ValueError):
-    """A text that is not accepted as a CIDR.
-    `reason` is a sentence, `rule` its short name; `better` is what may have been meant, or "".
-    """
+    """A refused CIDR. `reason` is a sentence, `rule` its name; `better` what may have been meant, or ""."""
 
     def __init__(self, rule: CidrRule, reason: str, better: str = "") -> None:
         super().__init__(reason)
@@ -165,11 +159,9 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
     if family == 6 and number >> 32 == 0xFFFF:
         mapped = f"{address_text(4, number & 0xFFFFFFFF)}/{prefix - 96}" if prefix >= 96 else ""
         raise CidrError("mapped", f"{shown(text)} is an IPv4-mapped IPv6 address", mapped)
-    low = number & ((1 << (BITS[family] - prefix)) - 1)
-    if low:
-        raise CidrError(
-            "host bits", f"{shown(text)} has host bits set", str(Block(family, number - low, prefix))
-        )
+    if low := number & ((1 << (BITS[family] - prefix)) - 1):
+        better = str(Block(family, number - low, prefix))
+        raise CidrError("host bits", f"{shown(text)} has host bits set", better)
     block = Block(family, number, prefix)
     for kind, forbidden in _FORBIDDEN_BLOCKS if pods else ():
         if block.overlaps(forbidden):
@@ -190,8 +182,7 @@ def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) 
     unit = 8 if family == 4 else 16
     zeros = BITS[family] if not number else (number & -number).bit_length() - 1
     prefix = min(max(BITS[family] - zeros // unit * unit, shortest), longest)
-    host = BITS[family] - prefix
-    return Block(family, number >> host << host, prefix)
+    return Block(family, number, BITS[family]).widened(prefix)
 
 
 def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
@@ -220,12 +211,9 @@ def parse_address(text: str) -> Address:
 def _no_cidr(text: str) -> CidrError:
     octet = too_large_octet(text)
     reason = f"{shown(text)} is not a CIDR{f': {octet} is more than 255' if octet else ''}"
-    return CidrError("syntax", reason, _without_leading_zeros(text) or meant(text))
-
-
-def _without_leading_zeros(text: str) -> str:
-    better = re.sub(r"(?<![\d])0+(?=\d)", "", text)
-    return better if better != text and _STRICT_V4(better) else ""
+    no_zeros = re.sub(r"(?<![\d])0+(?=\d)", "", text)
+    better = no_zeros if no_zeros != text and _STRICT_V4(no_zeros) else meant(text)
+    return CidrError("syntax", reason, better)
 
 
 def _plain(text: str) -> Block:
@@ -344,18 +332,14 @@ class OverlapIndex(Generic[T]):
             around.append(place)
 
     def first_over(self, block: Block) -> T | None:
-        """Return the first item, as written, that shares an address with a block, or None.
-        O(log n + items inside the block).
-        """
+        """Return the first item, as written, over a block, or None. O(log n + items inside the block)."""
         least, place = self._inside(block)
         if place >= 0:
             least.append(self._least[place])
         return self._items[min(least)] if least else None
 
     def over(self, block: Block) -> list[T]:
-        """Return the items, as written, that share addresses with a block; of equal blocks the first.
-        O(log n + result log result).
-        """
+        """Return the items over a block as written, of equal ones the first. O(log n + result log result)."""
         numbers, place = self._inside(block)
         while place >= 0:
             numbers.append(self._numbers[place])

@@ -35,9 +35,7 @@ class Severity(enum.IntEnum):
 
 
 class Place(Struct, frozen=True, gc=False):
-    """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding.
-    Every node has one.
-    """
+    """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding."""
 
     path: str
     """The file, as the user would type it."""
@@ -82,9 +80,7 @@ class Related(Struct, frozen=True):
 
 
 class Diagnostic(Struct, frozen=True, kw_only=True):
-    """One finding.
-    Messages are in lower case, name the value before the rule, and have no full stop at the end.
-    """
+    """One finding. Messages are in lower case, name the value before the rule, and have no full stop."""
 
     severity: Severity
     code: str
@@ -146,12 +142,11 @@ class Refused(Exception):  # noqa: N818 - a verdict on the input, not a failure 
 
 def unlisted(last: Diagnostic, more: int = 0) -> Diagnostic:
     """IPC0013: a cluster has at most 10,000 errors, and 10,000 other findings of one code, at a time."""
+    fix = "correct the first ones and run again: most of them have one cause as a rule"
     if last.severity is Severity.ERROR:
         message = f"{MOST:,} errors up to here, and the rest was not checked"
-        fix = "correct the first ones and run again: most of them have one cause as a rule"
         return error("IPC0013", last.at, message, help=fix)
     message = f"{more:,} more findings of {last.code} are not listed: {MOST:,} are"
-    fix = "correct the first ones and run again: most of them have one cause as a rule"
     return note("IPC0013", last.at, message, help=fix)
 
 
@@ -237,9 +232,9 @@ def several(items: Collection[str], noun: str, what: str = "", *, number: int | 
     return f"{size}{what and ' '}{what}: {names(items)}"
 
 
-def and_others(items: Collection[str], noun: str = "nodes") -> str:
+def and_others(nodes: Collection[str]) -> str:
     """Return the end of a message about the first of a group: `; 3 nodes: a, b, c`; "" for a group of one."""
-    return f"; {len(items):,} {noun}: {names(items)}" if len(items) > 1 else ""
+    return f"; {len(nodes):,} nodes: {names(nodes)}" if len(nodes) > 1 else ""
 
 
 def errors_of(findings: Iterable[Diagnostic]) -> list[Diagnostic]:

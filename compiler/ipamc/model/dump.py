@@ -6,6 +6,7 @@ finding. The structs are small, because a dump has 150,000 pods.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -197,17 +198,15 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def in_use(self) -> Mapping[str, Sequence[Address]]:
         """Return the addresses that pods and Cilium itself have, by node; "": it is not known which."""
-        found: dict[str, list[Address]] = {}
+        found: defaultdict[str, list[Address]] = defaultdict(list)
         for pod in self.pods:
             if not (pod.host_network or pod.has_ended):
-                found.setdefault(pod.node, []).extend(pod.addresses)
+                found[pod.node] += pod.addresses
         for endpoint in self.endpoints:
-            node = self.node_by_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""
-            found.setdefault(node, []).extend(endpoint.addresses)
+            found[self.node_by_ip.get(endpoint.node_ip, "") if endpoint.node_ip else ""] += endpoint.addresses
         for seen in self.cilium_nodes:
-            own = (*seen.used, *seen.internal_ips, *seen.health_ips)
-            found.setdefault(seen.name, []).extend(own)
-        return found
+            found[seen.name] += (*seen.used, *seen.internal_ips, *seen.health_ips)
+        return dict(found)
 
     def of_kind(self, *kinds: str) -> tuple[SeenObject, ...]:
         """Return the other objects of some kinds, in order of kind, namespace and name."""
@@ -215,11 +214,5 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
 
     def other(self, kind: str, name: str, namespace: str = "") -> SeenObject | None:
         """Return one other object; without a namespace the first of that name; None where there is none."""
-        return next(
-            (
-                item
-                for item in self.others
-                if item.kind == kind and item.name == name and namespace in {"", item.namespace}
-            ),
-            None,
-        )
+        named = (item for item in self.others if item.kind == kind and item.name == name)
+        return next((item for item in named if namespace in {"", item.namespace}), None)

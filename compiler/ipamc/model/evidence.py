@@ -31,7 +31,7 @@ class Evidence:
         self._lines = lines
         self._kubernetes = cluster.mode is Mode.KUBERNETES
         self._annotates = self._kubernetes and cluster.patch_nodes == "annotations"
-        self._seen = {seen.name: seen for seen in cluster.cilium_nodes}
+        self._seen = cluster.cilium_nodes_by_name
 
     def of(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node's object gives it, in its order."""
@@ -41,10 +41,6 @@ class Evidence:
             return shown
         given = given or (node.annotated if self._annotates else ())
         return tuple([ShownBlock(block, node.name, node.at) for block in given]) if given else ()
-
-    def has_cilium_node(self, name: str) -> bool:
-        """Tell whether the input has the CiliumNode of a node, with or without blocks."""
-        return name in self._seen
 
     def by(self, seen: CiliumNode) -> tuple[ShownBlock, ...]:
         """Return the blocks of a CiliumNode as its mode has them.
@@ -158,12 +154,8 @@ class Evidence:
         """
         law = Law(self._cluster, lines)
         given = (shown for shown in (self.every() if self._seen else ()) if law.of(shown) not in HAS)
-        pins = {
-            (pin.block, node)
-            for pool in self._cluster.pools
-            for node, pins in pool.pins.items()
-            for pin in pins
-        }
+        of_pools = (item for pool in self._cluster.pools for item in pool.pins.items())
+        pins = {(pin.block, node) for node, own in of_pools for pin in own}
         every = (*given, *self.strays(law))
         return tuple(shown for shown in every if (shown.block, shown.node) not in pins)
 
@@ -180,8 +172,7 @@ def around(
         single = Block(family, number, BITS[family])
         prefix = size(single) if index_around(inside, single) is None else 0
         if prefix:
-            bits = BITS[family] - prefix
-            found.setdefault(Block(family, number >> bits << bits, prefix), (family, number))
+            found.setdefault(single.widened(prefix), (family, number))
     return found
 
 

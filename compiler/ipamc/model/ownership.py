@@ -51,6 +51,7 @@ class Law:
         self._lines = lines
         self._operator_pools = operator_pools
         self._ranges = ranges or RangeIndex(cluster.pools)
+        self._own: dict[str, tuple[Blocks, Blocks, Blocks, set[int]]] = {}
 
     def pool_of(self, block: Block) -> Pool | None:
         """Return the pool whose range contains a block. O(log ranges)."""
@@ -63,10 +64,6 @@ class Law:
         for line in self._lines:
             found.setdefault(line.node, []).append(line)
         return found
-
-    @cached_property
-    def _own(self) -> dict[str, tuple[Blocks, Blocks, Blocks, set[int]]]:
-        return {}
 
     def of(self, shown: ShownBlock) -> Ownership:
         """Return whose a block is. O(log lines), after the first of its node."""

@@ -143,9 +143,7 @@ class ShownBlock(msgspec.Struct, frozen=True, gc=False):
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What a node still needs.
-    In one-block modes `families` over all its offers; else `count` blocks of each family of one offer.
-    """
+    """What a node still needs: a block of each of `families` over all offers, else `count` of one offer."""
 
     want: Want
     families: tuple[int, ...]
@@ -175,9 +173,7 @@ class Origin(enum.StrEnum):
 
 
 class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A node: what it wants and shows, its lines of the lock, and what it still needs.
-    Each step of reconciling returns another one.
-    """
+    """A node between two steps of reconciling: its want, what it shows, its lines, and what it needs."""
 
     name: str
     want: Want | None

@@ -116,7 +116,10 @@ def pool_ranges(
     What nodes have of reserved addresses stays in, or they would lose it. A piece smaller than a block is of
     no use to the operator: it is left out, unless nodes have some of it. O(n log n) in the CIDRs.
     """
-    wanted = tuple(_unreserved(pool, part, given))
+    reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
+    removed = [piece for block in reserved for piece in subtract(block, given.over(block))]
+    written = (cidr.block for cidr in part.ranges)
+    wanted = tuple(piece for each in written for piece in subtract(each, blocks_over(removed, each)))
     by_address = sorted(wanted)
     whole = {cidr for cidr in published if covers(blocks_over(by_address, cidr), cidr)}
     leaving = [cidr for cidr in published if cidr not in whole]
@@ -141,18 +144,8 @@ def pool_ranges(
     )
 
 
-def _unreserved(pool: Pool, part: PoolFamily, given: Given) -> Iterator[Block]:
-    """Yield a pool's ranges without what is reserved and no node has, in the order as written."""
-    reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
-    removed = [piece for block in reserved for piece in subtract(block, given.over(block))]
-    for cidr in part.ranges:
-        yield from subtract(cidr.block, blocks_over(removed, cidr.block))
-
-
 def obstacle_to_leave(cidr: Block, given: Given, remaining: Sequence[Block] = ()) -> Obstacle | None:
-    """Return why no address of a published CIDR may leave the pools, or None.
-    `remaining` are the blocks that keep what nodes have of it, by address.
-    """
+    """Return why a published CIDR may not leave the pools, or None. `remaining`, by address, keep blocks."""
     for block, node in sorted(given.over(cidr).items()):
         if index_around(remaining, block) is None:
             return Obstacle(cidr=cidr, reason="given", block=block, node=node)

@@ -27,9 +27,7 @@ def typed(path: str) -> str:
 
 
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:
-    """Return at most `limit` known words that `word` may have been meant to be, the nearest first.
-    Case does not count.
-    """
+    """Return at most `limit` known words that may be meant, the nearest first. Case does not count."""
     import difflib  # noqa: PLC0415 - only mistakes need it
 
     by_lower = {name.lower(): name for name in sorted(known, reverse=True)}

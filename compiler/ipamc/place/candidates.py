@@ -109,9 +109,8 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
         total += number
         if number > MOST_OF_A_NODE or total > MOST_BLOCKS:
             pool = max((offer.pool for offer in want.offers), key=lambda pool: pool.blocks_per_node)
-            message = (
-                f"{count(len(cluster.nodes), 'node')} would get more than {MOST_BLOCKS:,} blocks, the limit"
-            )
+            nodes = count(len(cluster.nodes), "node")
+            message = f"{nodes} would get more than {MOST_BLOCKS:,} blocks, the limit"
             if number > MOST_OF_A_NODE:
                 blocks = f"{number:,} blocks of {count(len(want.offers), 'pool')}"
                 message = f"node {want.node.name} would get {blocks}; {MOST_OF_A_NODE:,} is the limit"
@@ -141,11 +140,6 @@ def unlisted_pools(cluster: Cluster) -> frozenset[str]:
     return frozenset(pool.name for pool in cluster.pools if pool.unlisted and cluster.operator_adopts)
 
 
-def unmatched(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
-    """Yield the finding about nodes that need a block and have no candidate."""
-    yield from (unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused)(cluster, nodes)
-
-
 def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnostic]:
     """IPC0302: every node has a candidate pool."""
     if not nodes:
@@ -162,11 +156,10 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
         group_names = several([node.name for node in group], "node", "without a candidate pool")
         message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
-        fix = (
-            f"{enable}label the node, widen a pool's nodeSelector, or set unmatchedNodes: skip on the Cluster"
-            if cluster.pools
-            else f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
-        )
+        label = f"{enable}label the node, widen a pool's nodeSelector"
+        fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
+        if not cluster.pools:
+            fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
         yield error("IPC0302", first.at, message, help=fix)
 
 

@@ -85,9 +85,7 @@ def plain(header: str) -> str:
 
 
 def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
-    """Read the columns that are wanted and there. O(n).
-    The table has the errors in its rows, to be shown with those of its use. Raises Refused for binary data.
-    """
+    """Read the wanted columns that are there, and keep errors of rows. O(n). Raises Refused for no text."""
     if len(data) > LARGEST:
         problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
         raise Refused((table_syntax(Span(path), problem, _FEWER),))
@@ -108,12 +106,12 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         if any(spelling in names for spelling in spellings)
     }
     table = Table(path=path, text=text, separator=separator, columns=columns, head=head)
-    for column, index in columns.items():
-        found.extend(
-            column_twice(table.cell(head, other), table.cell(head, index), shown(column))
-            for other in range(index + 1, len(names))
-            if names[other] == names[index]
-        )
+    found.extend(
+        column_twice(table.cell(head, other), table.cell(head, index), shown(column))
+        for column, index in columns.items()
+        for other in range(index + 1, len(names))
+        if names[other] == names[index]
+    )
     rows = tuple(_rows(table, len(headers), records, found))
     return replace(table, rows=rows, findings=tuple(found))
 
@@ -155,9 +153,8 @@ def _rows(
             yield Row(line, {name: once.setdefault(text, text) for name, text in texts if text})
         elif len(found) < 10_001:
             problem = f"the row has {count(len(cells), 'cell')}, and the headers are {width}"
-            way_out = (
-                f"separate all cells by {shown(table.separator)}; put a cell that has one in double quotes"
-            )
+            separate = f"separate all cells by {shown(table.separator)}"
+            way_out = f"{separate}; put a cell that has one in double quotes"
             found.append(table_syntax(table.at(Row(line, {})), problem, way_out))
 
 

@@ -151,7 +151,7 @@ def _unknown_fields(
     """Yield a finding for each unknown field; one for labels that stand right in a selector."""
     known, kind = schema.get("properties", {}), str(root.get("title"))
     unknown = _unknown(value, schema)
-    labels = hints.as_selector(value, known, _field(path)) if hints.is_selector(known) else ""
+    labels = hints.as_selector(value, known, _field(path))
     for key in unknown[:1] if labels else unknown:
         in_term = hints.of_a_term(value) if key == "matchLabels" and "matchFields" in known else ""
         better = labels or in_term or hints.unknown(key, value[key], kind, path, schema, root)

@@ -34,6 +34,10 @@ _DELETE = Word(
         "ipamc runbook CLUSTER --change decommission",
     ),
 )
+_FORMAT = Word("inputs stay as they are written; what ipamc writes has one form", ("ipamc compile",))
+_FREE = Word(
+    "blocks of nodes that left can be freed before their day", ("ipamc lock CLUSTER --release NODE",)
+)
 _GIVE = Word(
     "a compile gives blocks to the nodes of the inventory; pools have fields to pin and reserve some",
     ("ipamc compile", "ipamc explain IPPool.spec.ipv4"),
@@ -99,14 +103,8 @@ VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("rollback", "undo", "revert", "restore"), _UNDO),
     **dict.fromkeys(("whois", "who", "ip", "find", "search", "lookup", "where"), _WHICH),
     "describe": Word("", ("ipamc show CLUSTER", "ipamc why NODE", "ipamc which NODE")),
-    "fmt": Word("inputs stay as they are written; what ipamc writes has one form", ("ipamc compile",)),
-    "format": Word("inputs stay as they are written; what ipamc writes has one form", ("ipamc compile",)),
-    "free": Word(
-        "blocks of nodes that left can be freed before their day", ("ipamc lock CLUSTER --release NODE",)
-    ),
-    "release": Word(
-        "blocks of nodes that left can be freed before their day", ("ipamc lock CLUSTER --release NODE",)
-    ),
+    **dict.fromkeys(("fmt", "format"), _FORMAT),
+    **dict.fromkeys(("free", "release"), _FREE),
     "rename": Word(
         "a node that replaces another one gets its blocks", ("ipamc lock CLUSTER --rename OLD=NEW",)
     ),
@@ -115,8 +113,7 @@ VERBS: Mapping[str, Word] = {
         ("update", "refresh"),
         Word("an inventory is updated from a dump", ("ipamc import CLUSTER --refresh dump.json",)),
     ),
-    "docs": Word("", ("ipamc help", "ipamc explain WORD")),
-    "man": Word("", ("ipamc help", "ipamc explain WORD")),
+    **dict.fromkeys(("docs", "man"), Word("", ("ipamc help", "ipamc explain WORD"))),
 }
 
 

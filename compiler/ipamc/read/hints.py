@@ -30,9 +30,7 @@ Kinds = Sequence[tuple[str, Sequence[str]]]
 def unnamed(
     value: Mapping[str, Any], names: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, problem, way out) for a missing apiVersion or kind, or one that is no text.
-    `names` are the two, of the document or of its list.
-    """
+    """Yield (field, problem, way out) for a missing apiVersion or kind in `names`, or one that is no text."""
     versions = {name: of[0] for name, of in reversed(kinds)}
     kind, meant, others = names["kind"], kind_of_fields(value), _other_tool(value)
     if names["apiVersion"] is None and kind is None:
@@ -256,19 +254,15 @@ def _list(value: Any, items: Schema) -> str:
     """Return the list that a value was meant to be."""
     if isinstance(value, Mapping):
         if items.get("required") == ["cidr"]:
-            pairs = (
-                [value] if "cidr" in value else [{"cidr": key, "reason": why} for key, why in value.items()]
-            )
+            given = [{"cidr": key, "reason": why} for key, why in value.items()]
+            rows = [{"reason": "why", **pair} for pair in ([value] if "cidr" in value else given[:2])]
             fields = ("cidr", "reason")
-            rows = [{"reason": "why", **pair} for pair in pairs[:2]]
             texts = (", ".join(f"{key}: {_plain(row.get(key) or key)}" for key in fields) for row in rows)
             return f"[{', '.join(f'{{{text}}}' for text in texts)}]"
-        named = next(
-            ((key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)), None
-        )
+        named = [(key, inner) for key, inner in value.items() if isinstance(inner, Mapping | None)]
         if named and "name" in items.get("properties", {}):
-            inner = "".join(f", {key}: {typed(member)}" for key, member in (named[1] or {}).items())
-            return f"[{{name: {_plain(named[0])}{inner}}}, …]"[: 2 * _SHOWN]
+            inner = "".join(f", {key}: {typed(member)}" for key, member in (named[0][1] or {}).items())
+            return f"[{{name: {_plain(named[0][0])}{inner}}}, …]"[: 2 * _SHOWN]
         return ""
     if not isinstance(value, str):
         return ""
@@ -297,13 +291,10 @@ _MOST = 20
 EXAMPLE = 'rack == "a", or {matchLabels: {rack: a}}'
 
 
-def is_selector(known: Collection[str]) -> bool:
-    """Tell whether these are the fields of a selector object."""
-    return _OF_SELECTORS.issubset(known)
-
-
 def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) -> str:
     """Return how labels that stand right in a selector are written; "" where they are not only that."""
+    if not _OF_SELECTORS.issubset(known):
+        return ""
     labels = {key: label for key, label in value.items() if key not in known}
     there = value.get("matchLabels", {})
     if not 0 < len(labels) <= _MOST or not isinstance(there, Mapping) or len(there) > _MOST:
@@ -350,9 +341,8 @@ def _text(value: object) -> str:
 
 
 def _as_label(value: object) -> str:
-    return (
-        _text(value) if isinstance(value, str) and value.replace("-", "").isalpha() else quoted(_text(value))
-    )
+    plain = isinstance(value, str) and value.replace("-", "").isalpha()
+    return _text(value) if plain else quoted(_text(value))
 
 
 def _expressions(labels: Mapping[str, Collection[object]]) -> str:

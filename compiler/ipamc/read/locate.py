@@ -30,14 +30,15 @@ _COMMENT = re.compile(r"(?:^|(?<=\s))//.*")
 _DIGEST = re.compile(r"\S*@sha256:[0-9a-f]+")
 _AROUND = 256
 """Characters on both sides of a place that are searched: a line can be a whole document full of findings."""
-_IN_TEXT = (_TEMPLATE, _VARIABLE, _NO_BREAK, _COMMENT, _DIGEST)
+_IN_JSON = (_TEMPLATE, _VARIABLE, _NO_BREAK, _DIGEST)
+_IN_TEXT = (*_IN_JSON, _COMMENT)  # of JSON the reader says that it has no comments
 
 
 def explained(finding: Located) -> Located:
     """Return a finding with a help that names foreign text where it is; another one as it is.
     A way out that the finding has is kept behind it, unless the text is the cause of a syntax error.
     """
-    if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST or "comments" in finding.help:
+    if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST:
         return finding
     near = finding.code == _SYNTAX
     for span in (finding.at, *(related.at for related in finding.also if near)):
@@ -53,10 +54,9 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
     start, end = span.column - 1, span.end_column - 1
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
-    for pattern in _IN_TEXT:
-        for found in pattern.finditer(
-            span.source, max(0, start - _AROUND), min(end, start + _AROUND) + _AROUND
-        ):
+    for pattern in _IN_JSON if span.path.endswith(".json") else _IN_TEXT:
+        last = min(end, start + _AROUND) + _AROUND
+        for found in pattern.finditer(span.source, max(0, start - _AROUND), last):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 
@@ -92,13 +92,9 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
-    located_ones = (explained(located(each, texts.span)) for each in found)
-    return tuple(
-        sorted(
-            located_ones,
-            key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message),
-        )
-    )
+    ones = [explained(located(each, texts.span)) for each in found]
+    ones.sort(key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message))
+    return tuple(ones)
 
 
 class Texts:

@@ -270,9 +270,7 @@ def _items(data: bytes, start: int, end: int) -> list[Piece] | None:
 
 
 def _closed(data: bytes, start: int, end: int, edges: Sequence[int]) -> bool:
-    """Tell whether quotes and brackets that may be open at the end of a line are closed before the next edge.
-    Text inside of them is not searched again.
-    """
+    """Tell whether quotes and brackets that may be open at the end of a line are closed by the next edge."""
     for pattern in _OPEN:
         closed = start
         for found in pattern.finditer(data, start, end):

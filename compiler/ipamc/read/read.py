@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from msgspec import Struct, field
@@ -53,9 +53,7 @@ class Assembly(Struct):
     With the place of the first such name, and of the value that has it already."""
 
     def add(self, values: Iterable[Value]) -> None:
-        """Add values; of two with the same name the first is kept and the second is reported.
-        Raises Enough, also with more than MAX_NODES of each kind, which is reported.
-        """
+        """Add values; report a second one of a name, and more than MAX_NODES of a kind. Raises Enough."""
         for value in values:
             self.entries += 1
             if isinstance(value, Node):
@@ -73,19 +71,11 @@ class Assembly(Struct):
             else:
                 self._twice(self.clusters.setdefault(value.name, value), value, "Cluster")
             if self.entries > MAX_NODES:
-                several: tuple[Sized, ...] = (
-                    self.nodes,
-                    self.planned,
-                    self.cilium_nodes,
-                    self.pools,
-                    self.excluded,
-                )
+                several = (self.nodes, self.planned, self.cilium_nodes, self.pools, self.excluded)
                 numbers = [len(some) for some in several]
                 if max(numbers) > MAX_NODES or self.entries - sum(numbers) > MAX_NODES:
-                    what = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}.get(
-                        type(value), "entries"
-                    )
-                    self.found.append(rules.too_many(value.at, what))
+                    words = {Node: "nodes", CiliumNode: "CiliumNodes", Pool: "pools"}
+                    self.found.append(rules.too_many(value.at, words.get(type(value), "entries")))
                     raise Enough
 
     def _twice(self, first: Named, value: Named, what: str) -> None:

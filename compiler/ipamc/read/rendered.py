@@ -26,48 +26,20 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
 from ipamc.model.pool_ranges import PublishedPool
 from ipamc.model.pool_words import FLAG_FIELDS
-from ipamc.read.syntax.document import Unreadable
+from ipamc.read.parts import (
+    FIRST,
+    FLAGS,
+    KINDS,
+    KUSTOMIZATION,
+    NODES,
+    OWN_POOLS,
+    POOLS,
+    SEEDS,
+    VALUES,
+    parts,
+)
+from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.yaml import yaml_documents
-
-FIRST = "cilium"
-"""The part that is applied before all others."""
-KINDS = ("pools", "nodes", "ciliumnodes")
-"""Folders of shards, in the order of application."""
-SEEDS = "seeds/"
-"""The folder of CiliumNodes that somebody applies by hand: in no kustomization."""
-
-KUSTOMIZATION = "kustomization.yaml"
-POOLS = f"{FIRST}/ippools.yaml"
-FLAGS = f"{FIRST}/configmap.yaml"
-VALUES = f"{FIRST}/helm-values.yaml"
-BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
-"""Files with settings that a later compile cannot change."""
-
-NODES = "nodes/"
-"""The folder of shards of Nodes."""
-OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
-"""Tells the files with the CiliumPodIPPools of single nodes."""
-
-_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
-
-
-def is_part(text: str) -> bool:
-    """Return whether a path below `rendered/` is that of a part."""
-    return _PART(text) is not None
-
-
-def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, by shard."""
-    found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
-    return tuple(
-        sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))
-    )
-
-
-def is_looked_at(path: str) -> bool:
-    """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
-    return path in BINDING or path.startswith(NODES) or OWN_POOLS(path) is not None
-
 
 Object = Mapping[str, Any]
 
@@ -131,7 +103,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     def _items(self, path: str, *keys: str) -> list[Any]:
         """Return what the lists have that documents have there; anything else has nothing."""
-        found = (_member(document, *keys) for document in self.documents(path))
+        found = (member(document, *keys) for document in self.documents(path))
         return [item for some in found if isinstance(some, list) for item in some]
 
     # Flags
@@ -145,11 +117,11 @@ class Rendered(Struct, frozen=True, dict=True):
     @cached_property
     def flags(self) -> Assumed:
         """The flags that the compile assumed, as they are rendered for review."""
-        some = [each for each in self.documents(FLAGS) if isinstance(_member(each, "data"), dict)]
+        some = [each for each in self.documents(FLAGS) if isinstance(member(each, "data"), dict)]
         found = some[0] if some else {}
         return Assumed(
             at=self.span(FLAGS),
-            namespace=str(_member(found, "metadata", "namespace") or ""),
+            namespace=str(member(found, "metadata", "namespace") or ""),
             data={str(key): str(value) for key, value in found.get("data", {}).items()},
             bystander=BYSTANDER in self._items(VALUES, "operator", "extraArgs"),
             applied=FLAGS in self.files_of(FIRST),
@@ -170,22 +142,22 @@ class Rendered(Struct, frozen=True, dict=True):
                 spec[family] = {**spec.get(family, {}), **part}
             specs.append((FLAGS, name, spec))
         for document in self.documents(POOLS):
-            name = _member(document, "metadata", "name")
+            name = member(document, "metadata", "name")
             if isinstance(name, str):
-                specs.append((POOLS, name, _member(document, "spec")))
+                specs.append((POOLS, name, member(document, "spec")))
         return {name: self._pool(path, name, spec) for path, name, spec in specs}
 
     def _pool(self, path: str, name: str, spec: Any) -> PublishedPool:
         cidrs, masks = {}, {}
         for family, bits in BITS.items():
-            size, texts = (_member(spec, f"ipv{family}", key) for key in ("maskSize", "cidrs"))
+            size, texts = (member(spec, f"ipv{family}", key) for key in ("maskSize", "cidrs"))
             blocks = tuple(dict.fromkeys(readable_blocks(texts if isinstance(texts, list) else ())))
             known = isinstance(size, int) and 0 < size <= bits
             if blocks and (known or path == FLAGS):
                 cidrs[family] = blocks
             if blocks and known:
                 masks[family] = size
-        allowed = frozenset(key for key in FLAG_FIELDS if _member(spec, key) is True)
+        allowed = frozenset(key for key in FLAG_FIELDS if member(spec, key) is True)
         at, by_flag = self.span(path), path == FLAGS
         return PublishedPool(name=name, at=at, by_flag=by_flag, cidrs=cidrs, masks=masks, allowed=allowed)
 
@@ -220,8 +192,8 @@ class Rendered(Struct, frozen=True, dict=True):
     def uids(self) -> Mapping[str, str]:
         """The uid that each Node was rendered with, by name. O(rendered Nodes), parsed."""
         paths = (path for path in self.texts if path.startswith(NODES))
-        found = (_member(document, "metadata") for path in paths for document in self.documents(path))
-        pairs = ((_member(each, "name"), _member(each, "uid")) for each in found)
+        found = (member(document, "metadata") for path in paths for document in self.documents(path))
+        pairs = ((member(each, "name"), member(each, "uid")) for each in found)
         return {name: uid for name, uid in pairs if isinstance(name, str) and isinstance(uid, str)}
 
     @cached_property
@@ -280,7 +252,7 @@ class Rendered(Struct, frozen=True, dict=True):
         """The identities of objects that somebody applies by hand (seeds) or by a flag (autoCreate)."""
         seeds = (each for path in self.texts if path.startswith(SEEDS) for each in self.documents(path))
         key = ("ipam", "operator", "autoCreateCiliumPodIPPools")
-        made = (_member(each, *key) for each in self.documents(VALUES))
+        made = (member(each, *key) for each in self.documents(VALUES))
         return frozenset(
             (*map(identity, seeds), *(f"CiliumPodIPPool {name}" for some in made for name in some or ()))
         )
@@ -354,9 +326,3 @@ def _found(texts: Iterable[str]) -> dict[str, Found]:
             key = identity({"kind": kind[1], "metadata": metadata})
             found[key] = Found(kind[1], metadata["name"], key, text.strip("\n"))
     return found
-
-
-def _member(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value

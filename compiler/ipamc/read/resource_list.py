@@ -4,7 +4,7 @@ Specification: kubernetes-sigs/kustomize, cmd/config/docs/api-conventions/functi
 orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and
 the last `rendered/`, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and
 the files of `rendered/` that a compile reads under their paths with dots for slashes; those that are one of a
-kind (`rendered.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
+kind (`parts.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from ipamc.model.diagnostics import Span
 from ipamc.read.kinds import KINDS, OURS
-from ipamc.read.syntax.document import Keys
+from ipamc.read.syntax.document import Keys, member
 from ipamc.read.syntax.yaml import yaml_documents
 
 VERSIONS = ("config.kubernetes.io/v1", "config.kubernetes.io/v1beta1", "config.kubernetes.io/v1alpha1")
@@ -144,7 +144,8 @@ def _sort(found: ResourceList, item: Item) -> None:
     listed = isinstance(kind, str) and kind in _LISTS
     if not (known or listed) or RENDERED in PurePosixPath(item.path).parts:
         return
-    name = str(_metadata(item.value).get("name", ""))
+    metadata = item.value.get("metadata")
+    name = str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
     if (version, kind) == (OURS, "Cluster"):
         found.name = name
         found.folder = str(PurePosixPath(item.path).parent) if item.path else ""
@@ -158,15 +159,10 @@ def _sort(found: ResourceList, item: Item) -> None:
 
 
 def _item(value: Object) -> Item:
-    notes = _metadata(value).get("annotations")
+    notes = member(value, "metadata", "annotations")
     notes = notes if isinstance(notes, dict) else {}
     path, index = (next((str(notes[key]) for key in keys if key in notes), "") for keys in (PATHS, INDICES))
     return Item(value, path, int(index) if index.isdecimal() and len(index) < 10 else 0)
-
-
-def _metadata(value: Object) -> Mapping[str, Any]:
-    metadata = value.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
 
 
 def _source(item: Item) -> Source:
@@ -197,13 +193,11 @@ def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[st
 
 
 def _writes(config: object) -> bool:
-    """Tell whether functionConfig lets the lock change.
-    It is `spec` of our kind Function, or `data` of a ConfigMap, as `kpt fn eval -- lock=write` gives it.
-    """
+    """Tell whether functionConfig, a Function or a ConfigMap as `kpt fn eval` makes it, has lock: write."""
     if config is None:
         return False
-    kind = config.get("kind") if isinstance(config, dict) else None
-    settings = config.get("data" if kind == "ConfigMap" else "spec") if isinstance(config, dict) else None
+    kind = member(config, "kind")
+    settings = member(config, "data" if kind == "ConfigMap" else "spec")
     settings = {} if settings is None else settings
     if kind not in ("ConfigMap", "Function") or not isinstance(settings, dict):
         raise NotAResourceList(

@@ -110,9 +110,7 @@ _values_of = methodcaller("values")
 
 
 class Values(Protocol):
-    """Values as the reader of a kind asks for them: a compile reports mistakes, a dump leaves bad values out.
-    `keys` lead from `at` to the value.
-    """
+    """Values, at `keys` below `at`, as readers ask for them: a compile reports bad ones, a dump has less."""
 
     def name(self, name: str, what: str, at: At, *keys: str) -> None:
         """Look at a name."""

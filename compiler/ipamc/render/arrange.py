@@ -41,10 +41,12 @@ def arrange_waiting(plan: Plan) -> tuple[File, ...]:
 
 def _layout(plan: Plan, before: Rendered | None) -> Layout:
     cluster = plan.cluster
+    numbers = [shard(want.node.name, plan.lock.shards) for want in plan.wants]
+    names = {number: shard_name(number) for number in set(numbers)}
     return Layout(
         plan=plan,
         before=before or Rendered(),
-        shards=_shards(plan),
+        shards=[names[number] for number in numbers],
         held=_held(plan),
         masks={family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
         if cluster.mode is Mode.CLUSTER_POOL
@@ -60,12 +62,6 @@ def shard(node: str, count: int) -> int:
 def shard_name(number: int) -> str:
     """Return the name of a shard: three hexadecimal digits."""
     return f"{number:03x}"
-
-
-def _shards(plan: Plan) -> list[str]:
-    numbers = [shard(want.node.name, plan.lock.shards) for want in plan.wants]
-    names = {number: shard_name(number) for number in set(numbers)}
-    return [names[number] for number in numbers]
 
 
 def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:

@@ -78,10 +78,8 @@ def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
         yield Place(path), f"{count(len(documents), 'document')} instead of one"
     for document in documents:
         for odd in document.odd:
-            yield (
-                Place(path, document.at.document, odd.keys, key=odd.key),
-                f"{odd.text} is not text to all YAML readers",
-            )
+            at = Place(path, document.at.document, odd.keys, key=odd.key)
+            yield at, f"{odd.text} is not text to all YAML readers"
         for refusal in _validator(schema).iter_errors(document.value):
             for keys, key, problem in _problems(refusal):
                 where = ".".join(map(str, keys)) or "the document"
@@ -125,26 +123,17 @@ def samples(text: str, known: list[str]) -> Iterator[str]:
             continue
         start = position + 4 * text.startswith("---\n", position)
         position = text.find("\n---\n", start) + 1 or len(text)
-        runs = [
-            (shape, list(lines))
-            for shape, lines in groupby(text[start:position].splitlines(keepends=True), _shape)
-        ]
-        known.append(_run_of(runs))
-        yield "\n" * text.count("\n", 0, start) + "".join(
-            "".join(lines[:2]) + "\n" * len(lines[2:]) for _, lines in runs
-        )
-
-
-def _run_of(runs: Iterable[tuple[str, list[str]]]) -> str:
-    """Return the pattern of consecutive documents of one shape: each kind of line once, or several times."""
-    document = "".join(shape if len(lines) == 1 else f"(?:{shape}){{2,}}+" for shape, lines in runs)
-    return rf"(?:(?:---\n)?{document}(?=---\n|\Z))++"
+        by_shape = groupby(text[start:position].splitlines(keepends=True), _shape)
+        runs = [(shape, list(lines)) for shape, lines in by_shape]
+        # Consecutive documents of one shape: each kind of line once, or several times.
+        document = "".join(shape if len(lines) == 1 else f"(?:{shape}){{2,}}+" for shape, lines in runs)
+        known.append(rf"(?:(?:---\n)?{document}(?=---\n|\Z))++")
+        sample = ("".join(lines[:2]) + "\n" * len(lines[2:]) for _, lines in runs)
+        yield "\n" * text.count("\n", 0, start) + "".join(sample)
 
 
 def _shape(line: str) -> str:
-    """Return the pattern of lines that differ from this one only in their values.
-    A line without indentation is matched as it is.
-    """
+    """Return the pattern of lines that differ only in values; without indentation, of this line alone."""
     match = _LINE(line.removesuffix("\n"))
     if match is None or not match[1]:
         return re.escape(line)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec import Struct
@@ -51,12 +52,8 @@ def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> st
 
 
 def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
-    found = [
-        (visible(cluster.name_of(group)), str(prefix.block), prefix.blocks)
-        for group in cluster.groups
-        for prefixes in group.prefixes.values()
-        for prefix in prefixes
-    ]
+    groups = [(group, prefix) for group in cluster.groups for prefix in chain(*group.prefixes.values())]
+    found = [(visible(cluster.name_of(of)), str(prefix.block), prefix.blocks) for of, prefix in groups]
     blocks = sum(group.blocks for group in cluster.groups)
     name = paint(visible(cluster.name), "strong", colour=colour)
     of = f"{count(blocks, 'block')}, {' or '.join(cluster.states)}"
@@ -189,9 +186,8 @@ def _lists(
             blocks = count(group.blocks, "block")
             text.append(f"{comment} cluster {visible(cluster.name)}, {of}: {blocks}")
             for family, prefixes in group.prefixes.items():
-                longest = [
-                    each.longest if within and each.longest > each.block.prefix else 0 for each in prefixes
-                ]
-                matches = [(str(each.block), most) for each, most in zip(prefixes, longest, strict=True)]
+                longer = [within and each.longest > each.block.prefix for each in prefixes]
+                pairs = zip(prefixes, longer, strict=True)
+                matches = [(str(each.block), each.longest if more else 0) for each, more in pairs]
                 text += lines(list_name(cluster.name, group.name, family), family, matches)
     return "".join(f"{line}\n" for line in text)

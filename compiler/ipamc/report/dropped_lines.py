@@ -12,23 +12,14 @@ if TYPE_CHECKING:
 
 
 def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
-    """Return a row for each dropped line: the line that replaced it, and what to do.
-    `trunks` are the names of the trunks that were merged.
-    """
-    return [visible(f"{path}: dropped {_row(line, trunks)}") for line in dropped]
-
-
-def _row(dropped: Dropped, trunks: tuple[str, ...]) -> str:
-    line, holder = dropped.line, dropped.holder
-    if holder.node == line.node:
-        why = f"which has {holder.block}"
-    else:
-        why = f"which {holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
-    if dropped.trunk is not None:
-        why += f" on {trunks[dropped.trunk]}"
-    again = (
-        f"to move {line.node} nevertheless: ipamc lock --renumber {line.node}"
-        if line.state is State.PENDING
-        else "compile places it again"
-    )
-    return f"{line.block} of node {line.node}, {why}; {again}"
+    """Return a row for each dropped line: what replaced it, on which of the merged trunks; what to do."""
+    rows = []
+    for each in dropped:
+        line, holder = each.line, each.holder
+        has = f"{holder.node} {f'left on {holder.since}' if holder.since else 'has'}"
+        why = f"has {holder.block}" if holder.node == line.node else has
+        on = "" if each.trunk is None else f" on {trunks[each.trunk]}"
+        moves = f"to move {line.node} nevertheless: ipamc lock --renumber {line.node}"
+        again = moves if line.state is State.PENDING else "compile places it again"
+        rows.append(visible(f"{path}: dropped {line.block} of node {line.node}, which {why}{on}; {again}"))
+    return rows

@@ -1,9 +1,9 @@
-"""What `ipamc explain` prints: a rule with its example, a field of a document, a table of Cilium minors."""
+"""What `ipamc explain` prints: a rule with its example, or a field of a document."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from textwrap import fill, indent
 from typing import Any
 
@@ -11,21 +11,12 @@ from msgspec import Struct
 
 from ipamc.catalogue import Entry
 from ipamc.catalogue.examples import Example, Side, what_it_is
-from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
-from ipamc.model.cilium.versions import minors
-from ipamc.model.cilium.versions import text as version_text
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
 _DEEPEST = 12
 """Levels of a schema, which may refer to itself."""
 _WAYS = ("oneOf", "anyOf", "allOf")
-
-LEGEND = (
-    "A cell in **bold** was run: a server of that minor was seen to do so. "
-    "A plain one was read in its source; one with a question mark is inferred. "
-    "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
-)
 
 
 def rule_text(entry: Entry, example: Example | None) -> str:
@@ -153,33 +144,3 @@ def _bounds(part: Mapping[str, Any]) -> str:
     if low is not None and high is not None:
         return f"{low} to {high}"
     return f"{low} or more" if low is not None else f"at most {high}" if high is not None else ""
-
-
-def versions_text() -> str:
-    """Return as Markdown what each Cilium minor supports, and what each kube-apiserver does."""
-    cilium = _table(
-        ("mode", "Cilium", *map(version_text, minors()), "ipamc"),
-        (
-            (
-                row.modes,
-                row.capability.value,
-                *(_cell(row.known(minor), yes=row.of(minor)) for minor in minors()),
-                row.decides,
-            )
-            for row in TABLE
-        ),
-    )
-    apiserver = _table(
-        ("kube-apiserver", APISERVER, "ipamc"),
-        ((row.text, _cell(row.known, yes=True), row.decides) for row in APISERVER_TABLE),
-    )
-    return f"{LEGEND}\n\n{cilium}\n{apiserver}"
-
-
-def _cell(known: Known, *, yes: bool) -> str:
-    word = "yes" if yes else "no"
-    return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *rows))

@@ -26,9 +26,7 @@ _WIDTH = 13
 
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
-    """Return the chain of reasons: a row for each, and below it the file and line of its source.
-    `lock` is the path of the lock.
-    """
+    """Return the reasons, a row each, with the file and line of their source; `lock` is the lock's path."""
     planned = ", planned: it has not joined yet" if node.planned else ""
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
@@ -76,9 +74,7 @@ def _line(span: Span) -> str:
 
 
 def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
-    """Return the whole explanation for JSON.
-    Selectors are in their canonical text; pools are in order of `key`, the smallest first.
-    """
+    """Return the explanation for JSON: canonical selectors; pools in order of `key`, the smallest first."""
     planned = {"planned": True} if node.planned else {}
     return {
         "cluster": node.cluster,

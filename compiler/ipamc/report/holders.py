@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -61,35 +61,30 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     return "\n".join(paragraphs)
 
 
-def _row(answer: LockAnswer | InputAnswer) -> Cells:
+def _said(answer: LockAnswer | InputAnswer) -> tuple[Block, str, str, str, dict[str, str | int]]:
+    """Return block, pool and node of an answer, and the state as text and for JSON."""
     if isinstance(answer, LockAnswer):
-        line = answer.line
-        block, pool, node = line.block, line.pool, line.node
-        in_state = state(line, started=answer.started)
-    else:
-        block, pool, node, in_state, _, reason = answer.unheld
-        in_state = f"{in_state}: {reason}" if reason else in_state
+        line, started = answer.line, answer.started
+        record = {**state_record(line, started=started)}
+        return line.block, line.pool, line.node, state(line, started=started), record
+    block, pool, node, in_state, _, reason = answer.unheld
+    if reason:
+        return block, pool, node, f"{in_state}: {reason}", {"state": in_state, "reason": reason}
+    return block, pool, node, in_state, {"state": in_state}
+
+
+def _row(answer: LockAnswer | InputAnswer) -> Cells:
+    block, pool, node, in_state, _ = _said(answer)
     cells = (answer.cluster, str(block), pool, node, in_state)
     return (*map(visible, cells), where(Span(answer.at.path, answer.at.line)))
 
 
 def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[str, str | int]]]:
     """Return the answers for JSON: `lines` of locks, and what the input says of `vacant` addresses."""
-    lines: list[dict[str, str | int]] = []
-    unheld: list[dict[str, str | int]] = []
+    found: dict[str, list[dict[str, str | int]]] = {"lines": [], "vacant": []}
     for answer in answers:
-        if isinstance(answer, LockAnswer):
-            line, words = answer.line, state_record(answer.line, started=answer.started)
-            lines.append(_record(answer, line.block, line.pool, line.node, words))
-        else:
-            block, pool, node, in_state, _, reason = answer.unheld
-            why = {"reason": reason} if reason else {}
-            unheld.append(_record(answer, block, pool, node, {"state": in_state, **why}))
-    return {"lines": lines, "vacant": unheld}
-
-
-def _record(
-    answer: LockAnswer | InputAnswer, block: Block, pool: str, node: str, state: Mapping[str, str | int]
-) -> dict[str, str | int]:
-    of: dict[str, str | int] = {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node}
-    return {**of, **state, "file": answer.at.path, "line": answer.at.line}
+        block, pool, node, _, record = _said(answer)
+        about = {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node}
+        entry = {**about, **record, "file": answer.at.path, "line": answer.at.line}
+        found["lines" if isinstance(answer, LockAnswer) else "vacant"].append(entry)
+    return found

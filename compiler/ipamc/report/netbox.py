@@ -18,20 +18,18 @@ from ipamc.review.netbox import NetBoxImport
 class _Rows(list[str]):
     """Rows of text, for a writer of CSV."""
 
-    def write(self, row: str) -> None:
-        """Add a row."""
-        self.append(row)
+    write = list.append
 
 
 def table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> str:
     """Return the file to import. `columns` have one value for all rows; `ids`: with NetBox's numbers."""
     rows = _Rows()
     writer = csv.writer(rows, lineterminator="\n")
-    head = ["id"] if ids else []
-    writer.writerow([*head, "prefix", "status", *columns, "description"])
+    first = 0 if ids else 1
+    writer.writerow(("id", "prefix", "status", *columns, "description")[first:])
     for row in changes.rows:
-        number = [str(row.id or "")] if ids else []
-        writer.writerow([*number, str(row.block), row.status, *columns.values(), row.description])
+        cells = (row.id or "", row.block, row.status, *columns.values(), row.description)
+        writer.writerow(map(str, cells[first:]))
     return "".join(rows)
 
 
@@ -46,7 +44,6 @@ def summary(changes: NetBoxImport) -> list[str]:
     for why, prefixes in kept:
         if prefixes:
             which = names((visible(str(there.block)) for there in prefixes), limit=10)
-            lines.append(
-                f"{why}, and left as they are: {count(len(prefixes), 'prefix', 'prefixes')} ({which})"
-            )
+            number = count(len(prefixes), "prefix", "prefixes")
+            lines.append(f"{why}, and left as they are: {number} ({which})")
     return lines

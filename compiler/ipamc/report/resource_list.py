@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ipamc.model.diagnostics import Located, Severity
-from ipamc.read.rendered import BINDING, KUSTOMIZATION, Rendered, is_looked_at
+from ipamc.read.parts import BINDING, KUSTOMIZATION, is_looked_at
+from ipamc.read.rendered import Rendered
 from ipamc.read.resource_list import INDICES, LOCAL, LOCK, PATHS, STATE, VERSIONS, Object, ResourceList, place
 from ipamc.render.yaml import quoted, scalar
 
@@ -87,28 +88,22 @@ def _at(path: str, index: int) -> dict[str, str]:
 
 def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
     """Return findings as results: of the object, file and field that they are about."""
-    return [_result(came, finding) for finding in findings]
-
-
-def _result(came: ResourceList, finding: Located) -> Object:
-    item, keys = place(came, finding.at)
-    made: Object = {"message": f"{finding.code}: {finding.message}", "severity": _WORDS[finding.severity]}
-    if item is not None:
-        metadata = item.value.get("metadata")
-        metadata = metadata if isinstance(metadata, dict) else {}
-        reference = {key: str(item.value.get(key, "")) for key in ("apiVersion", "kind")}
-        reference["name"] = str(metadata.get("name", ""))
-        if namespace := metadata.get("namespace"):
-            reference["namespace"] = str(namespace)
-        made["resourceRef"] = reference
-        if keys:
-            made["field"] = {"path": keys}
-        if item.path:
-            made["file"] = {"path": item.path, "index": item.index}
-    tags = {"code": finding.code, "docs": f"ipamc explain {finding.code}"}
-    if finding.help:
-        tags["help"] = finding.help
-    made["tags"] = tags
+    made: list[Object] = []
+    for finding in findings:
+        item, keys = place(came, finding.at)
+        text = f"{finding.code}: {finding.message}"
+        about: dict[str, object] = {}
+        if item is not None:
+            metadata = item.value.get("metadata")
+            metadata = metadata if isinstance(metadata, dict) else {}
+            reference = {key: str(item.value.get(key, "")) for key in ("apiVersion", "kind")}
+            reference["name"] = str(metadata.get("name", ""))
+            reference |= {"namespace": str(metadata["namespace"])} if metadata.get("namespace") else {}
+            about |= {"resourceRef": reference, **({"field": {"path": keys}} if keys else {})}
+            about |= {"file": {"path": item.path, "index": item.index}} if item.path else {}
+        tags = {"code": finding.code, "docs": f"ipamc explain {finding.code}"}
+        tags |= {"help": finding.help} if finding.help else {}
+        made.append({"message": text, "severity": _WORDS[finding.severity], **about, "tags": tags})
     return made
 
 

@@ -43,10 +43,8 @@ def nothing(answer: Suggestions) -> str:
     """Return the line that says why there is no suggestion."""
     family = f"IPv{answer.family}"
     if not answer.areas:
-        return (
-            f"where {family} addresses of yours are is not known: no pool is in a private network, and no "
-            "nativeRoutingCIDR is set; name it: --from CIDR"
-        )
+        private = "no pool is in a private network, and no nativeRoutingCIDR is set"
+        return f"where {family} addresses of yours are is not known: {private}; name it: --from CIDR"
     largest = answer.largest
     most = f"the largest free block is {largest}" if largest else "nothing is free there"
     return f"no /{answer.size} is free in {_areas(answer)}: {most}; name other addresses: --from CIDR"
@@ -57,9 +55,8 @@ def _areas(answer: Suggestions) -> str:
 
 
 def _room(answer: Suggestions, found: Suggestion) -> str:
-    blocks = 1 << (answer.block_size - found.block.prefix)
-    number = f"{blocks:,}" if blocks < 1_000_000 else f"2^{answer.block_size - found.block.prefix}"
-    return f"{number} {'block' if blocks == 1 else 'blocks'} of /{answer.block_size}"
+    bits = answer.block_size - found.block.prefix
+    return f"{count(1 << bits, 'block') if bits < 20 else f'2^{bits} blocks'} of /{answer.block_size}"
 
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
@@ -141,20 +138,19 @@ def record(answer: Suggestions) -> dict[str, Any]:
 
 
 def _record(answer: Suggestions, found: Suggestion) -> dict[str, Any]:
-    near = [
-        {
-            "whose": each.whose,
-            "range": str(each.with_range),
-            "within": str(each.within),
-            "joined": str(each.joined) if each.joined != found.block else None,
-        }
-        for each in found.near
-    ]
     return {
         "cidr": str(found.block),
         "blocks": 1 << (answer.block_size - found.block.prefix),
         "hole": str(found.hole),
-        "near": near,
+        "near": [
+            {
+                "whose": each.whose,
+                "range": str(each.with_range),
+                "within": str(each.within),
+                "joined": str(each.joined) if each.joined != found.block else None,
+            }
+            for each in found.near
+        ],
         "insideNativeRoutingCIDR": found.routed,
         "why": list(reasons(answer, found)),
         "yaml": yaml(answer, found.block),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
-from ipamc.model.diagnostics import At, Diagnostic, Severity, Span, count
+from ipamc.model.diagnostics import At, Diagnostic, Span, count
 
 TAB = "    "
 BEFORE, AFTER = 60, 100
@@ -36,7 +36,10 @@ def visible(text: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    return text if text.isprintable() else "".join(map(_spell, text))
+    """Return text in which what does not print is as Python escapes it."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def harmless(text: str) -> str:
@@ -55,25 +58,13 @@ def harmless_json(text: str) -> str:
 
 def _harmless_line(line: str) -> str:
     if not line.isprintable():
-        line = "".join(
-            piece if number % 2 else _spelled(piece) for number, piece in enumerate(_PAINT.split(line))
-        )
+        pieces = enumerate(_PAINT.split(line))
+        line = "".join(piece if number % 2 else _spelled(piece) for number, piece in pieces)
     if "##" in line:
         line = _MARKED.sub(r"#\\x23", line)
     if "::" in line and _COMMAND(_PAINT.sub("", line)):
         line = line.replace("::", "\\x3a:", 1)
     return line
-
-
-def _spell(char: str) -> str:
-    if char.isprintable():
-        return char
-    if char in "\t\n\r":
-        return {"\t": "\\t", "\n": "\\n", "\r": "\\r"}[char]
-    number = ord(char)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
 
 
 def width(text: str) -> int:
@@ -124,8 +115,7 @@ def where(at: At) -> str:
 def tally(findings: Iterable[Diagnostic]) -> str:
     """Return the last line: `2 errors, 1 warning`."""
     numbers = Counter(finding.severity for finding in findings)
-    parts = (count(numbers[severity], severity.word) for severity in Severity if numbers[severity])
-    return ", ".join(parts)
+    return ", ".join(count(number, severity.word) for severity, number in sorted(numbers.items()))
 
 
 Cells = tuple[str, ...]

@@ -42,20 +42,18 @@ def about_started(name: str, started: Collection[Block]) -> str:
 
 def record(cluster: Shown) -> dict[str, Any]:
     """Return what is shown of one cluster, for JSON: as schemas/show.output.json describes it."""
-    found: dict[str, Any] = {"cluster": cluster.name}
-    found["pools"] = [_pool_record(cluster, pool) for pool in cluster.pools]
-    if cluster.lines is not None and cluster.outside:
-        found["outside"] = _line_records(cluster, cluster.outside)
-    return found
+    pools = [_pool_record(cluster, pool) for pool in cluster.pools]
+    outside = cluster.outside if cluster.lines is not None else ()
+    found = {"outside": _line_records(cluster, outside)} if outside else {}
+    return {"cluster": cluster.name, "pools": pools, **found}
 
 
 def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
     use, ending = shown.use, shown.ending
-    ranges = []
-    for part in use.ranges:
-        lines = None if cluster.lines is None else _line_records(cluster, cluster.lines[part.range.block])
-        entry = {"cidr": str(part.range.block), **use_record(part.use)}
-        ranges.append(entry if lines is None else {**entry, "lines": lines})
+    ranges = [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges]
+    if cluster.lines is not None:
+        lines = [_line_records(cluster, cluster.lines[part.range.block]) for part in use.ranges]
+        ranges = [{**entry, "lines": some} for entry, some in zip(ranges, lines, strict=True)]
     return {
         "pool": use.pool.name,
         "family": f"IPv{use.family.family}",
@@ -89,20 +87,19 @@ def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool |
     return record | ({"atStart": True} if started else {})
 
 
+KINDS = ("total", "held", "quarantined", "released", "reserved", "free")
+"""The numbers of addresses of a `Use`."""
+
+
 def use_record(use: Use) -> dict[str, object]:
     """Return the numbers of a range, or of all ranges of a pool in one family, for JSON."""
-    kinds = ("total", "held", "quarantined", "released", "reserved", "free")
     blocks = {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free}
-    return {"addresses": {kind: getattr(use, kind) for kind in kinds}, "blocks": blocks}
-
-
-_IN_FULL = 10_000_000
-"""Numbers below this are written with all digits."""
+    return {"addresses": {kind: getattr(use, kind) for kind in KINDS}, "blocks": blocks}
 
 
 def amount(value: int) -> str:
     """Return a number with all digits, or a huge one as a power of two."""
-    return f"{value:,}" if value < _IN_FULL else power(value)
+    return f"{value:,}" if value < 10_000_000 else power(value)
 
 
 def addresses(value: int, family: int) -> str:
@@ -112,10 +109,9 @@ def addresses(value: int, family: int) -> str:
 
 def power(value: int) -> str:
     """Return a number as a power of two: `2^72`; `~2^72.6` where it is none."""
-    if value and value & (value - 1) == 0:
-        return f"2^{value.bit_length() - 1}"
-    text = f"{math.log2(value):.1f}".removesuffix(".0") if value else "0"
-    return f"~2^{text}" if value else "0"
+    if value & (value - 1) == 0:
+        return f"2^{value.bit_length() - 1}" if value else "0"
+    return f"~2^{math.log2(value):.1f}".removesuffix(".0")
 
 
 def percent(part: int, total: int) -> str:

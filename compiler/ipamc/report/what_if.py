@@ -34,23 +34,17 @@ def text(answer: WhatIf) -> str:
 def _table(answer: WhatIf) -> str:
     """Return a row for each pool that changes, or that nodes need."""
     full = {found.pool for found in answer.without}
-    rows = [
-        (
-            f"{visible(change.pool.name)} /{change.block_size}",
-            number(change.blocks),
-            number(change.before.held),
-            number(change.after.held),
-            number(change.before.free),
-            number(change.after.free),
-            f"{number(change.later.free)} on {change.later_on}" if change.later_on else "",
-        )
-        for change in answer.pools
-        if change.before != change.after or change.pool.name in full
-    ]
-    if not rows:
+    table: list[tuple[str, ...]] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER")]
+    for change in answer.pools:
+        before, after = change.before, change.after
+        if before != after or change.pool.name in full:
+            name = f"{visible(change.pool.name)} /{change.block_size}"
+            numbers = map(number, (change.blocks, before.held, after.held, before.free, after.free))
+            later = f"{number(change.later.free)} on {change.later_on}" if change.later_on else ""
+            table.append((name, *numbers, later))
+    if len(table) == 1:
         return "no pool changes\n"
-    columns = 7 if any(row[-1] for row in rows) else 6
-    table: list[tuple[str, ...]] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER"), *rows]
+    columns = 7 if any(row[-1] for row in table[1:]) else 6
     head, *body = (row[:columns] for row in table)
     return box(head, [body], numbers=range(1, 6))
 
@@ -60,9 +54,8 @@ def _coming(answer: WhatIf) -> Iterator[str]:
     for change, names in answer.added.items():
         served = [name for name in names if name not in lacking]
         by_pool = Counter(line.pool for name in served for line in answer.given[name])
-        pools = ", ".join(
-            f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items())
-        )
+        given = (f"{count(blocks, 'block')} of {visible(pool)}" for pool, blocks in sorted(by_pool.items()))
+        pools = ", ".join(given)
         what = f", with {pools}" if pools else "" if lacking else ", with no block: no pool selects them"
         yield f"{visible(change)}: {len(served):,} of {count(len(names), 'node')} served{what}"
         some_nodes = served if len(served) <= FIRST + 1 else [*served[:FIRST], "", served[-1]]
@@ -108,10 +101,8 @@ def notes(answer: WhatIf) -> Iterator[str]:
         yield f"counted as compiled: {nodes} of the inventory that the lock does not know as it is now"
     if answer.consent:
         codes = ", ".join(sorted({found.code for found in answer.consent}))
-        yield (
-            f"so many nodes leave only with consent ({codes}): "
-            f"ipamc lock {visible(answer.cluster.name)} --leave NODE, or --leave all"
-        )
+        command = f"ipamc lock {visible(answer.cluster.name)} --leave NODE, or --leave all"
+        yield f"so many nodes leave only with consent ({codes}): {command}"
     if answer.operator_pools:
         pools = ", ".join(visible(name) for name in sorted(answer.operator_pools)[:8])
         start = "this is what nodes start with; how many more their agents ask for is not known"

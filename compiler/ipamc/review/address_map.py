@@ -17,7 +17,7 @@ from ipamc.lock.transitions import Known, Reason, transitions
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Want
@@ -68,25 +68,17 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     group_of: Mapping[str, int]
     """The group of each node of the inventory."""
 
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """The nodes of the inventory, by name."""
-        return self.cluster.nodes
-
 
 def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
     """Return the map of a cluster as its lock has it; nothing is compiled. O(n log n).
     `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
     """
-    groups: dict[int, int] = {}
-    alike: list[Want] = []
-    group_of: dict[str, int] = {}
+    groups: dict[int, Want] = {}
     for want in wants:
-        number = groups.setdefault(id(want.offers), len(alike))
-        if number == len(alike):
-            alike.append(want)
-        group_of[want.node.name] = number
+        groups.setdefault(id(want.offers), want)
+    alike, numbers = list(groups.values()), {key: number for number, key in enumerate(groups)}
+    group_of = {want.node.name: numbers[id(want.offers)] for want in wants}
     first: Counter[str] = Counter()
     further: Counter[str] = Counter()
     members = Counter(group_of.values())
@@ -132,7 +124,7 @@ def _reasons(cluster: Cluster, want: Want, today: str) -> Iterable[PoolReason]:
             yield PoolReason(pool=explained.pool.name, verdict=explained.verdict, why=explained.why)
 
 
-class LockVersion(Struct, frozen=True, kw_only=True):
+class LockVersion(Struct, frozen=True):
     """A version of the lock, by what it changed against the version before: indexes of lines, ascending."""
 
     commit: str
@@ -173,10 +165,8 @@ class Versions(Struct):
         try:
             mode = Mode(HEADER.decode(header).mode)
             records = decode_records(b"\n".join(new) + b"\n") if new else []
-            lines: list[Line] | None = [line_of(record) for record in records]
+            lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # no row has two
         except ValueError:
-            lines = None
-        if lines is None or len(lines) != len(new):  # a row with two records
             self.passed_over += 1
             return
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
@@ -184,11 +174,7 @@ class Versions(Struct):
         come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
         reasons = self._reasons(come, gone, mode)
         self._now = rows
-        self.steps.append(
-            LockVersion(
-                commit=commit, second=second, subject=subject, added=come, removed=gone, reasons=reasons
-            )
-        )
+        self.steps.append(LockVersion(commit, second, subject, come, gone, reasons))
 
     def _reasons(self, come: Sequence[int], gone: Sequence[int], mode: Mode) -> list[Reason]:
         before, after = (
@@ -212,10 +198,8 @@ class Versions(Struct):
 
 def versions_of(lock: Lock) -> Versions:
     """Return the table with the lines of the current lock, and no version."""
-    rows = list(_rows(lock_text(lock)))
-    return Versions(
-        lines=list(lock.lines), current=len(rows), _index=dict(zip(rows, range(len(rows)), strict=True))
-    )
+    index = {row: number for number, row in enumerate(_rows(lock_text(lock)))}
+    return Versions(lines=list(lock.lines), current=len(index), _index=index)
 
 
 def lock_text(lock: Lock) -> bytes:

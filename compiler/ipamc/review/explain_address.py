@@ -32,9 +32,7 @@ class UnheldBlock(NamedTuple):
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
-    """Return what the cluster's input says about a block, by address.
-    O(pools + pins + lines over the block).
-    """
+    """Return what the input says about a block, by address. O(pools + pins + lines over the block)."""
     kept = list(_kept(cluster, lock))
     by_block: dict[Block, list[UnheldBlock]] = {}
     for unheld in kept:

@@ -80,9 +80,9 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     status: NodeStatus
     at: At | None
     """The node in the inventory, or the CiliumNode that shows it."""
-    labels: Mapping[str, str]
+    labels: Mapping[str, str] = {}
     """Those that a selector tests."""
-    pools: tuple[ExplainedPool, ...]
+    pools: tuple[ExplainedPool, ...] = ()
     """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
     blocks: tuple[ExplainedBlock, ...]
     """By family and address."""
@@ -148,8 +148,7 @@ def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> Ex
     reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False, shared=shared)
     refused = errors_of(found)
     placement = None if refused else place(cluster, wants, reconciled, today)
-    if placement:
-        refused = _drift(placement)
+    refused = _drift(placement) if placement else refused
     decisions = _Decisions(cluster, lock, name, today, reconciled, placement)
     want = next((want for want in wants if want.node.name == name), None)
     return decisions.of_listed(want, refused) if want else decisions.of_unlisted()
@@ -233,8 +232,6 @@ class _Decisions:
             node=self.name,
             status=status,
             at=seen.at if seen else None,
-            labels={},
-            pools=(),
             blocks=tuple(self._blocks(None)),
             notes=("not in the inventory", *notes),
         )

@@ -96,8 +96,8 @@ class _Pools:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
             return PoolRole.FIRST, f"pins the node, and pins come before selectors{only_pins}"
         if not index:
-            several = len(offers) > 1
-            return PoolRole.FIRST, f"first of {len(offers)} candidates" if several else "the only candidate"
+            of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
+            return PoolRole.FIRST, of
         order = _later(first.pool, offer.pool)
         if first.pinned and not offer.pinned:
             order = f"{first.pool.name} pins the node"
@@ -125,21 +125,17 @@ class _Pools:
                 yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
     def _full(self, offer: Offer) -> str:
-        """Say that a pool is full now, if the node has its block of that family in another.
-        Whether it was full when that block was placed is not known.
-        """
+        """Say that a pool is full now, if not then, where the node has its block of a family in another."""
         if not self.placement or not self.cluster.mode.one_block:
             return ""
         plan, after = self.placement.plan, self.placement.after
         own = {line.block.family: line.pool for line in plan.held.get(self.want.node.name, ())}
-        full = []
+        last, full = last_day(self.today, self.cluster.quarantine_days), []
         for family, size in sorted(offer.sizes.items()):
             if own.get(family, offer.pool.name) != offer.pool.name:
-                last = last_day(self.today, self.cluster.quarantine_days)
-                occupancy = Occupancy(after.lines, after.blocked, last, self.today)
                 ranges = [pool_range.block for pool_range in offer.pool.families[family].ranges]
-                if Space(family, ranges, occupancy).find(size) is None:
-                    full.append(family)
+                space = Space(family, ranges, Occupancy(after.lines, after.blocked, last, self.today))
+                full += [family] if space.find(size) is None else []
         return f"is full in {ip(full)} now" if full else ""
 
 

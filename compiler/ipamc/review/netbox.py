@@ -110,25 +110,23 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
     return tuple(prefix for _, prefix in sorted(prefixes.items()))
 
 
-def same_in_two(block: Block, cluster: str, at: Span, other: str, there: Span) -> Diagnostic:
-    """IPC0879: clusters whose prefixes are exported together share no address."""
-    text = f"{block} of cluster {cluster} is also of cluster {other}"
-    also = [Related(there, f"{other} has the same addresses")]
-    way_out = f"export them one by one, each with its VRF: ipamc export netbox {cluster} --set vrf=NAME"
-    return error("IPC0879", at, text, also=also, help=way_out)
-
-
 def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
-    """Yield a finding for the first address that a cluster shares with one before it. O(n log n).
-    Clusters come as (folder, prefixes).
+    """IPC0879: clusters whose prefixes are exported together share no address.
+    Clusters come as (folder, prefixes). A finding is about the first address that one shares with another
+    before it. O(n log n).
     """
     before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
     for folder, prefixes in clusters:
         mine = outermost(prefix.block for prefix in prefixes)
-        for other, theirs, blocks in before:
+        for there, theirs, blocks in before:
             met = next((block for block in mine if blocks_over(blocks, block)), None)
             if met is not None:
-                yield same_in_two(met, prefixes[0].cluster, Span(folder), theirs[0].cluster, Span(other))
+                name, other = prefixes[0].cluster, theirs[0].cluster
+                text = f"{met} of cluster {name} is also of cluster {other}"
+                also = [Related(Span(there), f"{other} has the same addresses")]
+                command = f"ipamc export netbox {name} --set vrf=NAME"
+                way_out = f"export them one by one, each with its VRF: {command}"
+                yield error("IPC0879", Span(folder), text, also=also, help=way_out)
                 break
         before.append((folder, prefixes, mine))
 
@@ -173,8 +171,7 @@ class NetBoxImport(Struct, frozen=True, kw_only=True):
 
 def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has none of the prefixes."""
-    rows = tuple(sorted((_row(prefix, statuses) for prefix in prefixes), key=lambda row: row.block))
-    return NetBoxImport(rows=rows, created=len(rows))
+    return later_import(prefixes, (), (), statuses, {})
 
 
 def later_import(
@@ -245,9 +242,8 @@ def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
 
 
 def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) -> bool:
-    if plain(there.status) != plain(row.status) or there.description != row.description:
-        return True
-    return any(columns.get(name, text) != text for name, text in there.others.items())
+    same = plain(there.status) == plain(row.status) and there.description == row.description
+    return not same or any(columns.get(name, text) != text for name, text in there.others.items())
 
 
 def _gone(there: NetBoxPrefix, status: str) -> ImportRow | None:
@@ -284,9 +280,6 @@ def _read(table: Table, result: list[NetBoxPrefix]) -> Iterator[Diagnostic]:
         except CidrError as problem:
             yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
-        status, vrf, description = (row.cells.get(name, "") for name in ("status", "vrf", "description"))
+        cells = {name: row.cells.get(name, "") for name in ("status", "vrf", "description")}
         others = {name: row.cells.get(name, "") for name in compared}
-        prefix = NetBoxPrefix(
-            id=int(number), block=block, status=status, vrf=vrf, description=description, others=others
-        )
-        result.append(prefix)
+        result.append(NetBoxPrefix(id=int(number), block=block, others=others, **cells))

@@ -47,9 +47,7 @@ class ChangedCluster(Struct, frozen=True, kw_only=True):
 
 
 def parse_change(text: str) -> NodeChange:
-    """Read a change. Labels are divided by commas or blanks; `-KEY VALUE` is the same as `-KEY=VALUE`.
-    Raises ChangeError.
-    """
+    """Read a change: commas or blanks divide labels; `-KEY VALUE` is `-KEY=VALUE`. Raises ChangeError."""
     sign, rest = text[:1], text[1:].split()
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
         count = int(rest[0]) if len(rest[0]) < 10 else MOST + 1
@@ -142,10 +140,7 @@ def _coming(
         named = tuple(f"{prefix}{number:0{digits}}" for number in numbers)
         at, pods = (like.at, like.max_pods) if like else (cluster.at, 0)
         # A node that joins has a uid, and rendered Nodes need it.
-        new += [
-            Node(name=name, labels={**labels, HOSTNAME: name}, at=at, uid=name, max_pods=pods)
-            for name in named
-        ]
+        new += [Node(name, labels | {HOSTNAME: name}, at, uid=name, max_pods=pods) for name in named]
         added[change.text] = (*added.get(change.text, ()), *named)
     return added, new
 

@@ -198,9 +198,7 @@ def last_second(today: str) -> int:
 
 
 def to_read(seconds: Sequence[int], today: str) -> list[int]:
-    """Return the numbers of the versions that the weeks end with, in their order: at most one a week.
-    `seconds` are when the versions were committed, the first one first.
-    """
+    """Return the numbers of the versions that weeks end with, in order, at most one a week; see `edges`."""
     return list(dict.fromkeys(edge.version for edge in edges(seconds, last_second(today))))
 
 
@@ -270,9 +268,8 @@ class Ledger:
         """Return node, pool and addresses of the held lines among some. Raises ValueError."""
         filled = [row for row in rows if row]
         records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        if len(records) != len(filled):
-            raise ValueError("a line has two records")
-        some = [record for record in records if record.state is State.HELD]
+        pairs = zip(filled, records, strict=True)  # no line has two records
+        some = [record for _, record in pairs if record.state is State.HELD]
         held = [(parse_block(record.block, pods=False), record) for record in some]
         held.sort(key=lambda pair: pair[0])
         pools = self._ranges.pools_of([block for block, _ in held])

@@ -132,6 +132,8 @@ def shown(
         and (not choice.of_lines or any(by_range[part.range.block] for part in use.ranges))
     )
     in_use = {(line.node, line.pool) for line in of_lock if line.in_use and not cluster.mode.one_block}
+    outside = not choice.pools and sum(map(len, by_range.values())) != len(chosen.lines)
+    inside = {line.block for found in by_range.values() for line in found} if outside else ()
     return Shown(
         name=cluster.name,
         nodes=len({line.node for line in of_lock if line.state is State.HELD}),
@@ -140,7 +142,7 @@ def shown(
         every=len(cluster.pools),
         adds_up=cluster.mode.one_block or len({node for node, _ in in_use}) == len(in_use),
         lines=by_range if lines or choice.of_lines else None,
-        outside=() if choice.pools else _outside(chosen.lines, by_range),
+        outside=tuple(line for line in chosen.lines if line.block not in inside) if outside else (),
         states=number,
         started=started,
         quarantine_days=cluster.quarantine_days,
@@ -148,18 +150,8 @@ def shown(
     )
 
 
-def _outside(lines: Sequence[Line], by_range: Mapping[Block, Sequence[Line]]) -> tuple[Line, ...]:
-    if sum(map(len, by_range.values())) == len(lines):
-        return ()
-    inside = {line.block for found in by_range.values() for line in found}
-    return tuple(line for line in lines if line.block not in inside)
-
-
 def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
-    """Count every pool as `utilisation` does, on a day (ISO 8601, UTC).
-    Lines whose quarantine is over count as released: a compile of this day gives out their blocks. O(n log
-    n).
-    """
+    """Count every pool on a day (ISO 8601, UTC): blocks whose quarantine is over are released. O(n log n)."""
     return utilisation(cluster, released_on(cluster, lock, today))
 
 

@@ -25,12 +25,13 @@ from __future__ import annotations
 import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
 from ipamc.lock.file import load
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, NEVER_PODS, Block, parse_block
+from ipamc.model.cidr import BITS, NEVER_PODS, Block, around, parse_block
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
 from ipamc.model.evidence import Evidence
@@ -140,25 +141,20 @@ def member_of(inputs: Inputs) -> Member:
         lock = Log().keep(load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered))
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
-    before = [blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values()]
     used = [
-        *(block for blocks in before for block in blocks),
+        *chain(*(blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values())),
         *Member(cluster=cluster, used=()).ranges,
         *(found.block for pool in cluster.pools for found in pool.reserved),
         *(line.block for line in lock.lines if line.state is not State.RELEASED),
         *(shown.block for shown in Evidence(cluster, lock.lines).every()),
     ]
-    for node in cluster.nodes:
-        for family, number in node.internal_ips:
-            host_bits = BITS[family] - SUBNET[family]
-            used.append(Block(family, number >> host_bits << host_bits, SUBNET[family]))
+    addresses = [address for node in cluster.nodes for address in node.internal_ips]
+    used += (around(family, number, number).widened(SUBNET[family]) for family, number in addresses)
     return Member(cluster=cluster, used=tuple(used))
 
 
 def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
-    """Return free aligned space of a size, the best first. O(n log n) in the blocks of all members.
-    The width of what is free does not count.
-    """
+    """Return free aligned space, the best first. O(n log n) in the blocks of members, not in what is free."""
     family = wish.family
     areas = tuple(Area(block, "--from") for block in wish.within) or areas_of(members, cluster, family)
     used = [block for member in members for block in member.used]
@@ -203,13 +199,9 @@ def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) ->
     native = {each.native_routing.block for each in asked if each.native_routing}
     areas = [Area(block, "nativeRoutingCIDR") for block in sorted(native) if block.family == family]
     ranges = [block for member in members for block in member.ranges if block.family == family]
-    around: Sequence[Block] = PRIVATE
-    if family == 6:
-        bits = BITS[6] - SITE
-        local = [block for block in ranges if LOCAL.contains(block)]
-        sites = (Block(6, block.first >> bits << bits, SITE) for block in local if block.prefix > SITE)
-        around = outermost([*sites, *(block for block in local if block.prefix <= SITE)])
-    areas += [Area(area, "has a pool") for area in around if any(area.contains(block) for block in ranges)]
+    sites = outermost(block.widened(SITE) for block in ranges if LOCAL.contains(block))
+    private: Sequence[Block] = PRIVATE if family == 4 else sites
+    areas += [Area(area, "has a pool") for area in private if any(area.contains(block) for block in ranges)]
     if not areas and not ranges and family == 4:
         areas = [Area(area, "RFC 1918: no pool is there yet") for area in PRIVATE if area.prefix != 10]
     return tuple(areas)
@@ -269,7 +261,10 @@ def _near(block: Block, home: _Home) -> Near:
     place = bisect.bisect_left(home.ranges, block)
     # Of all ranges, one beside the block in the order of addresses has the longest prefix in common with it.
     beside = home.ranges[max(place - 1, 0) : place + 1]
-    within = {found: _around(block, found) for found in beside}
+    within = {
+        found: around(block.family, min(block.first, found.first), max(block.last, found.last))
+        for found in beside
+    }
     nearest = min(within, key=lambda found: (-within[found].prefix, found))
     joined = block
     while joined.prefix:
@@ -278,13 +273,6 @@ def _near(block: Block, home: _Home) -> Near:
             break
         joined = Block(joined.family, joined.first & ~joined.size, joined.prefix - 1)
     return Near(whose=home.whose, joined=joined, with_range=nearest, within=within[nearest])
-
-
-def _around(one: Block, other: Block) -> Block:
-    """Return the smallest prefix that has two blocks."""
-    bits = BITS[one.family]
-    host_bits = max((one.first ^ other.first).bit_length(), bits - one.prefix, bits - other.prefix)
-    return Block(one.family, one.first >> host_bits << host_bits, bits - host_bits)
 
 
 def _block_size(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -87,11 +88,11 @@ class Without(Struct, frozen=True, kw_only=True):
 
     nodes: tuple[str, ...]
     """By name."""
-    pool: str
+    pool: str = ""
     """The pool that is full; "" where no pool selects the nodes, or none has the family."""
     finding: Diagnostic
     """What a compile would say."""
-    ways: tuple[Way, ...]
+    ways: tuple[Way, ...] = ()
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
@@ -250,13 +251,11 @@ def _without(
         names = tuple(dict.fromkeys(node.name for node in nodes))
         ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in list(no_family(placement.unserved))[:1]:
-        names = tuple(sorted(unserved.node.name for unserved in placement.unserved))
-        yield Without(nodes=names, pool="", finding=finding, ways=())
-    if run.unmatched:
-        names = tuple(node.name for node in run.unmatched)
-        finding = next(iter(unmatched_refused(cluster, run.unmatched)))
-        yield Without(nodes=names, pool="", finding=finding, ways=())
+    for finding in islice(no_family(placement.unserved), 1):
+        unserved = sorted(unserved.node.name for unserved in placement.unserved)
+        yield Without(nodes=tuple(unserved), finding=finding)
+    for finding in islice(unmatched_refused(cluster, run.unmatched), 1):
+        yield Without(nodes=tuple(node.name for node in run.unmatched), finding=finding)
 
 
 def _ways_out(after: _After, shortage: Shortage, lack: int) -> Iterator[Way]:

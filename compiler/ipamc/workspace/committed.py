@@ -30,8 +30,7 @@ _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 def clusters(top: str, where: str) -> dict[str, dict[str, git_tree.TreeEntry]]:
     """Return what HEAD has below the folder of the clusters: by cluster (or BESIDE), then by path.
-    Raises Trouble for a submodule there, and for one in the place of the folder. A branch cannot hide it:
-    `.gitmodules` is not read.
+    Raises Trouble for a submodule there or in place of the folder: no `.gitmodules` of a branch can hide it.
     """
     try:
         listed = git_tree.listed(top, "HEAD", [where] if where else [], "-r")
@@ -98,7 +97,12 @@ def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str],
     for path in filter(found.__contains__, read):
         if not os.path.lexists(path):
             raise _missing(path)
-        if not _is_same(path, found[path]):
+        blob = found[path].blob
+        if found[path].sort == git_tree.LINK:
+            data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
+        else:
+            data = safe_read.read(path)
+        if data is None or git_tree.name_of(data, blob) != blob:  # the name is the hash of the bytes
             raise Trouble(
                 f"{path} is not as HEAD has it, and HEAD is what is merged: commit your change, or: "
                 f"git checkout HEAD -- {quote(path)}; where git changes line ends, before: "
@@ -123,15 +127,6 @@ def _here(folder: str) -> Iterator[str]:
     if os.path.lexists(disk.lock_path(folder)):
         yield disk.lock_path(folder)
     yield from map(Path.as_posix, tree.leaves(folder))
-
-
-def _is_same(path: str, entry: git_tree.TreeEntry) -> bool:
-    """Tell whether a file, or a link, has the bytes of an object: by its name, which is their hash."""
-    if entry.sort == git_tree.LINK:
-        data = os.fsencode(Path(path).readlink()) if Path(path).is_symlink() else None
-    else:
-        data = safe_read.read(path)
-    return data is not None and git_tree.name_of(data, entry.blob) == entry.blob
 
 
 def _refuse_one_name(paths: Iterable[str]) -> None:

@@ -159,8 +159,11 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
             members = archive.infolist()
             if len(members) > MEMBERS:
                 raise Trouble(f"{path} has {len(members):,} files, more than {MEMBERS:,}: it is no dump")
-            for member in members:
-                _refuse_climbing(path, member.filename)
+            for name in (member.filename for member in members):
+                parts = PurePosixPath(name.replace("\\", "/")).parts
+                if ".." in parts or name.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
+                    climbs = f"has a file {name!r}, which leaves the zip's folder"
+                    raise Trouble(f"{path} {climbs}: it is no sysdump")
             total = 0
             for member in sorted(members, key=lambda member: member.filename):
                 if member.is_dir() or not member.filename.endswith((".yaml", ".yml", ".json")):
@@ -172,9 +175,9 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
                     start = opened.read(_PEEK)
                     named = _NAMED(PurePosixPath(member.filename).name)
                     if named or _OBJECTS(start) or _WANTED.search(start):
-                        name = f"{path}/{member.filename}"
+                        shown = f"{path}/{member.filename}"
                         reading(f"{PurePath(path).name}: {member.filename}", member.file_size)
-                        yield name, _checked(name, start, opened, member.file_size)
+                        yield shown, _checked(shown, start, opened, member.file_size)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         raise Trouble(f"{path} is a damaged zip: {problem}") from None
 
@@ -188,9 +191,3 @@ def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[by
         if total > size:
             raise Trouble(f"{name} has more bytes than the zip says: it is no sysdump")
         yield chunk
-
-
-def _refuse_climbing(path: str, name: str) -> None:
-    parts = PurePosixPath(name.replace("\\", "/")).parts
-    if ".." in parts or name.startswith(("/", "\\")) or (parts and parts[0].endswith(":")):
-        raise Trouble(f"{path} has a file {name!r}, which leaves the zip's folder: it is no sysdump")

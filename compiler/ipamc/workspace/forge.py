@@ -1,7 +1,6 @@
 """GitHub or GitLab, where this job runs: comments, issues, labels, past pipelines, and the tokens of the job.
 
-Anybody may write a comment or an issue that looks like ours, so only those of the token's owner count. No
-token is printed.
+Anybody may write what looks like ours, so only what the token's owner wrote counts. No token is printed.
 """
 
 from __future__ import annotations
@@ -62,12 +61,8 @@ class Post(msgspec.Struct):
         return self.body or self.description or ""
 
 
-class _Viewer(msgspec.Struct):
-    viewer: Author | None = None
-
-
 class _ViewerAnswer(msgspec.Struct):
-    data: _Viewer | None = None
+    data: dict[str, Author | None] | None = None
 
 
 class _Run(msgspec.Struct):
@@ -89,7 +84,7 @@ class _IdToken(msgspec.Struct):
     value: str
 
 
-class Nowhere(Exception):  # noqa: N818 - a fact; its text says why
+class Nowhere(Trouble):
     """There is no merge request or pull request here, or no token."""
 
 
@@ -111,8 +106,8 @@ class Forge(Struct, frozen=True, kw_only=True):
         `github-actions[bot]`. Raises Trouble where the forge does not tell.
         """
         if self.github:
-            data = self.graphql("query { viewer { login } }", _ViewerAnswer).data
-            owner: str | int | None = data.viewer.login if data and data.viewer else None
+            data = self.graphql("query { viewer { login } }", _ViewerAnswer).data or {}
+            owner: str | int | None = (data.get("viewer") or Author()).login
         else:
             owner = self.api.ask("GET", "/user", Author).id
         if owner in {None, ""}:

@@ -1,8 +1,7 @@
 """A remote repository that is named by its URL: which commits its refs name, and moving them.
 
 git runs in an empty repository of its own, which borrows the objects of ours: so no setting of ours, as
-`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, and the token is in
-no argument.
+`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, no argument has it.
 """
 
 from __future__ import annotations
@@ -75,8 +74,7 @@ class Remote:
 
     def changes_the_same(self, ref: str, other: str, ours: str, path: str) -> bool:
         """Tell whether a ref names a commit that does to its parent what `ours` does: it need not be pushed.
-        Both change what is below a path from the same state to the same, and `other` nothing else. Its parent
-        is in the history of ours.
+        Both change a path from the same state to the same, `other` nothing else; our history has its parent.
         """
         self._fetch(ref, other)
         parents = self._run("rev-list", "--parents", "--max-count=1", other).text.split()[1:]

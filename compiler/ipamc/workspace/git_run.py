@@ -103,10 +103,9 @@ class Running(Struct, frozen=True):
 
 def top_of(folder: str) -> str | None:
     """Return the top folder of the work tree that a folder is in; None outside of one. Runs no program.
-    It is the nearest folder above that contains `.git`: git takes no such name into a commit, so no branch
-    can place one. Links are resolved.
+    It is the nearest folder above with `.git`, which no branch can place: no commit can have that name.
     """
-    start = Path(folder).resolve()
+    start = Path(folder).resolve()  # links are followed
     return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
 
 

@@ -35,18 +35,13 @@ def folders(folder: str, commit: str, path: str) -> list[str]:
 
 
 def files(
-    folder: str,
-    commit: str,
-    path: str,
-    wanted: Callable[[str], bool],
-    known: Mapping[str, bytes] | None = None,
+    folder: str, commit: str, path: str, wanted: Callable[[str], bool], known: Mapping[str, bytes] = {}
 ) -> dict[str, bytes]:
     """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
     hash. There are none where there is no such folder. A link is followed to another file in the folder;
-    files of submodules are of another repository. Raises Trouble for a link that leads elsewhere, for a
-    folder that is a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of
-    all.
+    files of submodules are passed over. Raises Trouble for a link that leads elsewhere, for a folder that is
+    a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
@@ -65,7 +60,7 @@ def files(
         found: dict[str, bytes] = {}
         size = 0
         for name, blob in chosen.items():
-            data, most = (known or {}).get(name), min(LARGEST, TOTAL - size)
+            data, most = known.get(name), min(LARGEST, TOTAL - size)
             if data is None or len(data) > most or name_of(data, blob) != blob:
                 data = read(blob, most, f"{commit[:12]}:{within}{name}")
             found[name] = data

@@ -18,16 +18,13 @@ SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
 """The names of files with tests for all clusters, beside their folders: other tools have files there."""
 
 _HEAD = 1 << 16  # bytes that are looked at of a file that is no input
-_OBJECT = re.compile(
-    rb"""(?:\xef\xbb\xbf)?(?:\s|\#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:""", re.VERBOSE
-).match
-_KIND = re.compile(
+# Compiled where they are used: few runs need them.
+_OBJECT = rb"""(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:"""
+_KIND = (
     rb"""\bkind["']?\s*:\s*["']?(Cluster|IPPool|ClusterCIDR|NodeInventory|Node|CiliumNode|Tests)(?:List)?\b"""
-).search
-_PACKED = re.compile(r"\.(?:ya?ml|json)\.(?:gz|bz2|xz|zst|zip)$", re.IGNORECASE).search
-_BACKUP = re.compile(
-    r"(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|txt|rej)|~)$", re.IGNORECASE
-).match
+)
+_PACKED = r"(?i)\.(?:ya?ml|json)\.(?:gz|bz2|xz|zst|zip)$"
+_BACKUP = r"(?i)(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|txt|rej)|~)$"
 
 
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
@@ -152,14 +149,14 @@ def _look(path: Path) -> Diagnostic | None:
         if target.suffix not in SUFFIXES:
             return None
         what = f"is a link to {target.name}"
-    elif _PACKED(path.name):
+    elif re.search(_PACKED, path.name):
         what = "is packed"
     else:
         head = safe_read.head(shown, _HEAD)
-        kind = _KIND(head) if _OBJECT(head) else None
+        kind = re.search(_KIND, head) if re.match(_OBJECT, head) else None
         if not kind:
             return None
-        what, known = f"has a {kind[1].decode()}", _BACKUP(path.name)
+        what, known = f"has a {kind[1].decode()}", re.match(_BACKUP, path.name)
         suffix = ".json" if head.lstrip().startswith(b"{") else ".yaml"
         name = known["name"] if known else path.with_suffix(suffix).name
     free = name and not os.path.lexists(path.with_name(name))

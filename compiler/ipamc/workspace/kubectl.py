@@ -37,14 +37,12 @@ LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc c
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
 
-
 PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 has them in this version alone
 SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of the apiserver
 PAUSE = 2.0
 """Seconds after a watch that ended early, before all are read again: the apiserver may be restarting."""
 EARLY = 0.5  # seconds that a watch may lack: it is timed here and there
 GRACE = 30  # seconds after which a watch is ended from here, if the apiserver does not
-
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ipamc.review.live.rights import Listed, Named
+from ipamc.review.live.rights import Listed
 from ipamc.workspace.kubectl import Kube
 from ipamc.workspace.trouble import Trouble
 
@@ -75,7 +75,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     items: list[msgspec.Raw] = []
     missing = []
     for item in wanted:
-        if not isinstance(item, Named):
+        if not item.name:
             items += _all(kube, item, system)
             continue
         what = f"{item.resource} {item.name} in {item.namespace}"

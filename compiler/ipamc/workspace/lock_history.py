@@ -28,9 +28,7 @@ class LockVersion(Struct, frozen=True, kw_only=True):
     commit: str
     second: int
     """When it was committed, in seconds since 1970, UTC. A clock may have been wrong: it may go back.
-
-    Where the commit has no date of a calendar, it is that of the version before, else 0.
-    """
+    Where the commit has no date of a calendar, it is that of the version before, else 0."""
     subject: str
     """The first paragraph of its message, of at most LONGEST characters: anybody's text, in UTF-8."""
     blob: str  # the name of the object that the lock is

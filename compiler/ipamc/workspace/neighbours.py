@@ -10,6 +10,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
@@ -17,14 +18,13 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import link_on_the_way
-from ipamc.workspace.source import Disk
+from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
     from ipamc.model.cluster import Cluster
     from ipamc.pipeline import Compilation, Inputs
-    from ipamc.workspace.source import Commit
 
 
 class Folders(Struct, frozen=True, kw_only=True):
@@ -126,7 +126,11 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
     plan = compilation.plan
     mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
     if others.known is not None and not others.known.issuperset(prefix.block for prefix in mine.prefixes):
-        others = _all_others(inputs.folder)
+        # This cluster has got addresses that it did not have on the disk.
+        me = disk.identity(inputs.folder)
+        here = (folder for folder in beside([inputs.folder]) if disk.identity(folder) != me)
+        read, unread = _surveyed(here)
+        others = replace(others, clusters=tuple(read.values()), unread=tuple(unread.values()), known=None)
     found = list(check_neighbours(mine, others))
     if any(finding.severity is Severity.ERROR for finding in found):
         raise Refused((*compilation.diagnostics, *locate(found, {**_texts(found), **inputs.sources})))
@@ -153,11 +157,8 @@ def refuse_takeovers(
         within = f"{base.revision}:"
         paths = [at.path for each in found for other in each.also if (at := other.at).path.startswith(within)]
         read = git_tree.blobs(base.top, base.commit, [path.removeprefix(within) for path in paths])
-        texts = {
-            **_texts(found),
-            **{f"{within}{path}": text for path, text in read.items()},
-            **inputs.sources,
-        }
+        there = {f"{within}{path}": text for path, text in read.items()}
+        texts = {**_texts(found), **there, **inputs.sources}
         raise Refused((*compilation.diagnostics, *locate(found, texts)))
 
 
@@ -183,15 +184,6 @@ def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
     except (Refused, Trouble, OSError):
         return None
     return found if isinstance(found, ClusterPrefixes) else None
-
-
-def _all_others(folder: str) -> Neighbours:
-    """Return all other clusters: this one has got addresses that it did not have on the disk."""
-    from ipamc.address_space import Neighbours
-
-    me = disk.identity(folder)
-    read, unread = _surveyed(other for other in beside([folder]) if disk.identity(other) != me)
-    return Neighbours(clusters=tuple(read.values()), unread=tuple(unread.values()))
 
 
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:

@@ -121,7 +121,10 @@ def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None,
 
     phase("comparing with the disk")
     for path in files or {}:
-        _check_path(path)
+        parts = PurePosixPath(path).parts
+        odd = any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
+        if not parts or path != "/".join(parts) or odd:
+            raise ValueError(f"{path!r} is not a path below {RENDERED}/")
     _refuse_moved(held)
     changes = compare(held.folder, lock, files)
     top = Path(held.folder)
@@ -209,10 +212,3 @@ def _refuse_moved(held: LockedFolder) -> None:
 
 def _changed(held: LockedFolder, path: str) -> Trouble:
     return Trouble(f"{name_of(held.folder)} changed while it was compiled: {path}; run it again")
-
-
-def _check_path(path: str) -> None:
-    parts = PurePosixPath(path).parts
-    odd = any(part.startswith(".") or "\\" in part or "\0" in part for part in parts)
-    if not parts or path != "/".join(parts) or odd:
-        raise ValueError(f"{path!r} is not a path below {RENDERED}/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -35,8 +36,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the folders that are planned with those of a revision.
     `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
     one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
-    or revision, and where HEAD has submodules below clusters/, or attributes with which git changes bytes of
-    these folders.
+    or revision, and where HEAD has submodules in clusters/, or attributes that change bytes of these folders.
     """
     top = git.root(".")
     if top is None:
@@ -59,7 +59,10 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     new = [folder for folder in folders if name_of(folder) not in there] if locks else []
     renamed: dict[str, str] = {}
     for folder in new:
-        holds = _held_now(folder)
+        text = None
+        with suppress(Trouble, OSError):  # it is not read: the cluster's own plan says why
+            text = disk.read_lock(folder)
+        holds = _holds(parse(text, "")[0] if text else None)
         free = {old: lock for old, lock in locks.items() if old not in renamed.values()}
         both = {old: len(holds & _holds(lock)) for old, lock in free.items()}
         best = max(both, key=lambda old: (both[old], old), default="")
@@ -70,19 +73,9 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     return Base(source=source, deleted={folder: locks[folder] for folder in left}, renamed=renamed)
 
 
-def _held_now(folder: str) -> set[tuple[str, str]]:
-    """Return what a lock on the disk holds; nothing where it is not read: the cluster's own plan says why."""
-    try:
-        text = disk.read_lock(folder)
-    except (Trouble, OSError):
-        return set()
-    return _holds(parse(text, "")[0] if text else None)
-
-
 def _holds(lock: Lock | None) -> set[tuple[str, str]]:
-    return (
-        {(line.node, str(line.block)) for line in lock.lines if line.state is State.HELD} if lock else set()
-    )
+    held = [line for line in lock.lines if line.state is State.HELD] if lock else []
+    return {(line.node, str(line.block)) for line in held}
 
 
 def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
@@ -93,7 +86,8 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
     """
     from ipamc.review.diff import UnreadableBase, read_base
 
-    source = source.beside(_files(head, compilation))
+    rendered = {f"{disk.RENDERED}/{path}": text.encode() for path, text in compilation.files.items()}
+    source = source.beside({**_texts(head), disk.LOCK: head.lock or b"", **rendered})
     if not source.has(folder):
         return None
     inputs, plan = source.inputs(folder), compilation.plan
@@ -110,12 +104,6 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
     except UnreadableBase as problem:
         better = "compare with a revision before that, or after it was repaired"
         raise Trouble(f"{inputs.lock_path} is not sound there ({problem}): {better}") from None
-
-
-def _files(head: Inputs, compilation: Compilation) -> dict[str, bytes]:
-    """Return the inputs, the lock and the compiled files, by path below the cluster's folder."""
-    rendered = {f"{disk.RENDERED}/{path}": text.encode() for path, text in compilation.files.items()}
-    return {**_texts(head), disk.LOCK: head.lock or b"", **rendered}
 
 
 def _texts(inputs: Inputs) -> dict[str, bytes]:

@@ -27,13 +27,7 @@ from msgspec import Struct, field
 
 from ipamc.model.progress import track_clusters
 from ipamc.workspace.search_path import search_path
-from ipamc.workspace.signals import (
-    Stopped,
-    ignore_interrupts,
-    keep_from_this_thread,
-    let_into_this_thread,
-    stop_in_order,
-)
+from ipamc.workspace.signals import Stopped, keep_from_this_thread, let_into_this_thread, stop_in_order
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -302,7 +296,7 @@ def _serve() -> None:
     tasks, answers = (os.fdopen(os.dup(number), mode) for number, mode in ((0, "rb"), (1, "wb")))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a library prints is no answer
-    ignore_interrupts()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent process, too
     stop_in_order()
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(tasks, inbox), daemon=True).start()

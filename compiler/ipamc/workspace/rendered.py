@@ -15,7 +15,8 @@ from ipamc.lock.file import parse
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import names
-from ipamc.read.rendered import FLAGS, KUSTOMIZATION, VALUES, Object, Rendered, identity
+from ipamc.read.parts import FLAGS, KUSTOMIZATION, VALUES
+from ipamc.read.rendered import Object, Rendered, identity
 from ipamc.read.syntax.document import Unreadable
 from ipamc.workspace import disk, tree
 from ipamc.workspace.environment import today
@@ -108,27 +109,20 @@ def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
         yield f"there is no {names(missing)}"
     if more := set(there.parts) - set(wanted.parts):
         yield f"the lock gives no {names(more)}"
-    for part in sorted(wanted.parts):
-        if part in there.parts:
-            yield from _differences(part, there, wanted)
-
-
-def _differences(part: str, there: Rendered, wanted: Rendered) -> Iterator[str]:
-    """Yield the differences of one part. Equal texts are not parsed."""
-    path = f"{part}/{KUSTOMIZATION}"
-    compiled = wanted.documents(path)
-    if there.texts[path] != wanted.texts[path] and there.documents(path) != compiled:
-        yield f"{path} is not as it is compiled"
-        return
-    for name in compiled[0].get("resources") or ():
-        path = f"{part}/{name}"
-        if there.texts.get(path) == wanted.texts[path]:
+    for part in sorted(set(wanted.parts) & set(there.parts)):
+        path = f"{part}/{KUSTOMIZATION}"
+        compiled = wanted.documents(path)
+        if there.texts[path] != wanted.texts[path] and there.documents(path) != compiled:
+            yield f"{path} is not as it is compiled"
             continue
-        meant, found = (
-            Counter(map(identity, side.documents(path) if path in side.texts else ()))
-            for side in (wanted, there)
-        )
-        if lost := meant - found:
-            yield f"{path} lacks {names(lost)}"
-        if strange := found - meant:
-            yield f"{path} has {names(strange)}, which the lock does not give"
+        paths = [f"{part}/{name}" for name in compiled[0].get("resources") or ()]
+        # Equal texts are not parsed.
+        for path in (each for each in paths if there.texts.get(each) != wanted.texts[each]):
+            meant, found = (
+                Counter(map(identity, side.documents(path) if path in side.texts else ()))
+                for side in (wanted, there)
+            )
+            if lost := meant - found:
+                yield f"{path} lacks {names(lost)}"
+            if strange := found - meant:
+                yield f"{path} has {names(strange)}, which the lock does not give"

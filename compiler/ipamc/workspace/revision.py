@@ -1,8 +1,7 @@
 """Revisions of git, paths below a repository's top folder, and `--at REV|DATE`.
 
 A DATE is looked up in the history of HEAD, by first parents: on a trunk, these are the merges in their order.
-Dates are UTC unless they say otherwise, as the days in the lock are. A day without a time includes everything
-that was committed on it.
+Dates are UTC unless they say otherwise, as the days in the lock are. A day without a time is all of that day.
 """
 
 from __future__ import annotations

@@ -94,18 +94,15 @@ class _PodSpec(Struct):
     containers: list[_Container] | None = None
 
 
-class _Template(Struct):
-    spec: _PodSpec | None = None
+class _WithSpec(Struct, Generic[Spec]):
+    spec: Spec | None = None
 
 
 class _DeploymentSpec(Struct):
-    template: _Template | None = None
+    template: _WithSpec[_PodSpec] | None = None
 
 
-class Deployment(Struct):
-    """A Deployment."""
-
-    spec: _DeploymentSpec | None = None
+Deployment = _WithSpec[_DeploymentSpec]
 
 
 class Owner(Struct):

@@ -60,11 +60,6 @@ def _mask(how: str) -> None:
         signal.pthread_sigmask(getattr(signal, how), {signal.SIGINT, *SIGNALS})
 
 
-def ignore_interrupts() -> None:
-    """Leave SIGINT, which a terminal sends to all processes of a command, to the parent process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def open_closed() -> None:
     """Open stdout and stderr on the null device where the parent process has closed them."""
     for name in ("stdout", "stderr"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.read.rendered import BINDING, is_looked_at
+from ipamc.read.parts import BINDING, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
@@ -223,7 +223,7 @@ def _files(
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
-    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else None))
+    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else {}))
 
 
 @lru_cache(maxsize=1)

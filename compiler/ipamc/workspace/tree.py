@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from ipamc.read.rendered import parts
+from ipamc.read.parts import parts
 from ipamc.workspace import safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.disk import RENDERED

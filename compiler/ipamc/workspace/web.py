@@ -125,8 +125,7 @@ def checked_token(name: str, token: str) -> str:
 
 def api_url(name: str, url: str) -> str:
     """Return the URL of an API, without a slash at the end. Raises Trouble where it is none.
-    A user or a password in it is refused, because URLs are printed; so is a query, because paths are
-    appended.
+    Refused are a user and a password, because URLs are printed, and a query, because paths are appended.
     """
     found = _parts(url)
     if found is None or not _VISIBLE(url) or not found.hostname or found.scheme not in {"http", "https"}:

@@ -96,6 +96,12 @@ def config(live: Living, **data: str) -> Any:
     )
 
 
+def agents_of(live: Living, version: str) -> Any:
+    """Let every agent be of a release."""
+    for node in NODES:
+        live.add(agent(node, version))
+
+
 def router(live: Living, node: str, address: str) -> Any:
     live[f"CiliumNode {node}"]["spec"]["addresses"] = [{"type": "CiliumInternalIP", "ip": address}]
 
@@ -405,6 +411,36 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         ("cluster-pool applied flags",),
         lambda live: config(live, cluster_pool_ipv4_cidr="10.3.0.0/16", cluster_pool_ipv4_mask_size="27"),
         ["warning IPC0933"],
+    ),
+    "iptables masquerading without interfaces, which no agent of 1.19 survives": (
+        ("multi-pool pool", "multi-pool node", "crd"),
+        lambda live: (config(live, enable_ipv4_masquerade="true"), agents_of(live, "v1.19.7")),
+        ["error IPC0934"],
+    ),
+    "iptables masquerading without interfaces, before 1.19": (
+        ("multi-pool pool", "multi-pool none", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="true", enable_bpf_masquerade="false"),
+        ["warning IPC0934"],
+    ),
+    "one route to the pods of all blocks, before 1.18": (
+        ("multi-pool old",),
+        lambda live: config(live, routing_mode="native", enable_endpoint_routes="false"),
+        ["warning IPC0935"],
+    ),
+    "masquerading that somebody's node config decides": (
+        ("multi-pool pool",),
+        lambda live: (
+            config(live, enable_ipv4_masquerade="true"),
+            live.add(
+                {
+                    "apiVersion": "cilium.io/v2",
+                    "kind": "CiliumNodeConfig",
+                    "metadata": {"name": "zz", "namespace": "kube-system"},
+                    "spec": {"nodeSelector": {}, "defaults": {"enable-bpf-masquerade": "true"}},
+                }
+            ),
+        ),
+        ["note IPC0945"],
     ),
     "an agent without a CiliumNode": (
         ("multi-pool pool",),

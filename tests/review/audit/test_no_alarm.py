@@ -36,6 +36,30 @@ def calico(live: Living) -> Any:
 
 
 HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
+    "iptables masquerading in modes with one range a node": (
+        ("kubernetes", "cluster-pool", "cluster-pool adopt"),
+        lambda live: config(live, enable_ipv4_masquerade="true"),
+    ),
+    "iptables masquerading on interfaces": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="true", egress_masquerade_interfaces="eth+"),
+    ),
+    "a route to each pod": (
+        ("multi-pool old",),
+        lambda live: config(live, routing_mode="native", enable_endpoint_routes="true"),
+    ),
+    "a route to each block, from 1.18 on": (
+        ("multi-pool pool", "multi-pool node"),
+        lambda live: config(live, routing_mode="native"),
+    ),
+    "masquerading by eBPF": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="true", enable_bpf_masquerade="true"),
+    ),
+    "masquerading of a family that the cluster does not have": (
+        ("multi-pool pool", "crd"),
+        lambda live: config(live, enable_ipv4_masquerade="false", enable_ipv6_masquerade="true"),
+    ),
     "a pod that has ended has an address of before": (
         WORLDS,
         lambda live: pod(live, "job", "a", "10.44.0.1", phase="Succeeded"),
@@ -152,6 +176,7 @@ HARMLESS: dict[str, tuple[tuple[str, ...], Plant]] = {
 }
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("world", "plant"),
     [
@@ -166,6 +191,7 @@ def test_no_false_alarm(world: str, plant: Plant) -> None:
     assert short(live.audit()) == []
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize(
     "kinds",
@@ -181,6 +207,7 @@ def test_what_a_dump_lacks_is_said_and_no_problem(world: str, kinds: tuple[str, 
         assert kind in found.message
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("world", WORLDS)
 def test_a_dump_of_nodes_alone_has_no_problems_of_theirs(world: str) -> None:
     live = living(world)

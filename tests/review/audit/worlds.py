@@ -45,7 +45,9 @@ def documents(world: str) -> list[fleet.Document]:
         spec["ipam"] = {"operator": "adopt"}
         more = [fleet.pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 26}, unlisted=True)]
     if mode == "multi-pool":
-        spec["ipam"] = {"pinning": special or "pool"}
+        spec["ipam"] = {"pinning": "pool" if special == "old" else special or "pool"}
+        if special == "old":
+            spec["version"] = "1.17"
     if mode == "crd":
         pool["ipv4"]["blockSize"] = 28
     return [fleet.cluster(mode, **spec), fleet.pool("default", **pool), *more, inventory(*NODES)]
@@ -76,5 +78,6 @@ WORLDS = (
     "multi-pool pool",
     "multi-pool node",
     "multi-pool none",
+    "multi-pool old",
     "crd",
 )

@@ -14,7 +14,7 @@ import yaml
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
-from ipamc.read.rendered import BINDING, POOLS
+from ipamc.read.parts import BINDING, POOLS
 from tests.support import fleet
 
 MODES = ("kubernetes", "cluster-pool", "adopt", "multi-pool", "crd")

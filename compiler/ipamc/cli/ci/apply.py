@@ -6,7 +6,7 @@ Here are the options and the choice of clusters; `apply_cluster` has the steps o
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -16,10 +16,10 @@ from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, problem_of, tell_bugs
 from ipamc.cli.interrupted import Account, accounted
-from ipamc.cli.options import trunk_option
+from ipamc.cli.options import Function, trunk_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
-from ipamc.read.rendered import FIRST, is_part
+from ipamc.read.parts import FIRST, is_part
 from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import known, require_top
@@ -40,20 +40,14 @@ class Seconds(click.FloatRange):
         return found
 
 
+def _seconds(name: str, kind: Any, default: int, **more: Any) -> Callable[[Function], Function]:
+    return click.option(name, type=kind, default=default, show_default=True, metavar="SECONDS", **more)
+
+
 @click.command(cls=Verb)
 @click.argument("targets", nargs=-1, required=True, metavar="CLUSTER[/PART]...")
-@click.option(
-    "--wait",
-    type=Seconds(min=0, max=DAY),
-    default=10,
-    envvar="IPAMC_WAIT",
-    show_envvar=True,
-    show_default=True,
-    metavar="SECONDS",
-)
-@click.option(
-    "--timeout", type=click.IntRange(min=1, max=DAY), default=120, show_default=True, metavar="SECONDS"
-)
+@_seconds("--wait", Seconds(min=0, max=DAY), 10, envvar="IPAMC_WAIT", show_envvar=True)
+@_seconds("--timeout", click.IntRange(min=1, max=DAY), 120)
 @trunk_option
 @click.option("--repair", is_flag=True)
 @click.option("--prune", is_flag=True)

@@ -16,8 +16,9 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.read.rendered import FIRST, KUSTOMIZATION, Rendered, identity
-from ipamc.read.rendered import parts as ordered
+from ipamc.read.parts import FIRST, KUSTOMIZATION
+from ipamc.read.parts import parts as ordered
+from ipamc.read.rendered import Rendered, identity
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
@@ -26,6 +27,9 @@ from ipamc.workspace import disk
 from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
+
+Parts = Mapping[str, Sequence[Object]]
+"""Objects by the part of the tree that has them."""
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -36,13 +40,6 @@ class Options(Struct, frozen=True, kw_only=True):
     repair: bool
     prune: bool
     before_flags: bool
-
-
-class Part(Struct, frozen=True, kw_only=True):
-    """A part of the tree, and what of it is applied."""
-
-    name: str
-    objects: Sequence[Object]
 
 
 class Seen(Struct, frozen=True, kw_only=True):
@@ -70,12 +67,12 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
     compiled = recompiled(folder)
     _refuse_incomplete(name, there, compiled.rendered)
-    built = [_built(kube, there, part) for part in there.parts if part in {FIRST, *given} or not given]
+    built = {part: _built(kube, there, part) for part in there.parts if part in {FIRST, *given} or not given}
     flags = there.flags
-    kinds = {document["kind"] for part in built for document in part.objects}
+    kinds = {document["kind"] for objects in built.values() for document in objects}
     seen = _seen(kube, flags.namespace, kinds, options)
     parts = _parts(name, built, compiled.waiting, seen.live, whole=not given)
-    every = [document for part in parts for document in part.objects]
+    every = [document for objects in parts.values() for document in objects]
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
@@ -86,15 +83,15 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     drifts = list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused: set[str] = set()
-    for part in parts:
-        phase(f"applying {name}/{part.name}")
-        sent[f"{name}/{part.name}"] = False
+    for part, objects in parts.items():
+        phase(f"applying {name}/{part}")
+        sent[f"{name}/{part}"] = False
         if options.repair:
-            refused |= _repair(kube, name, part, drifts, withheld)
+            refused |= _repair(kube, name, objects, drifts, withheld)
         else:
-            refused |= _apply(kube, name, part, withheld)
-        sent[f"{name}/{part.name}"] = True
-        if part.name == FIRST and (restart or (refused and not options.repair)):
+            refused |= _apply(kube, name, part, objects, withheld)
+        sent[f"{name}/{part}"] = True
+        if part == FIRST and (restart or (refused and not options.repair)):
             return False  # flags and pools, which the shards need
     if refused:
         say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
@@ -130,7 +127,7 @@ def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
         )
 
 
-def _built(kube: Kube, there: Manifests, part: str) -> Part:
+def _built(kube: Kube, there: Manifests, part: str) -> list[Object]:
     """Build a part. Raises Trouble unless it builds to exactly the objects of its files."""
     text = kube.build(f"{there.shown}/{part}")
     out = Manifests({f"{part}, built": text.encode()}, there.shown).documents(f"{part}, built")
@@ -143,17 +140,15 @@ def _built(kube: Kube, there: Manifests, part: str) -> Part:
             f"{f'; lost: {names(lost)}' if lost else ''}. "
             "Nothing was applied: run ipamc compile, and keep everybody from editing rendered/"
         )
-    return Part(name=part, objects=out)
+    return out
 
 
-def _parts(
-    name: str, built: Sequence[Part], waiting: Mapping[str, Sequence[Object]], live: Live, *, whole: bool
-) -> list[Part]:
-    """Return the parts as they are applied in this cluster, in order.
+def _parts(name: str, built: Parts, waiting: Parts, live: Live, *, whole: bool) -> Parts:
+    """Return the objects of each part as they are applied in this cluster, in order.
     CiliumNodes that are not rendered, but that waiting agents have made, are added to their parts, which may
     have no other object. `whole`: these parts are all of the cluster.
     """
-    objects = {part.name: [*part.objects] for part in built}
+    objects = {part: [*some] for part, some in built.items()}
     absent: list[str] = []
     for part, later in waiting.items():
         if whole or part in objects:
@@ -163,10 +158,10 @@ def _parts(
     if absent:
         nodes = f"{count(len(absent), 'planned node')} without an agent: {names(absent)}"
         say(f"{name}: {nodes}; run this again when they have joined, and they get their blocks")
-    return [
-        Part(name=part, objects=[over(each, live.get(identity(each))) for each in objects[part]])
+    return {
+        part: [over(each, live.get(identity(each))) for each in objects[part]]
         for part in ordered(f"{part}/{KUSTOMIZATION}" for part in objects)
-    ]
+    }
 
 
 def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) -> Seen:
@@ -230,22 +225,24 @@ def _withheld(
     return withheld
 
 
-def _apply(kube: Kube, name: str, part: Part, withheld: Collection[str]) -> set[str]:
+def _apply(
+    kube: Kube, name: str, part: str, objects: Sequence[Object], withheld: Collection[str]
+) -> set[str]:
     """Apply a part without withheld objects; print the result, and return refused objects."""
-    objects = [document for document in part.objects if identity(document) not in withheld]
-    if not objects:
-        say(f"{name}/{part.name}: {'all of it is withheld' if part.objects else 'nothing to apply'}")
+    free = [document for document in objects if identity(document) not in withheld]
+    if not free:
+        say(f"{name}/{part}: {'all of it is withheld' if objects else 'nothing to apply'}")
         return set()
-    refused = _send(kube, name, objects)
-    say(f"{name}/{part.name}: {count(len(objects) - len(refused), 'object')} applied")
+    refused = _send(kube, name, free)
+    say(f"{name}/{part}: {count(len(free) - len(refused), 'object')} applied")
     return refused
 
 
 def _repair(
-    kube: Kube, name: str, part: Part, drifts: Iterable[Drift], withheld: Collection[str]
+    kube: Kube, name: str, objects: Sequence[Object], drifts: Iterable[Drift], withheld: Collection[str]
 ) -> set[str]:
     """Apply the objects of a part that the cluster lacks; print the result, and return refused objects."""
-    here = set(map(identity, part.objects)) - set(withheld)
+    here = set(map(identity, objects)) - set(withheld)
     found = {key: item for item in drifts if (key := identity(item.document)) in here}
     refused = set()
     states = {}

@@ -9,6 +9,7 @@ import click
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk
+from ipamc.workspace.forge import Nowhere, comments_of_this_job, id_token, labels_of_merge_group
 from ipamc.workspace.trouble import Trouble
 
 MARK = "<!-- ipamc ci comment -->\n"
@@ -42,14 +43,8 @@ def token(*, audience: str) -> int:
     Exit codes:
         1: this job may have no id token, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, id_token
-
-    try:
-        found = id_token(audience)
-    except Nowhere as problem:
-        raise Trouble(str(problem)) from None
     head = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential"}
-    click.echo(json.dumps({**head, "status": {"token": found}}))
+    click.echo(json.dumps({**head, "status": {"token": id_token(audience)}}))
     return DONE
 
 
@@ -71,8 +66,6 @@ def comment(*, file: str) -> int:
         0: posted; or there is nowhere to post, and a line says so
         1: the forge refused, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, comments_of_this_job
-
     found = disk.read_bytes(file)
     if found is None:
         raise Trouble(f"there is no file {file}")
@@ -114,11 +107,6 @@ def consent() -> int:
         0: the options were printed, if there are any
         1: this is no merge group, the forge refused, or an I/O or environment error
     """
-    from ipamc.workspace.forge import Nowhere, labels_of_merge_group
-
-    try:
-        labels = labels_of_merge_group()
-    except Nowhere as problem:
-        raise Trouble(str(problem)) from None
+    labels = labels_of_merge_group()
     click.echo(" ".join(option for label, option in AGREED.items() if label in labels))
     return DONE

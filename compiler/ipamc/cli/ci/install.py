@@ -42,7 +42,6 @@ _PATH = re.compile(r"[A-Za-z0-9_+./-]+").fullmatch
 _COMMIT = re.compile(r"(?:git\+)?(.+)@([0-9a-f]{40})").fullmatch
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/-]*@sha256:[0-9a-f]{64}").fullmatch
 _VARIABLES = re.compile(r"(?:[A-Za-z0-9_.-]+:)?\$\{[A-Z][A-Z0-9_]*\}").fullmatch
-_FROM_VARIABLES = re.compile(r"\$\{[A-Z]").search
 
 
 class Install(Struct, frozen=True, kw_only=True):
@@ -116,42 +115,21 @@ def _digest(value: str | None) -> str:
     return value or ""
 
 
-_wheel_option = click.option(
-    "--wheel",
-    metavar="PATH|URL",
-    help="Install this wheel of ipamc: a file below the top of the repository, which you commit and whose "
-    "hash is taken from it, or a URL of your artifact store, with --sha256.",
-)
-_git_option = click.option(
-    "--git",
-    "source",
-    callback=checked(_commit),
-    metavar="URL@COMMIT",
-    help="Build ipamc from this commit of its repository. Jobs need git and must reach it.",
-)
-_index_option = click.option(
-    "--index",
-    callback=checked(_index),
-    metavar="URL",
-    help="Take packages from this index, which also has or mirrors what ipamc needs.  "
+_HELP = {
+    "--wheel": "Install this wheel of ipamc: a file below the top of the repository, which you commit and "
+    "whose hash is taken from it, or a URL of your artifact store, with --sha256.",
+    "--git": "Build ipamc from this commit of its repository. Jobs need git and must reach it.",
+    "--index": "Take packages from this index, which also has or mirrors what ipamc needs.  "
     "[default: that of pip, pypi.org]",
-)
-_sha256_option = click.option(
-    "--sha256",
-    "hashes",
-    multiple=True,
-    callback=checked(_hashes),
-    metavar="HASH",
-    help="The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no other "
-    "file, and fail without it. Repeatable.",
-)
-_image_option = click.option(
-    "--image",
-    callback=checked(_digest),
-    metavar="NAME@DIGEST",
-    help="Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
+    "--sha256": "The SHA-256 of ipamc's own wheel, as the release or 'sha256sum' tells it: jobs install no "
+    "other file, and fail without it. Repeatable.",
+    "--image": "Run the jobs in this image, which has ipamc, git and kubectl (Containerfile): "
     "they install nothing.",
-)
+}
+
+
+def _option(name: str, *called: str, **more: Any) -> Callable[[Command], Command]:
+    return click.option(name, *called, help=_HELP[name], **more)
 
 
 def install_options(*, image: bool) -> Callable[[Command], Command]:
@@ -159,25 +137,22 @@ def install_options(*, image: bool) -> Callable[[Command], Command]:
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
-        def run(
-            *,
-            wheel: str | None,
-            source: str,
-            index: str,
-            hashes: tuple[str, ...],
-            image: str = "",
-            **more: Any,
-        ) -> int:
-            return command(install=_chosen(wheel or "", source, index, hashes, image), **more)
+        def run(*, image: str = "", **given: Any) -> int:
+            ways = {name: given.pop(name) for name in ("wheel", "source", "index", "hashes")}
+            return command(install=_chosen(**ways, image=image), **given)
 
+        made: Command = run
         if image:
-            run = _image_option(run)
-        return _wheel_option(_git_option(_index_option(_sha256_option(run))))
+            made = _option("--image", metavar="NAME@DIGEST", callback=checked(_digest))(made)
+        made = _option("--sha256", "hashes", multiple=True, metavar="HASH", callback=checked(_hashes))(made)
+        made = _option("--index", metavar="URL", callback=checked(_index))(made)
+        made = _option("--git", "source", metavar="URL@COMMIT", callback=checked(_commit))(made)
+        return _option("--wheel", metavar="PATH|URL")(made)
 
     return add
 
 
-def _chosen(wheel: str, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
+def _chosen(wheel: str | None, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
     """Return the way that the options name. Raises UsageError where they contradict each other."""
     ways = [name for name, value in (("--wheel", wheel), ("--git", source), ("--image", image)) if value]
     if len(ways) > 1:
@@ -189,7 +164,7 @@ def _chosen(wheel: str, source: str, index: str, hashes: tuple[str, ...], image:
         raise click.UsageError("jobs in an image install nothing: omit --index, or --image")
     if wheel:
         wheel, hashes = _wheel(wheel, hashes)
-    return Install(hashes=hashes, wheel=wheel, index=index, source=source, image=image)
+    return Install(hashes=hashes, wheel=wheel or "", index=index, source=source, image=image)
 
 
 def _wheel(wheel: str, hashes: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -250,10 +225,7 @@ def requirements(*, install: Install, path: str) -> int:
     """
     before = "" if path == "-" else disk.read_text(path)
     text = install.requirements(before, "requirements")
-    if path == "-":
-        click.echo(text, nl=False)
-    else:
-        put(path, text, "ipamc ci requirements")
+    put(path, text, "ipamc ci requirements")
     lacking(text, "the requirements" if path == "-" else path)
     return DONE
 
@@ -266,14 +238,12 @@ def lacking(text: str, path: str) -> None:
 
 
 def put(path: str, text: str, command: str) -> None:
-    """Write a file, unless another program wrote it; print the result."""
+    """Write a file, unless another program wrote it; print the result. `-` is stdout."""
+    if path == "-":
+        click.echo(text, nl=False)
+        return
     before = disk.read_text(path)
     if before and not before.startswith(MARK):
         instead = f"write another file with '{command} --write FILE' and include it in yours"
         raise Trouble(f"{path} was not written by ipamc: move it away, or {instead}")
     say(f"{path}: {'written' if disk.replace(path, text) else 'unchanged'}")
-
-
-def in_variables(install: Install) -> bool:
-    """Return whether pip needs a variable of the job."""
-    return bool(_FROM_VARIABLES(install.index))

@@ -1,8 +1,7 @@
 """Clusters to CI jobs: which must run, with how many targets each, within the limits of the forges.
 
 A target is `CLUSTER`, or `CLUSTER/PART`, where a part is a folder below `rendered/` that builds and applies
-alone: `lab/nodes/000`. Names are checked before they are written, because they end in YAML, in JSON and in
-shells.
+alone: `lab/nodes/000`. Names are checked before they are written: they end in YAML, in JSON and in shells.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.rendered import FIRST
+from ipamc.read.parts import FIRST
 
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
@@ -24,9 +23,7 @@ IMAGE = "python:3.13"
 """What GitLab's jobs run in where nothing names another image: it compiles and plans."""
 LONGEST = 200
 """Characters of a target in a job's name.
-
-Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573).
-"""
+Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
 LARGE = 8
 """The most shards that one job applies; a cluster with more gets a job for each shard."""
 
@@ -38,8 +35,7 @@ def is_name(text: str) -> bool:
 
 def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
     """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
-    A path right below `below` is one if it is among `there`: git lists a link that stands for a folder, or a
-    submodule, by its own path.
+    What is right below is one if it is `there`: git lists a submodule, or a link to a folder, by its path.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
     found = {name for name, slash, _ in inside if slash or name in there}
@@ -63,6 +59,10 @@ class Job(Struct, frozen=True, kw_only=True):
         clusters = {target.partition("/")[0] for target in self.targets}
         return clusters.pop() if len(clusters) == 1 else "ipamc"
 
+    def record(self) -> dict[str, str]:
+        """Return what a template or a matrix says of the job."""
+        return {"name": self.name, "targets": " ".join(self.targets), "environment": self.environment}
+
 
 def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
@@ -85,11 +85,7 @@ def github(planned: Sequence[Job], *, plan: bool) -> str:
     GitHub refuses an empty matrix: test `has_work` first. `has_plan` is true, too, where clusters were only
     deleted: they have a plan and no job.
     """
-    include = [
-        {"name": job.name, "targets": " ".join(job.targets), "environment": job.environment}
-        for job in planned
-    ]
-    matrix = json.dumps({"include": include}, separators=(",", ":"))
+    matrix = json.dumps({"include": [job.record() for job in planned]}, separators=(",", ":"))
     work, plans = json.dumps(bool(planned)), json.dumps(plan)
     return f"has_work={work}\nhas_plan={plans}\nmatrix={matrix}\n"
 
@@ -114,9 +110,7 @@ def gitlab(
     more: Mapping[str, Sequence[Job]] | None = None,
     child: Child | None = None,
 ) -> dict[str, object]:
-    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by another
-    stage.
-
+    """Return the values for the template of the child pipeline: jobs of one stage, and `more` by stage.
     They are for one `parallel: matrix` where each job has one target, else for separate jobs.
     """
     beside = {name: found for name, found in (more or {}).items() if found}
@@ -138,11 +132,7 @@ def _listed(planned: Sequence[Job]) -> dict[str, object]:
     if all(len(job.targets) == 1 and len(job.targets[0]) <= LONGEST for job in planned):
         return {"targets": [(job.targets[0], job.environment) for job in planned], "jobs": []}
     several = [
-        {
-            "name": f"{number:03} {job.name}",
-            "targets": " ".join(job.targets),
-            "environment": job.environment[:LONGEST],
-        }
+        {**job.record(), "name": f"{number:03} {job.name}", "environment": job.environment[:LONGEST]}
         for number, job in enumerate(planned, 1)
     ]
     return {"targets": [], "jobs": several}

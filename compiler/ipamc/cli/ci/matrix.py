@@ -20,12 +20,14 @@ from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.workspace import committed, disk, git
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
+from ipamc.workspace.forge import Nowhere, last_applied, last_success
 from ipamc.workspace.inputs import SHARED_TESTS
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
+STAGES = ("compile", "apply", "repair", "refresh")
 LAST_SUCCESS = "last-success"
 """The value of --base that the forge resolves."""
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
@@ -48,12 +50,7 @@ class Matrix(Verb):
 @click.command(cls=Matrix)
 @output_option("github", "gitlab", "names", required=True)
 @click.option("--base", default="", metavar="REV")
-@click.option(
-    "--stage",
-    type=click.Choice(["compile", "apply", "repair", "refresh"]),
-    default="compile",
-    show_default=True,
-)
+@click.option("--stage", type=click.Choice(STAGES), default=STAGES[0], show_default=True)
 @click.option("--refresh", is_flag=True)
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
@@ -126,9 +123,7 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
-    if path == "-":
-        click.echo(text, nl=False)
-    elif output == "gitlab":
+    if path == "-" or output == "gitlab":
         put(path, text, "ipamc ci matrix")
     else:
         disk.replace(path, text)
@@ -139,8 +134,6 @@ def settled(names: Sequence[str], url: str) -> list[str]:
     """Return the clusters that are in HEAD as they were applied last, and completely; print the others.
     Raises Trouble where the refs of the repository cannot be read.
     """
-    from ipamc.workspace.forge import Nowhere, last_applied
-
     try:
         commits = last_applied(url)
     except Nowhere as problem:
@@ -199,8 +192,6 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
     """Return the commit of `base`, or "", and the files that changed since; None for all."""
-    from ipamc.workspace.forge import Nowhere, last_success
-
     require_top()
     if not base:
         return "", None
@@ -209,7 +200,7 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         try:
             revision = last_success()
             why = f"git does not have its commit {revision[:12]} here"
-        except (Nowhere, Trouble) as problem:
+        except Trouble as problem:
             revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
         # Not where HEAD branched off: after a push by force, what was applied may be on no branch.

@@ -124,13 +124,7 @@ def refusal(problem: str, cluster: str, document: Object) -> str:
 
 
 def name_left_over(
-    kube: Kube,
-    after: CiliumNodes,
-    wanted: Collection[str],
-    before: Mapping[str, Object],
-    nodes: Nodes,
-    *,
-    prune: bool,
+    kube: Kube, after: CiliumNodes, wanted: Collection[str], before: Live, nodes: Nodes, *, prune: bool
 ) -> bool:
     """Print what left the tree, and delete what nothing uses if `prune`; return whether that worked.
     `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one

@@ -1,5 +1,4 @@
-"""`ipamc ci gitlab|github|argocd|flux|rbac`: files from templates/ci for CI, a GitOps controller or a
-cluster.
+"""`ipamc ci gitlab|github|argocd|flux|rbac`: files of templates/ci for CI, GitOps controllers, clusters.
 
 Argo CD and Flux are steps of their own, not formats of `matrix`: their files are committed and list all
 clusters, while a matrix is made for one change and exists only in its pipeline.
@@ -13,12 +12,12 @@ from typing import Any
 import click
 
 from ipamc import __version__
-from ipamc.cli.ci.install import Install, in_variables, install_options, lacking, put
+from ipamc.cli.ci.install import Install, install_options, lacking, put
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.rendered import FIRST
+from ipamc.read.parts import FIRST
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
@@ -102,7 +101,7 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
-    if in_variables(install):
+    if re.search(r"\$\{[A-Z]", install.index):  # pip needs a variable of the job
         raise click.UsageError(
             "jobs of a pull request have no secret, so pip could not log in to this --index: "
             "name one that runners read without it, or choose --wheel, --git or --image"
@@ -294,11 +293,7 @@ def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any])
 def write(template: str, output: str, values: dict[str, Any]) -> int:
     """Render one of templates/ci; print it, or write it unless the file is another program's."""
     require_top()
-    text = rendered(template, values)
-    if output == "-":
-        click.echo(text, nl=False)
-    else:
-        put(output, text, f"ipamc ci {template}")
+    put(output, rendered(template, values), f"ipamc ci {template}")
     return DONE
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,18 +15,20 @@ from ipamc.cli.findings import Problems, print_findings
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.options import FORMER, files_argument, write_option
 from ipamc.cli.terminal import progress, say
-from ipamc.model.diagnostics import count
+from ipamc.model.diagnostics import Located, count
+from ipamc.review.live.rights import dumped
 from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of
+from ipamc.workspace.forge import Nowhere, issues_of_this_job, last_applied, push_credentials
+from ipamc.workspace.forge_request import Requests, requests_of_this_job
+from ipamc.workspace.git_remote import Move, Remote, remote
+from ipamc.workspace.kubectl import Kube
+from ipamc.workspace.rendered import manifests
+from ipamc.workspace.revision import require_top
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ipamc.model.diagnostics import Located
     from ipamc.review.diff.plan_report import ClusterReport
-    from ipamc.workspace.forge_request import Requests
-    from ipamc.workspace.git_remote import Remote
 
 MARK = "<!-- ipamc ci audit {} -->\n"
 """The first line of our issue about a cluster: one that starts with it and that we wrote is replaced."""
@@ -61,10 +64,7 @@ def dump(*, cluster: str, job: str, path: str) -> int:
     Exit codes:
         1: the cluster cannot be read, or an I/O or environment error; nothing is written
     """
-    from ipamc.review.live.rights import dumped
-    from ipamc.workspace.kubectl import Kube
     from ipamc.workspace.live_dump import dump as read
-    from ipamc.workspace.rendered import manifests
 
     namespace = manifests(_folder(cluster)).flags.namespace
     data, missing = read(Kube(context=cluster), dumped(job, namespace), {"kube-system", namespace})
@@ -106,8 +106,6 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     from ipamc.cli.audit import audited
     from ipamc.report.findings import report
     from ipamc.review.audit import number_of_problems
-    from ipamc.workspace.forge import Nowhere, last_applied
-    from ipamc.workspace.revision import require_top
 
     require_top()
     folder = _folder(cluster)
@@ -118,7 +116,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         try:
             if named := last_applied(url, cluster).get(cluster, ""):
                 applied = git.commit(".", named)
-        except (Nowhere, Trouble) as problem:
+        except Trouble as problem:
             say(f"{cluster}: {git.APPLIED}{cluster} is not known: {problem}")
         found = audited(folder, files, applied)
     if problems:
@@ -135,7 +133,6 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
     """Write these lines into the issue of a cluster, or close it without any; return whether that worked."""
     from ipamc.report.plan.markdown import code
-    from ipamc.workspace.forge import Nowhere, issues_of_this_job
 
     mark = MARK.format(cluster)
     listed = "".join(f"- {code(line)}\n" for line in lines)
@@ -153,7 +150,7 @@ def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
         if before and before.text.strip() != text.strip():
             issues.replace(before, text)
         number = before.name if before else issues.create(text, title=f"ipamc audit: {cluster}")
-    except (Nowhere, Trouble) as problem:
+    except Trouble as problem:
         say(f"{cluster}: no issue: {problem}")
         return False
     say(f"{cluster}: issue {number} {'says it' if before else 'opened'}: {count(len(lines), 'line')}")
@@ -193,10 +190,6 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         1: the dump or the compile was refused, or an I/O or environment error; the request stays as it was
     """
     from ipamc.importing.files import NODES
-    from ipamc.workspace.forge import Nowhere, push_credentials
-    from ipamc.workspace.forge_request import requests_of_this_job
-    from ipamc.workspace.git_remote import Move, remote
-    from ipamc.workspace.revision import require_top
 
     require_top()
     folder, branch = _folder(cluster), f"{BRANCHES}{cluster}"
@@ -274,7 +267,6 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
 def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: str, title: str) -> int:
     """Push the branch, and bring its request up to date."""
     from ipamc.review.diff.plan_report import beyond_additions
-    from ipamc.workspace.git_remote import Move
 
     cluster, ref = report.name, f"refs/heads/{BRANCHES}{report.name}"
     reasons = list(beyond_additions(report))

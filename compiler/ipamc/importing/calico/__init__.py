@@ -10,22 +10,14 @@ from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.holdings import Holdings, holdings
-from ipamc.importing.calico.pools import (
-    Group,
-    Grouped,
-    config_of,
-    grouped,
-    read_pools,
-    read_reservations,
-    strays,
-)
+from ipamc.importing.calico.pools import Group, Grouped, grouped, read_pools, read_reservations, strays
 from ipamc.importing.calico.values import CalicoPool, Claim
 from ipamc.importing.cilium import MASK
 from ipamc.importing.draft import Blocks, Draft, DraftPool, DraftRange
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, outermost, shared
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.diagnostics import Diagnostic, Severity, names
+from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
@@ -87,7 +79,10 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     lost = strays(blocks, _ranges(drafts))
     drafts += _without_pool(lost, {pool.name for pool in drafts})
     reservations, unread = read_reservations(dump)
-    drafts = _reserving(drafts, [*(block for block, _ in reservations), *held.reserved])
+    reserved = outermost([*(block for block, _ in reservations), *held.reserved])
+    for number, pool in enumerate(drafts):
+        parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(reserved, block))
+        drafts[number] = replace(pool, reserved=tuple(aggregated(parts)))
     found += [*unread, *held.findings]
     tops = outermost(blocks)
     overlaid = [pool for pool in pools if pool.workload and pool.overlay]
@@ -96,7 +91,8 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     found += _about_pools(pools, groups, families)
     found += _about_blocks(held, lost, reservations)
     found += _about_nodes(dump, groups.active, held, mode)
-    found += rules.not_frozen(dump, config_of(dump.of_kind("IPAMConfig", "IPAMConfiguration")))
+    specs = (item.value.get("spec") for item in dump.of_kind("IPAMConfig", "IPAMConfiguration"))
+    found += rules.not_frozen(dump, next((spec for spec in specs if isinstance(spec, dict)), {}))
     # Calico has no addresses for the pods of a node that no pool selects either.
     index = SelectorIndex([group.selector for group in groups.active])
     unselected = any(index.first(node.labels, node.name) is None for node in dump.nodes)
@@ -175,9 +171,7 @@ def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode
 
 
 def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
-    """Return a cluster whose nodes get blocks of ranges that Calico has not, while its pods run.
-    This is the way of Cilium's own guide.
-    """
+    """Return a cluster whose nodes get blocks of ranges that Calico has not, as Cilium's own guide does."""
     pools, found = read_pools(dump)
     held = holdings(dump, ())
     claimed = (claim.block for claim in held.claims)
@@ -274,15 +268,6 @@ def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]
         )
 
 
-def _reserving(pools: Iterable[DraftPool], blocks: Iterable[Block]) -> list[DraftPool]:
-    """Return the pools with what of these blocks is in their ranges."""
-    every, reserving = outermost(blocks), []
-    for pool in pools:
-        parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(every, block))
-        reserving.append(replace(pool, reserved=tuple(aggregated(parts))))
-    return reserving
-
-
 def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diagnostic]]:
     """Return the Calico blocks of each node as its CiliumNode will show them, and the errors that forbid it.
     For a refresh before the last node has moved: a node that joined Calico keeps its blocks, too.
@@ -295,7 +280,7 @@ def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diag
     held = holdings(dump, outermost(outside))
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]
     blocks = _blocks(held.claims, ranges, cluster.mode, own=cluster.own_pools)
-    return blocks, [each for each in (*found, *held.findings) if each.severity is Severity.ERROR]
+    return blocks, errors_of((*found, *held.findings))
 
 
 def _blocks(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +17,8 @@ from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
+from ipamc.read.kinds.nodes import RawCondition
+from ipamc.read.values import ForeignMetadata
 
 BLOCK_SIZES = {4: 26, 6: 122}
 """What Calico takes where a pool says nothing (api/pkg/apis/projectcalico/v3/ippool.go)."""
@@ -35,24 +36,12 @@ class _Spec(msgspec.Struct, rename="camel"):
     assignment_mode: str | None = None
 
 
-class _Condition(msgspec.Struct):
-    type: str | None = None
-    status: str | None = None
-    reason: str | None = None
-
-
 class _Status(msgspec.Struct):
-    conditions: list[_Condition] | None = None
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str
-    labels: dict[str, str | None] | None = None
-    deletion_timestamp: str | None = None
+    conditions: list[RawCondition] | None = None
 
 
 class _Pool(msgspec.Struct):
-    metadata: _Metadata
+    metadata: ForeignMetadata
     spec: _Spec
     status: _Status | None = None
 
@@ -137,15 +126,6 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
         except (msgspec.ValidationError, CidrError) as problem:
             found.append(rules.unreadable(item.at, f"IPReservation {item.name}", str(problem)))
     return sorted(reserved, key=lambda pair: (pair[0], pair[1].name)), found
-
-
-def config_of(items: Iterable[SeenObject]) -> Mapping[str, Any]:
-    """Return the `spec` of Calico's one IPAMConfig; {} without one, or where it is no object."""
-    for item in items:
-        spec = item.value.get("spec")
-        if isinstance(spec, dict):
-            return spec
-    return {}
 
 
 class Group(Struct, frozen=True, kw_only=True):

@@ -38,6 +38,10 @@ class Capability(enum.Enum):
     NODE_CONFIG_V2 = "CiliumNodeConfig is stored as `cilium.io/v2`; before, as `v2alpha1`"
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
     MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
+    LOCAL_ROUTES = (
+        "an agent has a route to each block of its node; before, to one range that is none of them, so that "
+        "pods need `enable-endpoint-routes`"
+    )
     ORPHAN_BLOCKS = (
         "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"
     )
@@ -67,6 +71,10 @@ class Capability(enum.Enum):
         "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first, "
         "and the last "
         "address of a block"
+    )
+    EGRESS_INTERFACES = (
+        "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "
+        "before, its rule is for one range of addresses, whatever blocks the node has"
     )
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = "there is no tunnel routing"

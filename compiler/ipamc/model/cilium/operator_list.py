@@ -4,7 +4,7 @@ The list holds `unlisted` pools, and of these only what the operator may give. B
 in it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that
 hold them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an
 error, but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of
-1.12, 1.15, 1.16, 1.17, 1.18 and 1.19; in each of them two nodes had one address:
+1.12 and of 1.15 to 1.20; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
@@ -114,15 +114,17 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
     excluded = outermost(cidr.block for cidr in cluster.excluded)
     reserved = {pool.name: outermost(each.block for each in pool.reserved) for pool in pools}
     lists: Lists = {}
+    ranges = {
+        family: [(pool, cidr.block) for pool in pools for cidr in pool.ranges if cidr.block.family == family]
+        for family in cluster.families
+    }
     for family in cluster.families:
         pieces = [
             piece
-            for pool in pools
-            if family in pool.families and not pool.disabled
-            for cidr in pool.families[family].ranges
+            for pool, block in ranges[family]
+            if not pool.disabled
             for piece in subtract(
-                cidr.block,
-                [*blocks_over(excluded, cidr.block), *blocks_over(reserved[pool.name], cidr.block)],
+                block, [*blocks_over(excluded, block), *blocks_over(reserved[pool.name], block)]
             )
         ]
         lists[family] = _useful(pieces, masks[family])
@@ -132,13 +134,7 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
             pieces = [piece for block in blocks for piece in subtract(block, blocks_over(gone, block))]
             lists[family] = _useful(pieces, masks[family])
         if not lists[family]:
-            ranges = [
-                cidr.block
-                for pool in pools
-                if family in pool.families
-                for cidr in pool.families[family].ranges
-            ]
-            lists[family] = tuple(Block(family, block.first, BITS[family]) for block in ranges[:1])
+            lists[family] = tuple(Block(family, block.first, BITS[family]) for _, block in ranges[family][:1])
     return lists
 
 

@@ -74,7 +74,7 @@ TABLE = (
         Capability.POD_CIDRS,
         _KUBERNETES,
         "pkg/k8s/node.go, ParseNode",
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`nodes/`",
     ),
     Row(
@@ -82,7 +82,7 @@ TABLE = (
         _KUBERNETES,
         "pkg/annotation/k8s.go",
         since=13,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`nodes/`",
     ),
     Row(
@@ -90,7 +90,7 @@ TABLE = (
         _KUBERNETES,
         "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
         since=12,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.HELM_ANNOTATE_NODE,
@@ -105,7 +105,7 @@ TABLE = (
         "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, "
         "operator/pkg/ipam/clusterpool.go from 1.20; "
         "clusterPoolIPv4PodCIDRList in the chart",
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`configmap.yaml`, `helm-values.yaml`",
     ),
     Row(
@@ -113,7 +113,7 @@ TABLE = (
         _CLUSTER_POOL,
         "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
         "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`ciliumnodes/`",
     ),
     Row(
@@ -121,14 +121,14 @@ TABLE = (
         _CLUSTER_POOL,
         "allocateNode in the same file",
         since=19,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.BYSTANDER,
         _CLUSTER_POOL,
         "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
         "operator/pkg/ipam/clusterpool.go from 1.20",
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`component/`, `helm-values.yaml`, IPC0515",
     ),
     Row(
@@ -137,14 +137,14 @@ TABLE = (
         "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: unused "
         "in 1.11, 0s in 1.12, 5m from 1.13",
         since=12,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.DO_NOT_GC,
         f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
         "operator/watchers/cilium_node_gc.go",
         since=18,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
     ),
     Row(
@@ -153,7 +153,7 @@ TABLE = (
         "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; "
         "client/crds/v2alpha1/ciliumpodippools.yaml",
         since=14,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="IPC0521",
     ),
     Row(
@@ -169,7 +169,7 @@ TABLE = (
         "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, client/crds/v2/ciliumnodeconfigs.yaml from "
         "1.16",
         since=16,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
         decides="`nodeconfigs.yaml`",
     ),
     Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, "install/kubernetes/cilium/values.yaml", since=17),
@@ -182,26 +182,34 @@ TABLE = (
         decides="IPC0522",
     ),
     Row(
+        Capability.LOCAL_ROUTES,
+        _MULTI_POOL,
+        "PR #40191, issues #32423 and #38102; updateLocalNodeStore in pkg/ipam/multipool.go; limitations in "
+        "Documentation/network/concepts/ipam/multi-pool.rst",
+        since=18,
+        decides="IPC0935",
+    ),
+    Row(
         Capability.ORPHAN_BLOCKS,
         _MULTI_POOL,
         "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
         "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
         since=19,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.EXCHANGED_BLOCKS,
         _MULTI_POOL,
         "PR #42126; AllocateToNode in pool_allocator.go (as above)",
         since=19,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.NUMERIC_ALLOCATED,
         _MULTI_POOL,
         "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
         since=20,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
         decides="`seeds/`",
     ),
     Row(
@@ -209,7 +217,7 @@ TABLE = (
         _MULTI_POOL,
         "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as above)",
         since=19,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
         decides="`cilium/ippools.yaml`, IPC0538",
     ),
     Row(
@@ -217,7 +225,7 @@ TABLE = (
         _MULTI_POOL,
         "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as above)",
         since=18,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
         decides="`cilium/ippools.yaml`, IPC0538",
     ),
     Row(
@@ -225,7 +233,7 @@ TABLE = (
         _MULTI_POOL,
         "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
         since=20,
-        run=(15, 16, 17, 18, 19),
+        run=(15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.POD_SELECTORS,
@@ -241,7 +249,15 @@ TABLE = (
         "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in "
         "pkg/ipam/pool.go",
         since=20,
+        run=(20,),
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
+    ),
+    Row(
+        Capability.EGRESS_INTERFACES,
+        f"{_MULTI_POOL}, {_CRD}",
+        "PR #42531; newManager and allEgressMasqueradeCmds in pkg/datapath/iptables/iptables.go",
+        since=19,
+        decides="IPC0934",
     ),
     Row(Capability.CRD_ADDRESSES, _CRD, "pkg/ipam/crd.go", decides="`ciliumnodes/`"),
     Row(
@@ -265,7 +281,7 @@ TABLE = (
         "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up "
         "to 1.13",
         since=17,
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
         decides="IPC0552, pre-allocation",
     ),
     Row(
@@ -273,7 +289,7 @@ TABLE = (
         f"{_CLUSTER_POOL}, {_MULTI_POOL}",
         "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to 1.13",
         decides="IPC0211",
-        run=(12, 15, 16, 17, 18, 19),
+        run=(12, 15, 16, 17, 18, 19, 20),
     ),
     Row(
         Capability.METALLB,

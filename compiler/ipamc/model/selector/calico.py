@@ -64,28 +64,22 @@ class _Parentheses(Struct):
         self.parts = []
 
     def close(self) -> tuple[Expression, int]:
-        """Return the expression and its height.
-        A single part stays as it is: parentheses alone mean nothing.
-        """
+        """Return the expression and its height. A single part stays as it is."""
         self.end_alternative()
         if len(self.alternatives) > 1:
             self.alternatives = [Or(tuple(self.alternatives))]
             self.height += 1
         if self.height > MAX_HEIGHT:
-            raise SelectorError(
-                f"a selector of more than {MAX_HEIGHT} levels", offset=self.at, help="nest it less deeply"
-            )
+            problem = f"a selector of more than {MAX_HEIGHT} levels"
+            raise SelectorError(problem, offset=self.at, help="nest it less deeply")
         return self.alternatives[0], self.height
 
 
 def parse(text: str) -> Expression:
-    """Read a selector as Calico does for an IPPool.
-    Linear time, no recursion. Raises SelectorError with the offending offset.
-    """
+    """Read a selector as Calico does for an IPPool. O(n), no recursion. Raises SelectorError with offset."""
     if (at := text.find("global(")) >= 0:
-        raise SelectorError(
-            "global() is for policies and not for pools", offset=at, help="write all() for every node"
-        )
+        problem = "global() is for policies and not for pools"
+        raise SelectorError(problem, offset=at, help="write all() for every node")
     cursor = Cursor(text)
     if cursor.ended:
         return _ALWAYS
@@ -105,16 +99,13 @@ def parse(text: str) -> Expression:
 
 
 def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
-    """Close parentheses, then take the connective.
-    Return whether another operand must follow; if not, the text has ended.
-    """
+    """Close parentheses, take the connective; return whether an operand must follow, else the text ends."""
     while True:
         inner = opened[-1]
         if cursor.ended:
             if len(opened) > 1:
-                raise SelectorError(
-                    "this parenthesis is never closed", offset=inner.at, help="write ) where it ends"
-                )
+                problem = "this parenthesis is never closed"
+                raise SelectorError(problem, offset=inner.at, help="write ) where it ends")
             return False
         if cursor.accept("&&"):
             return True
@@ -175,11 +166,8 @@ def _set(cursor: Cursor, so_far: str) -> tuple[str, ...]:
 
 
 def _unclosed(cursor: Cursor, at: int) -> SelectorError | None:
-    return (
-        SelectorError("this set is never closed", offset=at, help="write } after the last value")
-        if cursor.ended
-        else None
-    )
+    unclosed = SelectorError("this set is never closed", offset=at, help="write } after the last value")
+    return unclosed if cursor.ended else None
 
 
 def render(expression: Expression) -> str:

@@ -63,9 +63,8 @@ class Cursor:
         if match is None:
             return ""
         if len(match[0]) > MAX_LABEL:
-            raise SelectorError(
-                f"{shown(match[0])} is longer than the {MAX_LABEL} characters of a label key", offset=self.at
-            )
+            problem = f"{shown(match[0])} is longer than the {MAX_LABEL} characters of a label key"
+            raise SelectorError(problem, offset=self.at)
         self._go(match.end())
         return match[0]
 
@@ -83,11 +82,8 @@ class Cursor:
         if match is None:
             quote = self.text[self.at : self.at + 1]
             if quote in {'"', "'"}:
-                raise SelectorError(
-                    f"{shown(self.text[self.at :])} is never closed",
-                    offset=self.at,
-                    help=f"end the value with {quote}",
-                )
+                problem = f"{shown(self.text[self.at :])} is never closed"
+                raise SelectorError(problem, offset=self.at, help=f"end the value with {quote}")
             return None
         self._go(match.end())
         return match[0][1:-1]
@@ -98,14 +94,10 @@ class Cursor:
         if found in {"\n", "\r"}:
             how = "in YAML as a plain scalar, or with >- instead of | or >"
             help = f"write the selector on one line; {how}"  # noqa: A001 - as above
-            return SelectorError(
-                f"a line break does not count as a blank in Calico's language: expected {expected}",
-                offset=self.at,
-                help=help,
-            )
-        if not found:
-            return SelectorError(f"the selector ends here: expected {expected}", offset=self.at, help=help)
-        return SelectorError(f"{shown(found)}: expected {expected}", offset=self.at, help=help)
+            what = "a line break does not count as a blank in Calico's language"
+        else:
+            what = shown(found) if found else "the selector ends here"
+        return SelectorError(f"{what}: expected {expected}", offset=self.at, help=help)
 
 
 _LONGEST = 1000
@@ -130,9 +122,7 @@ _BRACKETED = rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]"
 
 
 def from_kubectl(text: str) -> str:
-    """Return a text in kubectl's language of labels (`rack=a,zone in (b,c),!gpu`) in Calico's, or "".
-    It is as it is typed in YAML.
-    """
+    """Return a text in kubectl's language (`rack=a,zone in (b,c),!gpu`) in Calico's, as in YAML; or ""."""
     if text.strip() in {"all", "*", "any"}:
         return "all()"
     conditions, at = [], 0
@@ -160,9 +150,8 @@ def _condition(match: re.Match[str]) -> str:
 
 def instead_of_operand(cursor: Cursor) -> SelectorError:
     """Return the error for a token that begins no condition."""
-    found = cursor.peek()
     help_ = 'write a condition, such as has(rack) or rack == "r1"'
-    if found[:1] in {'"', "'"}:
+    if cursor.peek()[:1] in {'"', "'"}:
         help_ = 'write label keys without quotes: rack == "r1"'
     return cursor.unexpected("a condition", help_)
 
@@ -174,10 +163,8 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
         help_ = f"write {key}( without a blank"
     elif key in {"not", "NOT"}:
         help_ = "write ! in front of a condition: !has(rack)"
-    elif found == "=":
-        help_ = f'write {key} == "{_value(cursor, r"=")}"'
-    elif found == ":":
-        help_ = f'write {key} == "{_value(cursor, r":")}"'
+    elif found in {"=", ":"}:
+        help_ = f'write {key} == "{_value(cursor, found)}"'
     elif found in _ORDER:
         help_ = "use a NodeSelector with Gt or Lt: this language compares no numbers"
     elif found not in _LOWER and found.lower() in _LOWER:
@@ -195,9 +182,8 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
 
 def _value(cursor: Cursor, sign: str) -> str:
     """Return the value that follows a sign here, without quotes; … where it is no label's value."""
-    found = re.compile(rf"{sign}\s*([\"']?)([-A-Za-z0-9_.]{{1,63}})\1(?=$|[\s,&|)])").match(
-        cursor.text, cursor.at
-    )
+    pattern = re.compile(rf"{sign}\s*([\"']?)([-A-Za-z0-9_.]{{1,63}})\1(?=$|[\s,&|)])")
+    found = pattern.match(cursor.text, cursor.at)
     return found[2] if found else "…"
 
 
@@ -224,15 +210,9 @@ def after_operand(cursor: Cursor, *, inside: bool) -> SelectorError:
     """Return the error for a token after a condition that is no connective."""
     found = cursor.peek()
     if found == ")":
-        return SelectorError(
-            "')' without a parenthesis before it",
-            offset=cursor.at,
-            help="remove it, or write ( where it begins",
-        )
-    meant = _CONNECTIVES.get(found, "")
+        help_ = "remove it, or write ( where it begins"
+        return SelectorError("')' without a parenthesis before it", offset=cursor.at, help=help_)
     if found == "#":
         return cursor.unexpected("&& or ||", "write a blank before #, and it begins a comment")
-    return cursor.unexpected(
-        "&&, || or )" if inside else "&& or ||",
-        f"write {meant}" if meant else "join conditions with && or ||",
-    )
+    help_ = f"write {_CONNECTIVES[found]}" if found in _CONNECTIVES else "join conditions with && or ||"
+    return cursor.unexpected("&&, || or )" if inside else "&& or ||", help_)

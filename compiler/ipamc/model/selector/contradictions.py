@@ -26,20 +26,16 @@ _valid_part = {  # what a valid label value can contain, begin with and end with
 
 def impossible(form: Normal) -> str:
     """Return why no node satisfies an expression of this normal form, or "" if one may."""
-    return _why(form)
-
-
-def _why(form: Normal) -> str:
     match form:
         case Always():
             return ""
         case Never(why):
             return why
         case Joint(every=False, parts=parts):
-            reasons = [_why(part) for part in parts]
+            reasons = [impossible(part) for part in parts]
             return reasons[0] if all(reasons) else ""
         case Joint(parts=parts):
-            reasons = [_why(part) for part in parts if isinstance(part, Joint)]
+            reasons = [impossible(part) for part in parts if isinstance(part, Joint)]
             return next(filter(None, [_together(parts), *reasons]), "")
         case Condition() | OtherTest():
             return _together((form,))
@@ -104,9 +100,7 @@ def _listed(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str
 
 
 def _interval(key: str, needed: list[Test]) -> str:
-    """Return why no int64 is between the bounds.
-    Label values begin with a letter or digit, so none is negative.
-    """
+    """Return why no int64 is between the bounds. No label value begins with a sign: none is negative."""
     above = [int(test.values[0]) for test in needed if test.operator is Operator.ABOVE]
     below = [int(test.values[0]) for test in needed if test.operator is Operator.BELOW]
     if max([-1, *above]) + 1 < min([_INT64_MAX + 1, *below]):

@@ -6,9 +6,7 @@ _SHOWN = 60
 
 
 class SelectorError(ValueError):
-    """A selector that its language does not allow.
-    Messages are worded as in a Diagnostic: lower case, the value first, no full stop.
-    """
+    """A selector that its language does not allow. Messages are worded as those of a Diagnostic."""
 
     def __init__(
         self,

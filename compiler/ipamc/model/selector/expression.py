@@ -141,7 +141,7 @@ def matcher(expression: Expression) -> Matcher:
         case Named(wanted):
             return lambda _labels, name: name == wanted
         case Test():
-            return _TESTS[expression.operator](expression.key, expression.values)
+            return _test(expression)
         case Not(part):
             inner = matcher(part)
             return lambda labels, name: not inner(labels, name)
@@ -179,22 +179,18 @@ def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
                 names.add(name)
             case _:
                 others.append(matcher(part))
-    one = _in if not every else _not_in
+    one = Operator.NOT_IN if every else Operator.IN
     for key, members in sets.items():
-        by_key.setdefault(key, []).append(one(key, tuple(members)))
-    join = _all if every else _any
-    first = [_named(names, every=every)] if names else []
-    by_label = {key: tests[0] if len(tests) == 1 else join(tests) for key, tests in by_key.items()}
+        by_key.setdefault(key, []).append(_test(Test(key, one, tuple(members))))
+    first: list[Matcher] = []
+    if names:
+        first = [lambda _labels, name: (name not in names) is every]
+    by_label = {key: _all(tests, every=every) for key, tests in by_key.items()}
     if len(by_label) > FEW:
         first.append(_by_label(by_label, every=every))
     else:
         first += by_label.values()
-    every_test = [*first, *others]
-    return every_test[0] if len(every_test) == 1 else join(every_test)
-
-
-def _named(names: set[str], *, every: bool) -> Matcher:
-    return (lambda _labels, name: name not in names) if every else (lambda _labels, name: name in names)
+    return _all([*first, *others], every=every)
 
 
 def _by_label(tests: Mapping[str, Matcher], *, every: bool) -> Matcher:
@@ -207,84 +203,44 @@ def _by_label(tests: Mapping[str, Matcher], *, every: bool) -> Matcher:
     return found
 
 
-def _all(inner: list[Matcher]) -> Matcher:
-    def every(labels: Mapping[str, str], name: str) -> bool:
-        for holds in inner:  # noqa: SIM110 - a loop: `all` with a generator takes a second frame a level, and three times as long
-            if not holds(labels, name):
-                return False
-        return True
+def _all(inner: list[Matcher], *, every: bool) -> Matcher:
+    """Join functions: all of them hold (`every`), or one."""
+    if len(inner) == 1:
+        return inner[0]
 
-    return every
+    def joined(labels: Mapping[str, str], name: str) -> bool:
+        # A loop: `all` with a generator takes a second frame a level, and three times as long.
+        for holds in inner:
+            if holds(labels, name) is not every:
+                return not every
+        return every
 
-
-def _any(inner: list[Matcher]) -> Matcher:
-    def some(labels: Mapping[str, str], name: str) -> bool:
-        for holds in inner:  # noqa: SIM110 - as above
-            if holds(labels, name):
-                return True
-        return False
-
-    return some
+    return joined
 
 
-def _equal(key: str, values: tuple[str, ...]) -> Matcher:
-    (value,) = values
-    return lambda labels, _name: labels.get(key) == value
-
-
-def _unequal(key: str, values: tuple[str, ...]) -> Matcher:
-    (value,) = values
-    return lambda labels, _name: labels.get(key) != value
-
-
-def _in(key: str, values: tuple[str, ...]) -> Matcher:
-    members = frozenset(values)
-    return lambda labels, _name: labels.get(key) in members
-
-
-def _not_in(key: str, values: tuple[str, ...]) -> Matcher:
-    members = frozenset(values)
-    return lambda labels, _name: labels.get(key) not in members
-
-
-def _has(key: str, _values: tuple[str, ...]) -> Matcher:
-    return lambda labels, _name: key in labels
-
-
-def _contains(key: str, values: tuple[str, ...]) -> Matcher:
-    (value,) = values
-    return lambda labels, _name: (found := labels.get(key)) is not None and value in found
-
-
-def _starts_with(key: str, values: tuple[str, ...]) -> Matcher:
-    (value,) = values
-    return lambda labels, _name: (found := labels.get(key)) is not None and found.startswith(value)
-
-
-def _ends_with(key: str, values: tuple[str, ...]) -> Matcher:
-    (value,) = values
-    return lambda labels, _name: (found := labels.get(key)) is not None and found.endswith(value)
-
-
-def _above(key: str, values: tuple[str, ...]) -> Matcher:
-    bound = int(values[0])
-    return lambda labels, _name: (number := integer(labels.get(key, ""))) is not None and number > bound
-
-
-def _below(key: str, values: tuple[str, ...]) -> Matcher:
-    bound = int(values[0])
-    return lambda labels, _name: (number := integer(labels.get(key, ""))) is not None and number < bound
-
-
-_TESTS: dict[Operator, Callable[[str, tuple[str, ...]], Matcher]] = {
-    Operator.EQUAL: _equal,
-    Operator.UNEQUAL: _unequal,
-    Operator.IN: _in,
-    Operator.NOT_IN: _not_in,
-    Operator.HAS: _has,
-    Operator.CONTAINS: _contains,
-    Operator.STARTS_WITH: _starts_with,
-    Operator.ENDS_WITH: _ends_with,
-    Operator.ABOVE: _above,
-    Operator.BELOW: _below,
-}
+def _test(test: Test) -> Matcher:
+    """Return one test of one label as a function. What it compares with is worked out here."""
+    key, value = test.key, test.values[0] if test.values else ""
+    match test.operator:
+        case Operator.EQUAL:
+            return lambda labels, _name: labels.get(key) == value
+        case Operator.UNEQUAL:
+            return lambda labels, _name: labels.get(key) != value
+        case Operator.IN:
+            members = frozenset(test.values)
+            return lambda labels, _name: labels.get(key) in members
+        case Operator.NOT_IN:
+            others = frozenset(test.values)
+            return lambda labels, _name: labels.get(key) not in others
+        case Operator.HAS:
+            return lambda labels, _name: key in labels
+        case Operator.CONTAINS:
+            return lambda labels, _name: (found := labels.get(key)) is not None and value in found
+        case Operator.STARTS_WITH:
+            return lambda labels, _name: (found := labels.get(key)) is not None and found.startswith(value)
+        case Operator.ENDS_WITH:
+            return lambda labels, _name: (found := labels.get(key)) is not None and found.endswith(value)
+    above, bound = test.operator is Operator.ABOVE, int(value)
+    return lambda labels, _name: (
+        (number := integer(labels.get(key, ""))) is not None and (number > bound if above else number < bound)
+    )

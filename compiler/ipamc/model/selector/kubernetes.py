@@ -50,9 +50,7 @@ class Parsed(Struct, frozen=True):
 
 
 def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
-    """Read a LabelSelector: all its parts must hold; an empty one selects every node, null selects none.
-    Raises SelectorError.
-    """
+    """Read a LabelSelector: all parts must hold; {} selects every node, null none. Raises SelectorError."""
     if obj is None:
         return Parsed("!all()", Never("a null LabelSelector selects nothing"))
     fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"), misplaced_labels=True)
@@ -71,10 +69,8 @@ def read_node_selector(obj: Mapping[str, object]) -> Parsed:
     """
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
-        raise SelectorError(
-            "a NodeSelector without nodeSelectorTerms",
-            help="write nodeSelectorTerms: [{matchExpressions: […]}]",
-        )
+        help_ = "write nodeSelectorTerms: [{matchExpressions: […]}]"
+        raise SelectorError("a NodeSelector without nodeSelectorTerms", help=help_)
     terms = [
         parsed
         for index, term in enumerate(_items(fields["nodeSelectorTerms"], ("nodeSelectorTerms",)))
@@ -120,11 +116,8 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
         for place, value in enumerate(values):
             _value(value, (*at, "values", place))
             if operator in {"Gt", "Lt"} and integer(value) is None:
-                raise SelectorError(
-                    f"{shown(value)} is not an integer",
-                    keys=(*at, "values", place),
-                    help=f"{operator} compares 64-bit integers",
-                )
+                problem, help_ = f"{shown(value)} is not an integer", f"{operator} compares 64-bit integers"
+                raise SelectorError(problem, keys=(*at, "values", place), help=help_)
         yield _label_requirement(key, operator, tuple(sorted(set(values))))
 
 
@@ -149,25 +142,16 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
         at = (*keys, index)
         key, operator, values = _requirement(item, at, _FIELD_OPERATORS)
         if key != "metadata.name":
-            raise SelectorError(
-                f"{shown(key)} is not a field that nodes are selected by",
-                keys=(*at, "key"),
-                help="write metadata.name",
-            )
+            problem = f"{shown(key)} is not a field that nodes are selected by"
+            raise SelectorError(problem, keys=(*at, "key"), help="write metadata.name")
         if len(values) != 1:
-            raise SelectorError(
-                f"{len(values)} values: matchFields takes exactly one",
-                keys=(*at, "values"),
-                help="write one term for each name",
-            )
+            problem = f"{len(values)} values: matchFields takes exactly one"
+            raise SelectorError(problem, keys=(*at, "values"), help="write one term for each name")
         (name,) = values
         # An invalid name is quoted, so that its text cannot look like another requirement.
         text = repr(name) if subdomain_problem(name) else name
-        yield (
-            Parsed(f"{key}={text}", Named(name))
-            if operator == "In"
-            else Parsed(f"{key}!={text}", Not(Named(name)))
-        )
+        same = operator == "In"
+        yield Parsed(f"{key}{'=' if same else '!='}{text}", Named(name) if same else Not(Named(name)))
 
 
 def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str, str, list[str]]:
@@ -177,9 +161,8 @@ def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str
     if operator not in operators:
         meant = _MEANT.get(operator.lower())
         help_ = f"write {meant}" if meant in operators else f"write one of {', '.join(operators)}"
-        raise SelectorError(
-            f"{shown(operator)} is not an operator here", keys=(*keys, "operator"), help=help_
-        )
+        problem = f"{shown(operator)} is not an operator here"
+        raise SelectorError(problem, keys=(*keys, "operator"), help=help_)
     values = [
         _text(value, (*keys, "values", index), "value")
         for index, value in enumerate(_items(fields.get("values"), (*keys, "values")))
@@ -210,20 +193,14 @@ def _text(obj: object, keys: Keys, name: str) -> str:
     if isinstance(obj, str):
         return obj
     if obj is None:
-        raise SelectorError(
-            f"a {name} is missing",
-            keys=keys[:-1] if isinstance(keys[-1], str) else keys,
-            help=f"write the {name}",
-        )
+        owner = keys[:-1] if isinstance(keys[-1], str) else keys
+        raise SelectorError(f"a {name} is missing", keys=owner, help=f"write the {name}")
     if isinstance(obj, bool):
         raise SelectorError(f"{str(obj).lower()} is not text", keys=keys, help=f'write "{str(obj).lower()}"')
     kinds = {"a number": int | float, "a list": list, "a mapping": Mapping}
     kind = next((noun for noun, types in kinds.items() if isinstance(obj, types)), "a value")
-    raise SelectorError(
-        f"{kind} where the {name} should be text",
-        keys=keys,
-        help="" if isinstance(obj, list | Mapping) else "write it in quotes",
-    )
+    help_ = "" if isinstance(obj, list | Mapping) else "write it in quotes"
+    raise SelectorError(f"{kind} where the {name} should be text", keys=keys, help=help_)
 
 
 def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
@@ -239,22 +216,16 @@ def _mapping(obj: object, keys: Keys, name: str) -> Mapping[str, object]:
 def _fields(
     obj: object, keys: Keys, name: str, known: Sequence[str], *, misplaced_labels: bool = False
 ) -> Mapping[str, object]:
-    """Return the fields of an object.
-    With `misplaced_labels` an unknown field with a scalar value is taken for a label.
-    """
+    """Return an object's fields. With `misplaced_labels` an unknown one with a scalar counts as a label."""
     if obj is None:
         raise SelectorError(f"{name} is null", keys=keys, help="remove it, or say what it selects")
     fields = _mapping(obj, keys, name)
     for key in fields:
         if key not in known:
-            help_ = (
-                f"write matchLabels: {{{key}: …}}"
-                if misplaced_labels and not isinstance(fields[key], Mapping | list)
-                else f"it has {', '.join(known)}"
-            )
-            raise SelectorError(
-                f"{shown(key)} is not a field of {name}", keys=(*keys, key), at_key=True, help=help_
-            )
+            label = misplaced_labels and not isinstance(fields[key], Mapping | list)
+            help_ = f"write matchLabels: {{{key}: …}}" if label else f"it has {', '.join(known)}"
+            problem = f"{shown(key)} is not a field of {name}"
+            raise SelectorError(problem, keys=(*keys, key), at_key=True, help=help_)
     return fields
 
 

@@ -34,13 +34,9 @@ def label_key_problem(key: str) -> str:
 
 def label_value_problem(value: str) -> str:
     """Return what is wrong with a label value as a predicate, or "" if it is empty or a valid name."""
-    if _is_value(value):
-        return ""
-    return (
-        f"is longer than {LONGEST_VALUE} characters"
-        if len(value) > LONGEST_VALUE
-        else f"is not made of {_CHARACTERS}"
-    )
+    if len(value) > LONGEST_VALUE:
+        return f"is longer than {LONGEST_VALUE} characters"
+    return "" if _is_value(value) else f"is not made of {_CHARACTERS}"
 
 
 def subdomain_problem(name: str) -> str:
@@ -84,9 +80,7 @@ def dns_label_problem(name: str) -> str:
 
 
 def integer(text: str) -> int | None:
-    """Return the int64 that Go's ParseInt reads, or None.
-    Only digits and a sign: Python's own `int` accepts more.
-    """
+    """Return the int64 that Go's ParseInt reads, or None. Python's own `int` accepts more."""
     match = _integer(text)
     if match is None:
         return None

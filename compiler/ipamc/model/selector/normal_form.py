@@ -9,6 +9,7 @@ they were written. Nothing is distributed: the form is no larger than its source
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import TypeVar, assert_never
 
 from msgspec import Struct
@@ -93,9 +94,7 @@ Normal = Always | Never | Condition | OtherTest | Joint
 
 
 def normal(expression: Expression, *, negated: bool = False) -> Normal:
-    """Return the normal form of an expression or of its opposite.
-    It means the same for every mapping of labels, also impossible ones.
-    """
+    """Return the normal form of an expression or of its opposite. It means the same for all labels."""
     match expression:
         case Always():
             return Never("it is the opposite of all()") if negated else expression
@@ -109,10 +108,8 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
             return normal(part, negated=not negated)
         case And() | Or():
             every = isinstance(expression, And) is not negated
-            return _join(
-                [normal(part, negated=opposite) for part, opposite in _members(expression, negated, every)],
-                every=every,
-            )
+            members = _members(expression, negated, every)
+            return _join([normal(part, negated=opposite) for part, opposite in members], every=every)
         case _:
             assert_never(expression)
 
@@ -212,7 +209,7 @@ def label_selector(form: Normal) -> dict[str, object] | None:
         selector["matchLabels"] = dict(sorted(labels.items()))
     if entries:
         selector["matchExpressions"] = sorted(
-            entries, key=lambda entry: (str(entry["key"]), str(entry["operator"]))
+            entries, key=lambda one: (str(one["key"]), str(one["operator"]))
         )
     return selector
 
@@ -265,18 +262,10 @@ def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
         case Joint(every=True, parts=parts):
             for part in parts:
                 yield from sets_of_signs(part)
-        case Joint(parts=parts):
-            yield from _of_any(parts)
+        case Joint(parts=parts):  # the smallest set of each alternative, where all have one
+            sets = (min(sets_of_signs(part), key=len, default=None) for part in parts)
+            smallest = [*takewhile(lambda signs: signs is not None, sets)]
+            if len(smallest) == len(parts):
+                yield frozenset[Sign]().union(*filter(None, smallest))
         case _:
             return
-
-
-def _of_any(parts: Iterable[Normal]) -> Iterator[frozenset[Sign]]:
-    """Yield the one set of alternatives: the smallest of each of them, where all have one."""
-    signs: set[Sign] = set()
-    for part in parts:
-        smallest = min(sets_of_signs(part), key=len, default=None)
-        if smallest is None:
-            return
-        signs |= smallest
-    yield frozenset(signs)

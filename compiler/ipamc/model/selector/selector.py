@@ -77,9 +77,7 @@ class Selector:
         return _selector, (self.language, self.canonical, self.expression, self.source)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
-        """Return whether a node with these labels and this name is selected.
-        Compiled once; no parsing, no allocation.
-        """
+        """Return whether a node with these labels and this name is selected. No parsing, no allocation."""
         return self._matches(labels, name)
 
     def spot(self, key: str) -> Spot:
@@ -103,9 +101,7 @@ class Selector:
         return self._outcomes
 
     def impossible(self) -> str:
-        """Return why no node can match, or "" if a node may.
-        A reason is certain; "" is not proof that a node can match.
-        """
+        """Return why no node can match, or "". A reason is certain; "" is no proof that a node can match."""
         return self._impossible
 
     @cached_property
@@ -154,16 +150,12 @@ def parse_calico(text: str) -> Selector:
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
-    """Read a Kubernetes LabelSelector; {} is `EVERY`, None selects nothing.
-    Raises SelectorError with the keys of the offending value.
-    """
+    """Read a LabelSelector; {} is `EVERY`, None selects nothing. Raises SelectorError with keys."""
     return _given(_of_object(obj, kubernetes.read_label_selector, "LabelSelector"))
 
 
 def parse_node_selector(obj: Mapping[str, object]) -> Selector:
-    """Read a Kubernetes NodeSelector: its terms are alternatives, and an empty term selects nothing.
-    Raises SelectorError with the keys of the offending value.
-    """
+    """Read a NodeSelector: terms are alternatives; an empty one selects nothing. SelectorError has keys."""
     return _given(_of_object(obj, kubernetes.read_node_selector, "NodeSelector"))
 
 
@@ -291,9 +283,7 @@ class SelectorIndex:
         self._always = always
 
     def matching(self, labels: Mapping[str, str], name: str) -> list[int]:
-        """Return the numbers of the selectors that select a node, in order.
-        O(labels + result + tests of the selectors that are asked).
-        """
+        """Return the numbers of a node's selectors, in order. O(labels + result + tests that are made)."""
         selectors = self._selectors
         found: set[int] = set()
         if self._by_sign:

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import bisect
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.address_sets import blocks_over, lines_over, outermost
+from ipamc.model.address_sets import blocks_over, by_block, lines_over, outermost
 from ipamc.model.cidr import Block, Range, part
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
@@ -23,8 +22,6 @@ from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges, last_day
 from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
 from ipamc.place.reconcile.renumber import complete_placed
-
-_block = operator.attrgetter("block")
 
 FEW = 1000
 """Insert new lines one by one above this ratio of old to new lines; else sort them all."""
@@ -66,7 +63,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     pinned = place_pins(cluster, reconciled, _in_order(reconciled.demands))
     with_pinned = reconciled.lock
     if pinned.new:
-        with_pinned = replace(with_pinned, lines=tuple(sorted([*pinned.kept, *pinned.new], key=_block)))
+        with_pinned = replace(with_pinned, lines=tuple(sorted([*pinned.kept, *pinned.new], key=by_block)))
     renumbers = _in_order(reconciled.renumbers)
     moved = place_pins(cluster, replace(reconciled, lock=with_pinned), renumbers)
     over = last_day(today, cluster.quarantine_days)
@@ -150,10 +147,10 @@ def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
 def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
     """Return all lines by address. A few new ones are inserted, as sorting 100,000 lines takes longer."""
     if len(new) * FEW > len(lines):
-        return sorted([*lines, *new], key=_block)
+        return sorted([*lines, *new], key=by_block)
     result = list(lines)
     for line in new:
-        bisect.insort(result, line, key=_block)
+        bisect.insort(result, line, key=by_block)
     return result
 
 
@@ -167,7 +164,7 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
     for node, lines in by_node.items():
         every = (*result.get(node, ()), *lines)
         # Nearly all newcomers get one block: 100,000 lists of one are not sorted.
-        result[node] = tuple(sorted(every, key=_block)) if len(every) > 1 else every
+        result[node] = tuple(sorted(every, key=by_block)) if len(every) > 1 else every
     return result
 
 

@@ -174,11 +174,8 @@ class Space:
 
     def _covered(self, first: int, length: int) -> bool:
         """Tell whether a larger block was placed over this one, together with old lines beside it."""
-        return any(
-            first & -(1 << (self._bits - size)) in placed
-            for size, placed in self._placed.items()
-            if size < length
-        )
+        larger = ((size, placed) for size, placed in self._placed.items() if size < length)
+        return any(first & -(1 << (self._bits - size)) in placed for size, placed in larger)
 
     def _drop_lines(self, reuse: Reuse) -> None:
         """Drop the lines under a place. What it leaves over of a larger one is free."""

@@ -76,9 +76,7 @@ class Newcomers(Struct):
                 self._serve_families(demand.want, demand.families)
 
     def _serve_at_once(self, want: Want, families: Families) -> bool:
-        """Place the only missing block of a node, if its first pool has room.
-        Nearly all newcomers need no more: 100,000 of them take a quarter less time.
-        """
+        """Place the only missing block of a node, if its first pool has room: nearly all need no more."""
         key, offers = (id(want.offers), families), want.offers
         if key not in self._firsts:
             self._firsts[key] = None
@@ -129,9 +127,7 @@ class Newcomers(Struct):
         return known[index] if index < len(known) else len(offers)
 
     def _serve_pool(self, demand: Demand, offer: Offer) -> None:
-        """Place a number of blocks of each family for a node, all of one pool.
-        Blocks of growth have all their addresses, but for the last one.
-        """
+        """Place blocks of one pool for a node; those of growth, but the last, have all their addresses."""
         node, growth, count = demand.want.node, demand.growth, demand.count
         short = self.stunted if growth else self.short
         if why := never(offer.pool):

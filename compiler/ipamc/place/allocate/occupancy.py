@@ -125,16 +125,11 @@ class Reuse(NamedTuple):
 
 def last_day(today: str, days: int | None) -> str:
     """Return the last day (ISO 8601) whose quarantine is over `today`; "" if none is, as with `days` None."""
-    if days is None:
-        return ""
-    try:
-        return (date.fromisoformat(today) - timedelta(days=days)).isoformat()
-    except OverflowError:
-        return ""
+    return "" if days is None else first_day(today, -days)
 
 
 def first_day(since: str, days: int) -> str:
-    """Return the first day on which a line quarantined `since` may be re-used; "" if the calendar ends."""
+    """Return the day so many days after `since`: its lines may be re-used then. "" if the calendar ends."""
     try:
         return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
     except OverflowError:

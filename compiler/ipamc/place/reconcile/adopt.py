@@ -47,17 +47,16 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
     changed = {line.block: line for node in nodes for line in node.lines if line.block not in new}
-    lines = (
-        [changed.get(line.block, line) for line in context.lock.lines]
-        if changed
-        else list(context.lock.lines)
-    )
+    lines = list(context.lock.lines)
+    if changed:
+        lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
         return lines, list(several_blocks(context.cluster, list(_both(nodes, context))))
     gone: set[Block] = set()
     found: list[Diagnostic] = []
     for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
-        if _gives_way(over, line):
+        own = over.node == line.node and (over.block == line.block or over.state is State.QUARANTINED)
+        if own or over.state is State.RELEASED:
             gone.add(over.block)
         else:
             found.append(already_given(context.lock, shown, line.block, over))
@@ -89,11 +88,6 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
                 first.setdefault(blocks[place], shown)
         for line in adopted:  # of nested blocks, which are a conflict, one may have none
             yield line, first.get(line.block) or next(each for each in node.shown if each.fits(line.block))
-
-
-def _gives_way(old: Line, new: Line) -> bool:
-    own = old.node == new.node and (old.block == new.block or old.state is State.QUARANTINED)
-    return own or old.state is State.RELEASED
 
 
 def conflicts(

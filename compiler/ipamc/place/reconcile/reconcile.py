@@ -31,7 +31,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
-from ipamc.place.candidates import unlisted_pools, unmatched
+from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
@@ -110,11 +110,12 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += block_unknown(cluster, unknown)
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
-        agreeing = sum(map(evidence.has_cilium_node, idle))
+        agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
         found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
     for group in _faulty(faults, with_lines, context):
         found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
+    unmatched = unmatched_skipped if cluster.unmatched_nodes == "skip" else unmatched_refused
     found += unmatched(cluster, [node.want.node for node in without_offer if node.want and not node.held])
     found += cilium_node_without_node(cluster, evidence.without_node())
     taken = evidence.taken(lines)
@@ -165,9 +166,9 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
     They get a block that their pods do not use only by consent. A node that no pool serves stays as it was,
     unless addresses in use are in a pool.
     """
-    consent = context.consent
+    consent, seen = context.consent, context.cluster.cilium_nodes_by_name
     for node in () if "all" in consent.no_pods else nodes:
-        if node.want is None or not (node.want.node.running or evidence.has_cilium_node(node.name)):
+        if node.want is None or not (node.want.node.running or node.name in seen):
             continue  # nearly all nodes of an inventory in its short form
         origins = (node.origins.get(line.block) for line in node.held)
         if node.name in consent.no_pods or any(origin is not Origin.ADOPTED for origin in origins):
@@ -184,9 +185,7 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
 def _by_node(
     wants: Iterable[Want], evidence: Evidence, context: Context
 ) -> tuple[dict[str, tuple[Line, ...]], list[tuple[Line, Fault, Want]], list[NodeState]]:
-    """Return the held lines of idle nodes, their faults, and the states of the other nodes. O(lines).
-    Nodes of the inventory come in its order, the others behind them.
-    """
+    """Return held lines of idle nodes, their faults, and states of others, the inventory's first. O(n)."""
     by_node, consent = _own_lines(context), context.consent
     idle: dict[str, tuple[Line, ...]] = {}
     faults: list[tuple[Line, Fault, Want]] = []

@@ -50,9 +50,8 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
             number = max(needed(offer.pool, node.name, family, had), had)
             demands.append(Demand(want, (family,), offer, {family: number}))
     if families:
-        demands.append(
-            Demand(want, tuple(family for family in context.cluster.families if family in families))
-        )
+        in_order = tuple(family for family in context.cluster.families if family in families)
+        demands.append(Demand(want, in_order))
     if not demands and not found:
         return node
     return replace(node, renumbers=tuple(demands), found=(*node.found, *found))

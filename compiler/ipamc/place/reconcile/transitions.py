@@ -260,7 +260,7 @@ def needs(
     if context.one_block:
         has = {line.block.family for line in held}
         missing = tuple([family for family in families if family not in has]) if has else families
-        # A node without a block and without an offer is a finding of `unmatched`.
+        # A node without a block and without an offer is a finding of `unmatched_refused`.
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
     pools = ((context.pool_of(line.block), line.block.family) for line in held)
     have = Counter((pool.name, family) for pool, family in pools if pool)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -37,18 +38,12 @@ def look(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisions, Sequence[
     `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
     """
     log = Log()
-    log.add(check_dump(plan, dump, today))
+    log.add(
+        chain(no_use(dump), of_another_cluster(plan, dump), unknown_blocks(plan, dump), too_old(dump, today))
+    )
     rows = decide(plan, dump)
     log.add(stuck(plan, rows))
     return ResizeDecisions(rows=rows, sources=sources(dump)), tuple(log.diagnostics)
-
-
-def check_dump(plan: Plan, dump: Dump, today: str) -> Iterator[Diagnostic]:
-    """Yield why the use of this cluster's blocks cannot be read from a dump. `today` is ISO 8601, in UTC."""
-    yield from no_use(dump)
-    yield from of_another_cluster(plan, dump)
-    yield from unknown_blocks(plan, dump)
-    yield from too_old(dump, today)
 
 
 def no_use(dump: Dump) -> Iterator[Diagnostic]:

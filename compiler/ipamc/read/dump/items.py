@@ -19,7 +19,7 @@ import msgspec
 from ipamc.model.diagnostics import Span
 from ipamc.read import rules
 from ipamc.read.dump.shapes import IPAM, PARTS, Export, exported
-from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.encoding import BOM, decode
 from ipamc.read.syntax.json_stream import has_more_entries
 from ipamc.read.syntax.other_text import first_line, recognised
@@ -210,9 +210,8 @@ def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
     yield from _of_yaml(path, "\n" * (line - 1) + decode(path, lists))
     if more:
         if len(more) != IPAM:
-            raise Unreadable(
-                rules.unreadable_dump(Span(path), _CUT_OFF, "run calicoctl datastore migrate export again")
-            )
+            way_out = "run calicoctl datastore migrate export again"
+            raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF, way_out))
         for value in exported(_decoded(path, more[-1], Export)):
             yield Item(value["apiVersion"], value["kind"], 0, value)
 
@@ -243,9 +242,8 @@ def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Ite
 
 
 def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bool:
-    """Tell whether an object is a list. Raises Unreadable for one that is too deep.
-    Inside of a list it may be of another kind, whose name ends like those of lists.
-    """
+    """Tell whether an object is a list. Raises Unreadable for one that is too deep."""
+    # Inside of a list it may be of another kind, whose name ends like those of lists.
     listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))
     if listed and depth > DEEPEST:
         problem = f"lists in one another, more than {DEEPEST} deep"
@@ -270,15 +268,14 @@ def _of_yaml(path: str, text: str) -> Iterator[Item]:
             return
         if not isinstance(members, list):
             raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
-        metadata = value.get("metadata")
-        if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+        if any(member(value, "metadata", key) for key in ("continue", "remainingItemCount")):
             raise Unreadable(rules.continued(Span(path)))
         typed = "" if kind == "List" else kind.removesuffix("List")
-        for index, member in enumerate(members):
-            if not isinstance(member, dict):
+        for index, each in enumerate(members):
+            if not isinstance(each, dict):
                 raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
             line = of.line if depth else lines[index] if len(lines) == len(members) else 0
-            yield from objects(member, Item(version, typed, line, None), depth + 1)
+            yield from objects(each, Item(version, typed, line, None), depth + 1)
 
     for document in yaml_documents(path, text):
         if document.value is None:

@@ -132,14 +132,9 @@ def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     return replace(
         node,
         provider_id=spec.provider_id or "",
-        kubelet=reader.text((status.node_info or shapes.NodeInfo()).kubelet_version),
+        kubelet=reader.text(status.node_info.kubelet_version if status.node_info else ""),
         unschedulable=bool(spec.unschedulable),
     )
-
-
-def read_live_cilium_node(raw: RawCiliumNode, item: Item, reader: Reader) -> CiliumNode:
-    """Return a CiliumNode."""
-    return next(read_cilium_node(raw, reader.at(item), reader))
 
 
 def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
@@ -171,12 +166,11 @@ def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpo
     """Return a CiliumEndpoint."""
     networking = (raw.status.networking if raw.status else None) or shapes.Networking()
     texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
-    addresses = reader.numbers(texts)
     return SeenEndpoint(
         **reader.origin(raw, item),
         namespace=reader.text(raw.metadata.namespace),
+        addresses=reader.numbers(texts),
         node_ip=next(iter(reader.numbers([networking.node])), None),
-        addresses=addresses,
     )
 
 
@@ -232,7 +226,7 @@ def is_app(item: Item) -> bool:
             head = msgspec.convert(item.raw, shapes.Labelled)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return True  # read_pod says what is wrong
-    return bool(_app((head.metadata or shapes.Labels()).labels or {}))
+    return bool(head.metadata and _app(head.metadata.labels or {}))
 
 
 def _app(labels: Mapping[str, str | None]) -> str:
@@ -335,7 +329,9 @@ _CALICO = ("crd.projectcalico.org", "projectcalico.org")
 KINDS: Mapping[tuple[str, str], Kind] = {
     ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
-    ("cilium.io", "CiliumNode"): _kind(RawCiliumNode, read_live_cilium_node, rendered=True),
+    ("cilium.io", "CiliumNode"): _kind(
+        RawCiliumNode, lambda raw, item, to: next(read_cilium_node(raw, to.at(item), to)), rendered=True
+    ),
     ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
     ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),

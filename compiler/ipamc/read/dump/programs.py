@@ -10,7 +10,7 @@ from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.read.dump.kinds import release_of
-from ipamc.read.syntax.document import Unreadable
+from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.yaml import yaml_documents
 
 CONTROLLER = "kube-controller-manager"
@@ -65,19 +65,13 @@ def minor_of_kubelet(text: str) -> Version | None:
 
 def texts_of(data: Any) -> dict[str, str]:
     """Return the texts among the entries of a mapping, whose shape nobody checked."""
-    return (
-        {key: value for key, value in data.items() if isinstance(value, str)}
-        if isinstance(data, dict)
-        else {}
-    )
+    entries = data.items() if isinstance(data, dict) else ()
+    return {key: value for key, value in entries if isinstance(value, str)}
 
 
 def value_at(item: SeenObject | None, *keys: str) -> Any:
     """Return what is at a path in an object, whose shape nobody checked; None where nothing is."""
-    value: Any = item.value if item else None
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+    return member(item.value if item else None, *keys)
 
 
 def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
@@ -88,13 +82,9 @@ def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
 
 def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
     """Return the words of the command lines of a Deployment's containers."""
-    return tuple(
-        word
-        for container in _containers(deployment)
-        for key in ("command", "args")
-        for text in (container.get(key) or () if isinstance(container.get(key), list) else ())
-        for word in str(text).split()
-    )
+    lines = [container.get(key) for container in _containers(deployment) for key in ("command", "args")]
+    texts = (str(text) for line in lines if isinstance(line, list) for text in line)
+    return tuple(word for text in texts for word in text.split())
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:
@@ -121,17 +111,12 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
         value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
     except Unreadable:
         return
-    if not isinstance(value, dict):
-        return
-    networking = value.get("networking")
-    networking = networking if isinstance(networking, dict) else {}
     for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
-        if isinstance(networking.get(key), str):
-            yield flag, networking[key]
-    if networking.get("podSubnet"):
+        if isinstance(subnet := member(value, "networking", key), str):
+            yield flag, subnet
+    if member(value, "networking", "podSubnet"):
         yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
-    manager = value.get("controllerManager")
-    arguments = manager.get("extraArgs") if isinstance(manager, dict) else None
+    arguments = member(value, "controllerManager", "extraArgs")
     if isinstance(arguments, dict):
         yield from ((str(key), str(item)) for key, item in arguments.items())
     elif isinstance(arguments, list):  # v1beta4

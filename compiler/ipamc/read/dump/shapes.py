@@ -9,18 +9,14 @@ from typing import Any
 from msgspec import UNSET, Struct, UnsetType, field
 
 from ipamc.read.kinds import nodes
-from ipamc.read.values import Foreign, Text
+from ipamc.read.values import Foreign, ForeignMetadata
 
 
-class Metadata(Foreign):
+class Metadata(ForeignMetadata):
     """`metadata`."""
 
-    name: Text
     namespace: str | None = None
-    uid: str | None = None
-    labels: dict[str, str | None] | None = None
     creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
 
 
 class _NodeMetadata(nodes.RawMetadata):
@@ -33,9 +29,7 @@ class _Condition(nodes.RawCondition):
     last_transition_time: str | None = None
 
 
-class NodeInfo(Foreign):
-    """`status.nodeInfo`."""
-
+class _NodeInfo(Foreign):
     kubelet_version: str | None = None
 
 
@@ -43,7 +37,7 @@ class NodeStatus(nodes.RawStatus):
     """`status` of a Node."""
 
     conditions: list[_Condition] | None = None  # type: ignore[assignment]  # narrower
-    node_info: NodeInfo | None = None
+    node_info: _NodeInfo | None = None
 
 
 class NodeSpec(nodes.RawSpec):
@@ -94,15 +88,10 @@ class NodeConfig(Foreign):
     spec: NodeConfigSpec | None = None
 
 
-class _EndpointAddresses(Foreign):
-    ipv4: str | None = None
-    ipv6: str | None = None
-
-
 class Networking(Foreign):
     """`status.networking` of a CiliumEndpoint."""
 
-    addressing: list[_EndpointAddresses] | None = None
+    addressing: list[nodes.Families] | None = None
     node: str | None = None
 
 
@@ -131,9 +120,7 @@ class PodSpec(Foreign):
     containers: list[_Container] | None = None
 
 
-class PodIp(Foreign):
-    """An entry of `status.podIPs`."""
-
+class _PodIp(Foreign):
     ip: str | None = None
 
 
@@ -142,20 +129,18 @@ class PodStatus(Foreign):
 
     phase: str | None = None
     pod_ip: str | None = field(name="podIP", default=None)
-    pod_ips: list[PodIp] | None = field(name="podIPs", default=None)
+    pod_ips: list[_PodIp] | None = field(name="podIPs", default=None)
     start_time: str | None = None
 
 
-class Labels(Foreign):
-    """`metadata`, as far as it says what a pod is."""
-
+class _Labels(Foreign):
     labels: dict[str, str | None] | None = None
 
 
 class Labelled(Foreign):
     """A Pod, as far as it says what it is."""
 
-    metadata: Labels | None = None
+    metadata: _Labels | None = None
 
 
 class Pod(Foreign):
@@ -244,12 +229,8 @@ def exported(export: Export) -> Iterator[dict[str, Any]]:
     """
 
     def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "apiVersion": "crd.projectcalico.org/v1",
-            "kind": kind,
-            "metadata": {"name": name},
-            "spec": spec,
-        }
+        version = "crd.projectcalico.org/v1"
+        return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
     for pair in export.blocks:
         yield custom("IPAMBlock", pair.key.rpartition("/")[2], pair.value or {})

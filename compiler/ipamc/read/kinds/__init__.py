@@ -37,7 +37,7 @@ from ipamc.read.kinds.pools import (
     read_pool,
 )
 from ipamc.read.kinds.tests import RawTests, read_tests
-from ipamc.read.syntax.document import Document, Keys, Odd
+from ipamc.read.syntax.document import Document, Keys, Odd, member
 from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Foreign, Reading
 
@@ -160,11 +160,9 @@ def _walk(
 def _walk_list(
     value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
 ) -> Iterator[Item | Place]:
-    """Yield the items of a List.
-    Items of a typed list, such as NodeList, need no apiVersion and kind of their own.
-    """
-    metadata, items = value.get("metadata"), value.get("items")
-    if isinstance(metadata, dict) and (metadata.get("continue") or metadata.get("remainingItemCount")):
+    """Yield the items of a List. Those of a typed list, such as NodeList, need no apiVersion and kind."""
+    items = value.get("items")
+    if any(member(value, "metadata", key) for key in ("continue", "remainingItemCount")):
         yield at / "metadata" / "continue"
     if items is None:
         return

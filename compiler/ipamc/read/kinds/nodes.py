@@ -45,11 +45,8 @@ class RawInventory(Own):
 
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the nodes of an inventory, in its order.
-    All names and labels are checked at once; one after the other only where a finding has to say which.
-    """
-    path, document, keys = at.path, at.document, (*at.keys, "nodes")
-    entries = raw.nodes
+    """Yield the nodes in their order. Names and labels are checked at once; if one is bad, one by one."""
+    path, document, keys, entries = at.path, at.document, (*at.keys, "nodes"), raw.nodes
     sound = reading.sound([entry.name for entry in entries], [entry.labels for entry in entries])
     for index, entry in enumerate(track(entries, "reading", "nodes")):
         here = Place(path, document, (*keys, index))
@@ -65,9 +62,7 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             entry.max_pods,
             entry.planned,
             ready=entry.running,
-            pod_ips=reading.addresses(
-                [(text, ("podIPs", number)) for number, text in enumerate(entry.pod_ips)], here
-            )
+            pod_ips=reading.addresses([(ip, ("podIPs", n)) for n, ip in enumerate(entry.pod_ips)], here)
             if entry.pod_ips
             else (),
         )
@@ -141,19 +136,14 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
         cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
-    conditions, annotations = (
-        status.conditions or (),
-        {
-            key: value if isinstance(value, str) else ""
-            for key, value in (metadata.annotations or {}).items()
-            if any(part in key for part in _OF_NETWORKS)
-        },
-    )
-    given = [
-        annotations[key]
-        for key in sorted(annotations)
-        if key.startswith(OF_CILIUM) and key.endswith(POD_CIDR)
-    ]
+    conditions = status.conditions or ()
+    annotations = {
+        key: value if isinstance(value, str) else ""
+        for key, value in (metadata.annotations or {}).items()
+        if any(part in key for part in _OF_NETWORKS)
+    }
+    of_cilium = [key for key in sorted(annotations) if key.startswith(OF_CILIUM)]
+    given = [annotations[key] for key in of_cilium if key.endswith(POD_CIDR)]
     internal = [
         (entry.address, ("status", "addresses", index, "address"))
         for index, entry in enumerate(status.addresses or ())
@@ -170,8 +160,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
         annotated=values.blocks(given, at, "metadata", "annotations") if given else (),
         live=True,
         ready=any(condition.type == "Ready" and condition.status == "True" for condition in conditions),
-        agent_ran=any(condition.reason == "CiliumIsUp" for condition in conditions)
-        or any(key.startswith(OF_CILIUM) for key in annotations),
+        agent_ran=bool(of_cilium) or any(condition.reason == "CiliumIsUp" for condition in conditions),
         annotations=annotations,
         deleting=bool(metadata.deletion_timestamp),
     )
@@ -215,7 +204,9 @@ class _CiliumAddress(Foreign):
     ip: str | None = None
 
 
-class _Families(Foreign):  # addresses of Cilium itself on the node
+class Families(Foreign):
+    """Addresses by family: of Cilium itself on a node, of a CiliumEndpoint."""
+
     ipv4: str | None = None
     ipv6: str | None = None
 
@@ -225,8 +216,8 @@ class RawCiliumSpec(Foreign):
 
     ipam: _Ipam | None = None
     addresses: list[_CiliumAddress] | None = None
-    health: _Families | None = None
-    ingress: _Families | None = None
+    health: Families | None = None
+    ingress: Families | None = None
 
 
 class _Owner(Foreign):
@@ -235,8 +226,6 @@ class _Owner(Foreign):
 
 
 class _CiliumMetadata(ForeignMetadata):
-    """`metadata`."""
-
     owner_references: list[_Owner] | None = None
 
 

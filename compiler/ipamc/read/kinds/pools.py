@@ -61,13 +61,15 @@ class _LabelSelector(Own):
     match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class _Family4(Own):
+class _Family(Own):
     cidrs: Annotated[list[str], Meta(min_length=1)]
+
+
+class _Family4(_Family):
     block_size: Prefix4
 
 
-class _Family6(Own):
-    cidrs: Annotated[list[str], Meta(min_length=1)]
+class _Family6(_Family):
     block_size: Prefix6
 
 

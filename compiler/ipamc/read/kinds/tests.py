@@ -82,19 +82,8 @@ class _Renumber(Own):
     agreed: list[_Agreed] = field(default_factory=list)
 
 
-_KINDS = {
-    "blocks": "blocks",
-    "node": "node",
-    "room": "room",
-    "apart": "apart",
-    "nothing_in": "nothingIn",
-    "renumber": "renumber",
-}
-"""Each kind of assertion, as the struct and as the document calls it."""
-
-
 class _Test(AnyOf):
-    any_of = tuple(_KINDS)
+    any_of = ("blocks", "node", "room", "apart", "nothing_in", "renumber")
     name: Text | UnsetType = UNSET
     because: str = ""
     warn: bool = False
@@ -122,7 +111,8 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
     space = given(raw.address_space, "")
     for index, test in enumerate(raw.tests):
         here = at / "tests" / index
-        present = [written for name, written in _KINDS.items() if getattr(test, name) is not UNSET]
+        given_kinds = (name for name in test.any_of if getattr(test, name) is not UNSET)
+        present = ["nothingIn" if name == "nothing_in" else name for name in given_kinds]
         if len(present) > 1:
             problem = f"a test has {' and '.join(present)}, and makes one assertion"
             reading.found.append(rules.wrong_shape(here / present[1], problem, "write an entry for each"))

@@ -78,14 +78,19 @@ class Cut(Struct, frozen=True):
     """The value of each of them; None if nobody reads it. They are shared and not to be changed."""
 
 
+def member(value: Any, *keys: str) -> Any:
+    """Return what is at a path in a value whose shape nobody checked; None where nothing is."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
 Unread = Callable[[Mapping[str, Any], Keys], bool]
 """Tells of an object, and the path from it to a value that was cut out, whether nobody reads it there."""
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc
-    """A file cannot be read, or not to its end; `diagnostics` say why.
-    Documents that were yielded before are good.
-    """
+    """A file cannot be read to its end; `diagnostics` say why. Documents yielded before are good."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(f"{len(diagnostics)} findings")

@@ -22,6 +22,7 @@ from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Doc
 from ipamc.read.syntax.encoding import BOM, Lines, check
 from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
+from ipamc.read.syntax.yaml_scalars import quoted
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16
@@ -60,9 +61,7 @@ def has_more_entries(data: bytes, most: int) -> bool:
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
-    """Yield the one document of a JSON file in UTF-8.
-    Raises Unreadable; for a list also while its items are read.
-    """
+    """Yield the one document of a JSON file. Raises Unreadable, of a list also while its items are read."""
     check(path, data)
     data = data.removeprefix(BOM)
     try:
@@ -110,9 +109,7 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
-    """Return a decoded part of the file.
-    Raises Unreadable if it has too many containers, is nested too deep, or has a key twice.
-    """
+    """Return a decoded part of the file. Raises Unreadable: too many containers, too deep, a key twice."""
     many = len(part) > MAX_CONTAINERS and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS
     if many and len(_brackets(part)) / 2 > MAX_CONTAINERS:
         problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
@@ -181,11 +178,8 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     except json.JSONDecodeError as known:
         if known.pos >= len(text.rstrip()) or known.msg.startswith("Unterminated string"):
             at = lines.span(end := len(text.rstrip()), end)
-            problem_text, way_out = (
-                "the file ends inside a value: it was cut off",
-                f"write it again, whole: {kubectl(path)}",
-            )
-            return rules.json_syntax(at, problem_text, way_out)
+            way_out = f"write it again, whole: {kubectl(path)}"
+            return rules.json_syntax(at, "the file ends inside a value: it was cut off", way_out)
         at = lines.span(known.pos, known.pos + 1)
         return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:], _way_out(text, known.pos))
     except _Constant as known:
@@ -209,10 +203,8 @@ def _way_out(text: str, index: int) -> str:
     if text[index] == "'":
         return 'write texts and keys in double quotes: "..."'
     word = re.compile(_WORD).match(text, index)
-    if word and (meant := _CONSTANTS.get(word[0], "")):
-        return f"write {meant}"
     if word:
-        return f'write "{word[0][:_SHOWN]}"'
+        return f"write {_CONSTANTS.get(word[0]) or quoted(word[0][:_SHOWN])}"
     return "write the comma, colon or bracket that is missing before it, or remove it"
 
 

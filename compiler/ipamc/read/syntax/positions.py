@@ -109,9 +109,7 @@ class _YamlScan:
         return end
 
     def visit(self, event: Any, spot: Spot) -> None:
-        """Fill in a spot and the spots below it.
-        The spot of a container is its first key, or its text up to the closing bracket.
-        """
+        """Fill in a spot and those below it. That of a container is its first key, or up to its bracket."""
         spot.start, spot.end = self.offsets(event)
         self.depth += 1
         if type(event) is ScalarEvent:

@@ -47,9 +47,7 @@ class Parser(Protocol):
 
 
 def parser(text: str) -> Parser:
-    """Return libyaml's parser, or without libyaml PyYAML's own (some fifteen times slower).
-    Both count offsets in characters.
-    """
+    """Return libyaml's parser, else PyYAML's own (fifteen times slower). Offsets are in characters."""
     made: Parser = yaml.CSafeLoader(text) if yaml.__with_libyaml__ else yaml.SafeLoader(text)
     return made
 
@@ -109,14 +107,12 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
     at = lines.span(index, index + 1)
     if selector := _SELECTOR.match(at.source):
-        better = f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
-        return rules.yaml_syntax(at, message, way_out=better)
-    if nested := _NESTED_QUOTES.match(at.source):
-        better = f"write single quotes around it: {nested[1]}: '{nested[2]}'"
-        return rules.yaml_syntax(at, message, way_out=better)
-    if dash := _DASH.match(at.source):
-        return rules.yaml_syntax(at, message, way_out=f"write a blank after the dash: - {dash[1]}")
-    if (tab := _tab_above(text, index)) >= 0:
+        also, way_out = (), f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
+    elif nested := _NESTED_QUOTES.match(at.source):
+        also, way_out = (), f"write single quotes around it: {nested[1]}: '{nested[2]}'"
+    elif dash := _DASH.match(at.source):
+        also, way_out = (), f"write a blank after the dash: - {dash[1]}"
+    elif (tab := _tab_above(text, index)) >= 0:
         return rules.yaml_syntax(lines.span(tab, tab + 1), "a tab in the indentation", way_out=_NO_TABS)
     return rules.yaml_syntax(at, message, also, way_out)
 
@@ -133,9 +129,7 @@ _LENGTH = 64
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
-    """Yield the documents of a YAML text, empty ones as None.
-    Raises Unreadable, for problems of single documents after the last one.
-    """
+    """Yield the documents of a YAML text, empty ones as None. Raises Unreadable, if possible at the end."""
     builder = _Builder(path, text)
     measure(len(text), builder.position)
     if text.count("%TAG") > MAX_TAG_LINES:
@@ -235,12 +229,10 @@ class _Builder:
             self.containers += 1
             if self.containers > MAX_CONTAINERS:
                 self.stop(event, f"more than {MAX_CONTAINERS:,} mappings and lists", "split the document")
-            if type(event) is MappingStartEvent:
-                self.container_tag(event, "map")
-                value = self.mapping(keys)
-            else:
-                self.container_tag(event, "seq")
-                value = self.sequence(keys)
+            is_map = type(event) is MappingStartEvent
+            if event.tag not in {None, "!", _CORE + ("map" if is_map else "seq")}:
+                self.refuse_tag(event)
+            value = self.mapping(keys) if is_map else self.sequence(keys)
         if anchor is not None:
             length = self.last.end_mark.index - event.start_mark.index
             self.anchors[anchor] = (value, max(self.built - before + 1, length // _LENGTH))
@@ -310,9 +302,8 @@ class _Builder:
         if type(event) is not ScalarEvent:
             way_out = "write a plain key; a template such as {{ … }} is rendered by nobody here: "
             way_out += "write what it stands for"
-            raise Unreadable(
-                *self.broken, rules.wrong_shape(self.span(event), "the key is not text", way_out)
-            )
+            finding = rules.wrong_shape(self.span(event), "the key is not text", way_out)
+            raise Unreadable(*self.broken, finding)
         text: str = event.value
         if event.anchor is not None:
             self.anchors[event.anchor] = (text, max(1, len(text) // _LENGTH))
@@ -338,10 +329,6 @@ class _Builder:
         if type(value) is not wanted:
             self.refuse_tag(event)
         return value
-
-    def container_tag(self, event: Any, name: str) -> None:
-        if event.tag not in {None, "!", _CORE + name}:
-            self.refuse_tag(event)
 
     def refuse_tag(self, event: Any) -> None:
         tag, way_out = event.tag.replace(_CORE, "!!", 1)[:100], "remove the tag"

@@ -94,11 +94,8 @@ def _end(data: bytes, start: int, indent: int) -> int:
     dedent = _dedent(indent, as_list=as_list)
     found = dedent.search(data, start, start + _LONGEST)
     # The search takes the place where it has to stop for the end of the text.
-    return (
-        found.start()
-        if found and dedent.match(data, found.start()) and _NEXT.match(data, found.end())
-        else -1
-    )
+    there = found and dedent.match(data, found.start()) and _NEXT.match(data, found.end())
+    return found.start() if found and there else -1
 
 
 @cache
@@ -141,9 +138,7 @@ class _Known:
         """Bytes of values that were read alone, and of those that were not because they were known."""
 
     def mark(self, value: bytes, marks: dict[str, Any]) -> str | None:
-        """Return the mark for a value, lines that end with a line break; None if it has to stay in the text.
-        Adds what a new mark stands for.
-        """
+        """Return the mark for a value, whole lines; None if it has to stay. Adds what a mark stands for."""
         if not self._reads and _forms().fullmatch(value):
             return _UNREAD
         if self._alone > _USELESS and self._alone > self._saved:

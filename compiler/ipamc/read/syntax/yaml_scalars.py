@@ -57,9 +57,7 @@ DIGITS = 18
 
 
 def resolve(text: str) -> Scalar:
-    """Return the value of a plain scalar: a str, int, float, bool or None, or `Ambiguous` text.
-    Costs two look-ups for most texts.
-    """
+    """Return the value of a plain scalar, or `Ambiguous` text. Costs two look-ups for most texts."""
     if text in _WORDS:
         if text in _NULL:
             return None
@@ -69,15 +67,8 @@ def resolve(text: str) -> Scalar:
     old, new = _yaml_11(text), _yaml_12(text)
     if old is None and new is None:
         return text
-    if (
-        old is None
-        or new is None
-        or isinstance(old, str)
-        or type(old) is not type(new)
-        or repr(old) != repr(new)
-    ):
-        return Ambiguous(text)
-    return new
+    # `repr`, because NaN does not equal itself. What only YAML 1.1 reads, a date, is a str.
+    return new if type(old) is type(new) and repr(old) == repr(new) else Ambiguous(text)
 
 
 def readings(text: str) -> str:

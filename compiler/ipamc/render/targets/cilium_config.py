@@ -121,20 +121,13 @@ def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
         return {}
     if cluster.operator_adopts:
         lists = operator_lists(cluster, layout.plan.lock.lines, layout.masks)
-        return {
-            family: (texts(blocks), layout.masks[family])
-            for family, blocks in sorted(lists.items())
-            if blocks
-        }
-    pools = sorted(cluster.pools, key=lambda pool: pool.name)
-    found = {}
-    for family in sorted(cluster.families):
-        cidrs = texts(
-            part.block for pool in pools if family in pool.families for part in pool.families[family].ranges
-        )
-        if cidrs:
-            found[family] = (cidrs, layout.masks[family])
-    return found
+    else:
+        pools = sorted(cluster.pools, key=lambda pool: pool.name)
+        every = [cidr.block for pool in pools for cidr in pool.ranges]
+        families = cluster.families
+        lists = {family: tuple(block for block in every if block.family == family) for family in families}
+    filled = [(family, blocks) for family, blocks in sorted(lists.items()) if blocks]
+    return {family: (texts(blocks), layout.masks[family]) for family, blocks in filled}
 
 
 Families = tuple[tuple[int, tuple[str, ...], int], ...]
@@ -156,9 +149,7 @@ def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
 
 
 def _spec(families: Families, allows: tuple[str, ...]) -> str:
-    """Return a pool in the flag's grammar and Helm's order
-    (operator/pkg/ipam/allocator/multipool/pool_handler.go@1.20.2, ParsePoolSpec).
-    """
+    """Return a pool in the flag's grammar (pool_handler.go@1.20.2, ParsePoolSpec), in Helm's order."""
     parts = [
         f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
         for family, cidrs, mask in families

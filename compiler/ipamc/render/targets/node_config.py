@@ -123,9 +123,7 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
 
 
 def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
-    """Return nodes grouped by their offers, which nodes that look alike to the selectors share by identity.
-    One step for each node.
-    """
+    """Return nodes grouped by their offers, which nodes that look alike share by identity. O(nodes)."""
     groups: dict[int, SameOffers] = {}
     for want in wants:
         group = groups.get(id(want.offers))

@@ -54,10 +54,9 @@ def files(layout: Layout) -> Iterator[File]:
         yield File("cilium/ippools.yaml", TEMPLATE, {"pools": shared})
     if not cluster.own_pools:
         return
-    pools = {pool.name: pool for pool in cluster.pools}
 
     def values(want: Want, lines: tuple[Line, ...]) -> tuple[Values, ...] | None:
-        return tuple(_pinned(layout, pools, want.node.name, lines)) or None
+        return tuple(_pinned(layout, want.node.name, lines)) or None
 
     for shard, nodes in layout.by_shard(values):
         yield File(f"pools/{shard}/ippools.yaml", TEMPLATE, {"pools": tuple(chain.from_iterable(nodes))})
@@ -80,9 +79,7 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
 
 
 def shared_families(layout: Layout, pool: Pool, given: Given) -> Iterator[tuple[int, tuple[str, ...], int]]:
-    """Yield (family, CIDRs for Cilium, block size), IPv4 first, for the cluster's families.
-    A family in which no address is left is not among them.
-    """
+    """Yield (family, CIDRs for Cilium, block size) of families with an address left, IPv4 first."""
     cluster, before = layout.plan.cluster, layout.before.pools.get(pool.name)
     for family, part in sorted(pool.families.items()):
         if family in cluster.families:
@@ -91,10 +88,9 @@ def shared_families(layout: Layout, pool: Pool, given: Given) -> Iterator[tuple[
                 yield family, texts(cidrs), part.block_size
 
 
-def _pinned(
-    layout: Layout, pools: Mapping[str, Pool], node: str, lines: tuple[Line, ...]
-) -> Iterator[Values]:
+def _pinned(layout: Layout, node: str, lines: tuple[Line, ...]) -> Iterator[Values]:
     """Yield the CiliumPodIPPools of one node, by pool name."""
+    pools = layout.plan.cluster.pools_by_name
     for name, families in of_node(lines).items():
         if name not in layout.plan.operator_pools:
             yield (

@@ -7,9 +7,7 @@ from ipamc.report.terminal_text import paint, visible, where
 
 
 def render(content: Content) -> str:
-    """Return a line `file:line:col: error[CODE] message` for each finding.
-    Then a line for each code with more findings, and one for each failure.
-    """
+    """Return lines `file:line:col: error[CODE] message`, then one a code with more of them, one a failure."""
     lines = []
     for finding in content.findings:
         word = finding.severity.word

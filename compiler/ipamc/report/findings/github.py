@@ -7,7 +7,7 @@ for the log.
 
 from __future__ import annotations
 
-from ipamc.model.diagnostics import Located, Severity
+from ipamc.model.diagnostics import Severity
 from ipamc.report.findings.content import Content, lines
 from ipamc.report.terminal_text import visible
 
@@ -24,7 +24,12 @@ def render(content: Content) -> str:
     kinds: dict[Severity, list[str]] = {severity: [] for severity in Severity}
     kinds[Severity.ERROR] += [command("error", failure.line, title="ipamc") for failure in content.failures]
     for finding in content.findings:
-        kinds[finding.severity].append(_command(finding))
+        at = finding.at
+        place: dict[str, str | int] = {"file": visible(at.path)} | ({"line": at.line} if at.line else {})
+        if at.line and at.column:
+            place |= {"endLine": at.line, "col": at.column, "endColumn": max(at.end_column, at.column)}
+        word, text = _WORDS[finding.severity], "\n".join(lines(finding))
+        kinds[finding.severity].append(command(word, text, **place, title=f"ipamc {finding.code}"))
     rows: list[str] = []
     for kind, commands in kinds.items():
         if (more := len(commands) - SHOWN + 1) > 1:
@@ -36,17 +41,6 @@ def render(content: Content) -> str:
         codes = ", ".join(f"{number:,} {code}" for code, number in content.more.items())
         rows.append(f"and {left_out:,} more that are not in this log: {codes}\n")
     return "".join(rows)
-
-
-def _command(finding: Located) -> str:
-    at = finding.at
-    place: dict[str, str | int] = {"file": visible(at.path)}
-    if at.line:
-        place["line"] = at.line
-        if at.column:
-            place |= {"endLine": at.line, "col": at.column, "endColumn": max(at.end_column, at.column)}
-    word = _WORDS[finding.severity]
-    return command(word, "\n".join(lines(finding)), **place, title=f"ipamc {finding.code}")
 
 
 def command(word: str, data: str, **properties: str | int) -> str:

@@ -14,9 +14,7 @@ _WORDS = {Severity.ERROR: "critical", Severity.WARNING: "minor", Severity.NOTE: 
 
 
 def render(content: Content) -> str:
-    """Return the document with every finding.
-    Fingerprints are unique: GitLab shows only the first finding of one fingerprint.
-    """
+    """Return the document. Fingerprints are unique: GitLab shows only the first finding of one."""
     records: list[dict[str, object]] = [
         {
             "description": failure.text,

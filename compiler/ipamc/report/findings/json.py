@@ -15,9 +15,7 @@ VERSION = 1
 
 
 def render(content: Content) -> str:
-    """Return the document, indented, with a newline at the end.
-    `line`, `column` and `end_column` are 0 where they are not known.
-    """
+    """Return the document, indented; `line`, `column` and `end_column` are 0 where they are not known."""
     counts = {
         f"{severity.word}s": sum(finding.severity is severity for finding in content.findings)
         for severity in Severity

@@ -24,9 +24,7 @@ FAILED = "failed"
 
 
 def render(content: Content) -> str:
-    """Return the document.
-    Without findings it has one case, which passes: CI systems take an empty document for a mistake.
-    """
+    """Return the document; without findings a case that passes: CI systems take none for a mistake."""
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
     # The findings of a test are in its own case.
@@ -89,9 +87,7 @@ def _findings(suites: Element, path: str, findings: list[Located]) -> None:
 
 
 def _numbered(cases: Iterable[tuple[str, T]]) -> Iterable[tuple[str, T]]:
-    """Yield the cases of a suite, each with a name of its own.
-    It has no line: CI systems follow a case by its name from run to run.
-    """
+    """Yield cases, each with a name of its own, without a line: CI systems follow a case by its name."""
     seen: Counter[str] = Counter()
     for name, case in cases:
         seen[name] += 1

@@ -24,26 +24,26 @@ MOST = 25_000
 """How many results a run may have: GitHub refuses a file with more, and shows the first 5,000."""
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")
+_IN_LINK = str.maketrans({each: f"\\{each}" for each in "\\[]"})
+"""What is escaped in the text of a link (SARIF 2.1.0, 3.11.6)."""
 _ROOT = "%SRCROOT%"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
 def render(content: Content) -> str:
-    """Return the document, the worst findings first.
-    If there are more than MOST, it says what was left out.
-    """
+    """Return the document, the worst findings first; of more than MOST it says what was left out."""
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
     ranked = sorted(pairs, key=lambda pair: pair[0].severity)
     kept, left_out = ranked[:MOST], [finding for finding, _ in ranked[MOST:]]
     codes = sorted({finding.code for finding, _ in kept})
     failures = [": ".join(filter(None, (failure.folder, failure.text))) for failure in content.failures]
-    notifications = [_notification("error", text) for text in failures]
+    said = [("error", text) for text in failures]
     if left_out:
         numbers = sorted(Counter((finding.severity, finding.code) for finding in left_out).items())
         which = ", ".join(f"{number:,} {code} ({severity.word})" for (severity, code), number in numbers)
-        text = f"{len(left_out):,} more findings are not in this report: {which}"
-        notifications.append(_notification("warning", text))
+        said.append(("warning", f"{len(left_out):,} more findings are not in this report: {which}"))
     rules = [_rule(code, content.rules.get(code)) for code in codes]
+    notifications = [{"level": level, "message": {"text": visible(text)}} for level, text in said]
     ran = {"executionSuccessful": not content.failures, "toolExecutionNotifications": notifications}
     run = {
         "tool": {"driver": {"name": "ipamc", "semanticVersion": __version__, "rules": rules}},
@@ -67,7 +67,7 @@ def _rule(code: str, rule: Rule | None) -> dict[str, object]:
 
 def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]:
     related = list(enumerate(finding.also, 1))
-    links = [f"[{_link(visible(place.label))}]({number})" for number, place in related]
+    links = [f"[{visible(place.label).translate(_IN_LINK)}]({number})" for number, place in related]
     # Related places are links, not texts: code scanning shows one only if the message links to it.
     first, *rest = lines(finding)
     return {
@@ -84,40 +84,22 @@ def _result(finding: Located, fingerprint: str, index: int) -> dict[str, object]
     }
 
 
-def _link(text: str) -> str:
-    """Escape the text of a link (SARIF 2.1.0, 3.11.6)."""
-    return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]")
-
-
 def _physical(span: Span) -> dict[str, object]:
-    location: dict[str, object] = {"artifactLocation": {"uri": _uri(span.path), "uriBaseId": _ROOT}}
-    if span.path.startswith("/"):
-        location = {"artifactLocation": {"uri": f"file://{_uri(span.path)}"}}
+    data = span.path.encode("utf-8", "surrogatepass")
+    # All but unreserved characters (RFC 3986) are percent-encoded.
+    uri = "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
+    artifact = {"uri": f"file://{uri}"} if uri.startswith("/") else {"uri": uri, "uriBaseId": _ROOT}
+    location: dict[str, object] = {"artifactLocation": artifact}
     if span.line:
-        location["region"] = {"startLine": span.line, **_columns(span)}
+        region = location["region"] = {"startLine": span.line}
+        if span.column:  # in UTF-16 code units: a character above U+FFFF counts as two
+            wide = _wide(span.source)
+            start, end = (column + bisect_left(wide, column - 1) for column in (span.column, span.end_column))
+            region |= {"startColumn": start, "endColumn": max(start, end)}
     return location
-
-
-def _columns(span: Span) -> dict[str, int]:
-    """Return a span's columns in UTF-16 code units: a character above U+FFFF counts as two."""
-    if not span.column:
-        return {}
-    wide = _wide(span.source)
-    start, end = (column + bisect_left(wide, column - 1) for column in (span.column, span.end_column))
-    return {"startColumn": start, "endColumn": max(start, end)}
 
 
 @lru_cache(maxsize=1)
 def _wide(source: str) -> Sequence[int]:
     """Return the offsets of characters above U+FFFF in a line, which all findings of minified JSON share."""
     return () if source.isascii() else array("q", (found.start() for found in _WIDE.finditer(source)))
-
-
-def _uri(path: str) -> str:
-    """Return a path as a relative reference: all but unreserved characters (RFC 3986) are percent-encoded."""
-    data = path.encode("utf-8", "surrogatepass")
-    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in data)
-
-
-def _notification(level: str, text: str) -> dict[str, object]:
-    return {"level": level, "message": {"text": visible(text)}}

@@ -134,10 +134,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
         "percent": percent(use),
         "bar": list(_bar(use)),
         "room": number(pool.room),
-        "total": number(use.total),
-        "held": number(use.held),
-        "quarantined": number(use.quarantined),
-        "reserved": number(use.reserved),
+        **{kind: number(getattr(use, kind)) for kind in ("total", "held", "quarantined", "reserved")},
         "free": number(use.available),
         "nodes": number(pool.first + pool.further),
     }
@@ -174,7 +171,7 @@ def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     """Yield a line about pools that select no node."""
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
-    if unused and part.map.nodes:
+    if unused and part.map.cluster.nodes:
         where = f"{part.map.cluster.name}: " if several else ""
         which = f"{count(len(unused), 'pool')} with a nodeSelector that selects no node: {names(unused)}"
         yield visible(f"{where}{which}")
@@ -184,7 +181,7 @@ def _cluster(part: Part) -> dict[str, Any]:
     mapped = part.map
     of_state = Counter(line.state for line in mapped.lock.lines)
     named = {line.node for line in mapped.lock.lines if line.in_use}
-    without = sum(node.name not in named for node in mapped.nodes)
+    without = sum(node.name not in named for node in mapped.cluster.nodes)
     kept = of_state[State.QUARANTINED] + of_state[State.RELEASED]
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
     ranges = [part.range.block for pool in mapped.pools for part in pool.use.ranges]
@@ -212,18 +209,15 @@ def _pool(pool: PoolMap) -> dict[str, str]:
         f"{percent(use)} used",
         f"room for {number(pool.room)} more {'node' if pool.room == 1 else 'nodes'}",
     ]
-    takes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
-    takes += [f"a further choice of {count(pool.further, 'node')}"] if pool.further else []
-    facts_of = [f"nodeSelector {model.selector.canonical}: {', '.join(takes) or 'no node of the inventory'}"]
+    nodes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
+    nodes += [f"a further choice of {count(pool.further, 'node')}"] if pool.further else []
+    facts_of = [f"nodeSelector {model.selector.canonical}: {', '.join(nodes) or 'no node of the inventory'}"]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""
     kept += "for nodes that are not in the inventory. " if model.unlisted else ""
-    return {
-        "name": visible(model.name),
-        "said": ", ".join(facts),
-        "takes": visible(kept + "; ".join(facts_of)),
-    }
+    takes = visible(kept + "; ".join(facts_of))
+    return {"name": visible(model.name), "said": ", ".join(facts), "takes": takes}
 
 
 def _spaces(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
@@ -244,12 +238,9 @@ def _space(name: str, family: int, clusters: list[str], pools: list[tuple[Part, 
     scale = _WIDTH / (high - low)
     rows: list[dict[str, Any]] = []
     for place, cluster in enumerate(clusters):
-        mine = [pool for part, pool in pools if part.map.cluster.name == cluster]
-        boxes = [
-            _box(pool.use.pool.name, each.range.block, each.use, low, scale)
-            for pool in mine
-            for each in pool.use.ranges
-        ]
+        mine = [pool.use for part, pool in pools if part.map.cluster.name == cluster]
+        ranges = [(use.pool.name, part.range.block, part.use) for use in mine for part in use.ranges]
+        boxes = [_box(*each, low, scale) for each in ranges]
         rows.append({"cluster": visible(cluster)[:26], "y": place * _ROW, "boxes": boxes})
     middle = low + (high - low) // 2
     said = f"{', '.join(clusters)}: each pool on one axis; blue is used, grey is free, light is no pool's"

@@ -57,16 +57,11 @@ def document(parts: Iterable[Part], **about: object) -> str:
 
 
 def _cluster(part: Part) -> dict[str, Any]:
-    mapped, versions = part.map, part.versions
-    names = [node.name for node in mapped.nodes]
+    mapped, versions, nodes = part.map, part.versions, part.map.cluster.nodes
+    names = list(dict.fromkeys((*(node.name for node in nodes), *(line.node for line in versions.lines))))
     numbers = {name: number for number, name in enumerate(names)}
-    for line in versions.lines:
-        if line.node not in numbers:
-            numbers[line.node] = len(names)
-            names.append(line.node)
     pools = [pool.name for pool in mapped.cluster.pools]
-    gone = {line.pool for line in versions.lines}.difference(pools)
-    pools += sorted(gone)
+    pools += sorted({line.pool for line in versions.lines}.difference(pools))
     return {
         "name": mapped.cluster.name,
         "mode": mapped.cluster.mode.value,
@@ -75,10 +70,10 @@ def _cluster(part: Part) -> dict[str, Any]:
         "pools": [_pool(pool) for pool in mapped.pools],
         "poolNames": pools,
         "nodes": names,
-        "inventory": len(mapped.nodes),
-        "labels": _labels([node.labels for node in mapped.nodes], names),
+        "inventory": len(nodes),
+        "labels": _labels([node.labels for node in nodes], names),
         "groups": [[[each.pool, str(each.verdict), each.why] for each in group] for group in mapped.groups],
-        "groupOf": _runs([mapped.group_of.get(node.name, -1) for node in mapped.nodes]),
+        "groupOf": _runs([mapped.group_of.get(node.name, -1) for node in nodes]),
         "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
         "current": versions.current,
         "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],

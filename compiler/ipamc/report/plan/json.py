@@ -57,10 +57,10 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for found in lines.transitions
             if found.is_about_quarantine
         ],
-        "left": [_former(line) for line in lines.of(Reason.LEFT)],
-        "released": [_former(line) for line in lines.released],
-        "takenBack": [_former(line) for line in lines.of(Reason.TAKEN_BACK)],
-        "givenBack": [_former(line) for line in lines.of(Reason.GIVEN_BACK)],
+        "left": list(map(_former, lines.of(Reason.LEFT))),
+        "released": list(map(_former, lines.released)),
+        "takenBack": list(map(_former, lines.of(Reason.TAKEN_BACK))),
+        "givenBack": list(map(_former, lines.of(Reason.GIVEN_BACK))),
         "resized": [
             {**_line(found.line), "before": (found.before and found.before.addresses) or None}
             for found in lines.of(Reason.RESIZED)
@@ -87,23 +87,12 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for now in [found.other or found.line]
         ],
         "misplaced": [
-            {
-                "why": each.why,
-                "illegal": each.illegal,
-                "move": each.move,
-                "lines": list(map(_line, each.lines)),
-            }
-            for each in difference.misplaced
+            {**asdict(each), "lines": list(map(_line, each.lines))} for each in difference.misplaced
         ],
         "steps": list(difference.steps),
         "restarts": list(map(asdict, difference.restarts)),
         "leaving": [
-            {
-                "kind": each.kind,
-                "names": list(each.names),
-                "stays": each.stays.value,
-                "removable": each.removable,
-            }
+            {**asdict(each), "stays": each.stays.value, "removable": each.removable}
             for each in difference.leaving
         ],
         "lock": list(map(asdict, difference.settings)),

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
-from ipamc.model.diagnostics import Diagnostic, Severity, count, names
+from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
@@ -39,10 +40,10 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 
 
 def render(report: PlanReport) -> str:
-    """Return the comment, with a newline at the end.
-    By its first line a bot finds the comment that it replaces.
-    """
-    clusters = sorted(report.clusters, key=_order)
+    """Return the comment; by its first line a bot finds the comment that it replaces."""
+    # Refused clusters first, then those that a person must look at, then those that change.
+    keys = [((not each.failed, not _stops(each), quiet(each), each.name), each) for each in report.clusters]
+    clusters = [cluster for _, cluster in sorted(keys, key=itemgetter(0))]
     for limit in LIMITS:
         text, left_out = _render(report, clusters, limit)
         if len(text) <= LONGEST:
@@ -67,8 +68,11 @@ def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -
     parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
     for cluster in clusters:
         parts += [] if quiet(cluster) else cutter.cluster(cluster)
-    if same := [_with_warnings(cluster) for cluster in clusters if quiet(cluster)]:
-        parts.append(f"No changes: {cutter.some(same)}")
+    same = []
+    for cluster in filter(quiet, clusters):
+        warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
+        same.append(code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else ""))
+    parts += [f"No changes: {cutter.some(same)}"] if same else []
     parts += cutter.notes(clusters)
     against = f" against {code(report.base)}" if report.base else ""
     parts.append(f"<sub>{count(len(report.clusters), 'cluster')}{against} · {code(command(report))}</sub>")
@@ -85,16 +89,6 @@ def command(report: PlanReport) -> str:
     """Return the command that prints the whole plan."""
     names = report.scope if sum(map(len, report.scope)) <= NAMED else ("--clusters-from", "FILE")
     return " ".join(("ipamc plan", *names, *(["--base", report.base] if report.base else [])))
-
-
-def _order(cluster: ClusterReport) -> tuple[bool, bool, bool, str]:
-    """Return a key: refused clusters first, then those that a person must look at, then those that change."""
-    return not cluster.failed, not _stops(cluster), quiet(cluster), cluster.name
-
-
-def _with_warnings(cluster: ClusterReport) -> str:
-    warnings = sum(finding.severity is Severity.WARNING for finding in cluster.findings)
-    return code(cluster.name) + (f" ({count(warnings, 'warning')})" if warnings else "")
 
 
 def _stops(cluster: ClusterReport) -> bool:
@@ -166,7 +160,7 @@ class _Cutter:
             yield _folded(f"{title}{about}", f"{_block(rows, section.sign)}{cut}")
 
     def findings(self, findings: Sequence[Diagnostic]) -> Iterator[str]:
-        errors = [_finding(finding) for finding in findings if finding.severity is Severity.ERROR]
+        errors = [_finding(finding) for finding in errors_of(findings)]
         warnings = [_finding(finding) for finding in findings if finding.severity is Severity.WARNING]
         if errors:
             yield f"**{count(len(errors), 'error')}**\n\n{self.items(errors)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -44,13 +44,13 @@ class Sign(enum.StrEnum):
     SAME = " "
 
 
-class Section(Struct, frozen=True, kw_only=True):
+class Section(Struct, frozen=True):
     """Rows of one kind. Text is as in the input: formats must escape it."""
 
     title: str
     head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    sign: Sign = Sign.SAME
+    rows: Sequence[tuple[str, ...]]
+    sign: Sign = Sign.CHANGED
     about: str = ""
     """The nodes or pools of the rows, in short."""
     folded: bool = False
@@ -109,12 +109,12 @@ def _sections(difference: Difference) -> Iterator[Section]:
     for reason in REFUSED:
         yield _former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
-    steps = ((f"{number}.", step) for number, step in enumerate(difference.steps, 1))
-    yield _section(title, ("step", "what to do"), steps, Sign.URGENT)
+    steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
+    yield Section(title, ("step", "what to do"), steps, Sign.URGENT)
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
     yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
-    misplaced = ((_misplaced(group),) for group in difference.misplaced)
-    yield _section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
+    misplaced = [(_misplaced(group),) for group in difference.misplaced]
+    yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
     yield from _cluster(difference)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
@@ -123,30 +123,18 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _former("out of quarantine, and given out again", again)
     yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
     resized = lines.of(Reason.RESIZED)
-    single = (
+    single = [
         (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
         for found in resized
-    )
+    ]
     about = names(found.line.node for found in resized)
-    yield _section("single addresses", ("node", "block", "base", "", "now"), single, about=about)
+    yield Section("single addresses", ("node", "block", "base", "", "now"), single, about=about)
     yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
-    added = ((each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added)
+    added = [(each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added]
     about = names(each.line.node for each in lines.added)
-    yield _section("added", ("node", "block", "pool", "origin"), added, Sign.ADDED, about)
+    yield Section("added", ("node", "block", "pool", "origin"), added, Sign.ADDED, about)
     about = names(renumber.node for renumber in lines.still_pending)
     yield _renumbers("to be renumbered, pending as before", lines.still_pending, Sign.SAME, about)
-
-
-def _section(
-    title: str,
-    head: tuple[str, ...],
-    rows: Iterable[tuple[str, ...]],
-    sign: Sign = Sign.CHANGED,
-    about: str = "",
-    *,
-    folded: bool = False,
-) -> Section:
-    return Section(title=title, head=head, rows=tuple(rows), sign=sign, about=about, folded=folded)
 
 
 def _misplaced(group: Misplaced) -> str:
@@ -162,31 +150,31 @@ def _cluster(difference: Difference) -> Iterator[Section]:
     restarts = [(restart.sentence,) for restart in difference.restarts]
     if nothing and not restarts:
         restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
-    yield _section("restarts", ("what restarts, and why",), restarts)
-    leaving = ((group.sentence,) for group in difference.leaving)
-    yield _section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
+    yield Section("restarts", ("what restarts, and why",), restarts)
+    leaving = [(group.sentence,) for group in difference.leaving]
+    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:
-    settings = ((setting.name, setting.old, ARROW, setting.new) for setting in difference.settings)
-    yield _section("lock", ("setting", "base", "", "now"), settings)
-    flags = (
-        (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), f"({flag.why})" if flag.why else "")
+    settings = [(setting.name, setting.old, ARROW, setting.new) for setting in difference.settings]
+    yield Section("lock", ("setting", "base", "", "now"), settings)
+    flags = [
+        (flag.name, _quoted(flag.old), ARROW, _quoted(flag.new), flag.why and f"({flag.why})")
         for flag in difference.flags
-    )
-    yield _section("flags", ("flag", "base", "", "now", "why"), flags)
-    yield _section("pools", ("pool", "change", "what"), _pools(difference))
+    ]
+    yield Section("flags", ("flag", "base", "", "now", "why"), flags)
+    yield Section("pools", ("pool", "change", "what"), list(_pools(difference)))
     changed = [_room(capacity) for capacity in difference.capacity if capacity.changed]
     same = len(difference.capacity) - len(changed)
     head = ("pool", "block size", "before", "", "now", "of", "addresses")
     about = f"{count(same, 'pool')} unchanged" if same else ""
-    yield _section("capacity, in free blocks", head, changed, about=about)
+    yield Section("capacity, in free blocks", head, changed, about=about)
     title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
-    aggregates = ((change.pool or NONE, prefixes(change)) for change in difference.aggregates)
-    yield _section(title, ("pool", "prefixes"), aggregates, folded=True)
+    aggregates = [(change.pool or NONE, prefixes(change)) for change in difference.aggregates]
+    yield Section(title, ("pool", "prefixes"), aggregates, folded=True)
     paths_of = (("written", difference.files.written), ("removed", difference.files.removed))
-    files = ((f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths)
-    yield _section("rendered", ("files", "which"), files, folded=True)
+    files = [(f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths]
+    yield Section("rendered", ("files", "which"), files, folded=True)
 
 
 def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
@@ -208,8 +196,8 @@ def _quoted(value: str | None) -> str:
 
 
 def _renumbers(title: str, renumbers: tuple[Renumber, ...], sign: Sign, about: str = "") -> Section:
-    rows = ((each.node, _blocks(each.old), ARROW, _blocks(each.new), each.why) for each in renumbers)
-    return _section(title, ("node", "block", "", "to", "why"), rows, sign, about)
+    rows = [(each.node, _blocks(each.old), ARROW, _blocks(each.new), each.why) for each in renumbers]
+    return Section(title, ("node", "block", "", "to", "why"), rows, sign, about)
 
 
 def _blocks(lines: tuple[Line, ...]) -> str:
@@ -231,7 +219,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         line = (str(found.line.block), found.line.pool or NONE)
         rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)
-    return _section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, about)
+    return Section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, about)
 
 
 def _field(field: PoolField) -> str:

@@ -46,40 +46,32 @@ def to_markdown(runbooks: Iterable[Runbook]) -> str:
 
 
 def _runbook(runbook: Runbook) -> Iterator[str]:
-    yield f"# {_text(runbook.title)}"
-    yield ""
-    for about in runbook.about:
-        yield f"- {_sentence(about)}"
+    """Yield lines; one that ends with a line break has an empty line behind it."""
+    yield f"# {_text(runbook.title)}\n"
     if runbook.about:
-        yield ""
+        yield "".join(f"- {_sentence(about)}\n" for about in runbook.about)
     numbers = itertools.count(1)
     for index, phase in enumerate(runbook.phases):
         yield from _phase(chr(ord("A") + index) if index < 26 else str(index + 1), phase, numbers)
-    yield "## The way back"
-    yield ""
-    yield _text(f"{runbook.way_back[0].upper()}{runbook.way_back[1:]}.")
-    yield ""
+    yield "## The way back\n"
+    yield _text(f"{runbook.way_back[0].upper()}{runbook.way_back[1:]}.") + "\n"
 
 
 def _phase(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
-    yield f"## {letter}. {_text(phase.title)}"
-    yield ""
+    yield f"## {letter}. {_text(phase.title)}\n"
     if sum(len(wave.nodes) for wave in phase.waves) > MANY:
         yield from _looped(letter, phase, numbers)
         return
     for index, wave in enumerate(phase.waves, 1):
         if wave.nodes:
-            yield from _wave(index, len(phase.waves), wave)
+            yield f"### Wave {index} of {len(phase.waves)}{_named(wave)}\n"
+            yield f"{', '.join(map(_text, wave.nodes))}\n"
         for step in wave.steps:
             yield from _step(next(numbers), step)
 
 
-def _wave(index: int, total: int, wave: Wave) -> Iterator[str]:
-    name = f", {_text(wave.name)}" if wave.name else ""
-    yield f"### Wave {index} of {total}{name}: {count(len(wave.nodes), 'node')}"
-    yield ""
-    yield f"{', '.join(map(_text, wave.nodes))}"
-    yield ""
+def _named(wave: Wave) -> str:
+    return f"{wave.name and f', {_text(wave.name)}'}: {count(len(wave.nodes), 'node')}"
 
 
 def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
@@ -91,22 +83,15 @@ def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
     )
     yield from _block("", "sh", written(phase, letter))
     yield ""
-    for index, wave in enumerate(phase.waves, 1):
-        name = f", {_text(wave.name)}" if wave.name else ""
-        yield f"- wave {index}{name}: {count(len(wave.nodes), 'node')}"
-    yield ""
+    yield "".join(f"- wave {index}{_named(wave)}\n" for index, wave in enumerate(phase.waves, 1))
     for group in groups(phase, letter):
-        several = group.last > group.first
-        numbers_of = f"Waves {group.first} to {group.last}" if several else f"Wave {group.first}"
-        yield f"### {numbers_of} of {len(phase.waves)}"
-        yield ""
-        yield f"Begin with `wave={group.first}` in your shell." + (
-            f" Do all steps, then begin again with the next number, up to {group.last}: "
-            "a wave is finished before the next one begins."
-            if several
-            else ""
-        )
-        yield ""
+        begin = f"Begin with `wave={group.first}` in your shell."
+        again = f"Do all steps, then begin again with the next number, up to {group.last}"
+        if group.last > group.first:
+            yield f"### Waves {group.first} to {group.last} of {len(phase.waves)}\n"
+            yield f"{begin} {again}: a wave is finished before the next one begins.\n"
+        else:
+            yield f"### Wave {group.first} of {len(phase.waves)}\n\n{begin}\n"
         for short in group.steps:
             yield from _step(next(numbers), short.step, each=short.each)
 
@@ -120,22 +105,18 @@ def _step(number: int, step: Step, *, each: bool = False) -> Iterator[str]:
         yield from _block(indent, "", step.edit.splitlines())
     if step.commands:
         if place and step.where is not Where.EDITOR:
-            yield ""
-            yield f"{indent}{place[0].upper()}{place[1:]}:"
+            yield f"\n{indent}{place[0].upper()}{place[1:]}:"
         yield from _block(indent, "sh", step.commands)
     if step.check:
-        yield ""
-        yield f"{indent}Check:"
+        yield f"\n{indent}Check:"
         yield from _block(indent, "sh", [step.check.command])
-        yield ""
         if step.check.expect:
-            yield f"{indent}It must print{' this line for each of the nodes' if each else ''}:"
+            yield f"\n{indent}It must print{' this line for each of the nodes' if each else ''}:"
             yield from _block(indent, "", step.check.expect.splitlines())
         else:
-            yield f"{indent}It must print nothing."
+            yield f"\n{indent}It must print nothing."
     if step.if_not:
-        yield ""
-        yield f"{indent}If not: {_ended(_text(step.if_not))}"
+        yield f"\n{indent}If not: {_ended(_text(step.if_not))}"
     yield ""
 
 
@@ -145,8 +126,7 @@ def _block(indent: str, language: str, lines: Iterable[str]) -> Iterator[str]:
     fence = "```"
     while any(fence in line for line in shown):
         fence += "`"
-    yield ""
-    yield f"{indent}{fence}{language}"
+    yield f"\n{indent}{fence}{language}"
     yield from (f"{indent}{line}" for line in shown)
     yield f"{indent}{fence}"
 

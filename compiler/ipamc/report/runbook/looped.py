@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from shlex import quote, split
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ipamc.review.runbook.values import Phase, Step, Wave
+from ipamc.review.runbook.values import Phase, Step
 
 MANY = 12
 """A phase with more nodes is told with loops."""
@@ -51,16 +50,13 @@ def written(phase: Phase, letter: str) -> list[str]:
 
 def groups(phase: Phase, letter: str) -> list[Group]:
     """Return the waves of a phase with loops, in order; those with the same steps are together."""
-    short = [(number, _short(wave, number, letter)) for number, wave in enumerate(phase.waves, 1)]
-    together = [
-        (steps, [number for number, _ in some]) for steps, some in groupby(short, lambda each: each[1])
-    ]
-    return [Group(numbers[0], numbers[-1], steps) for steps, numbers in together]
-
-
-def _short(wave: Wave, number: int, letter: str) -> tuple[Short, ...]:
     file = file_of(letter, "$wave")
-    return tuple(_looped(_numbered(step, number), wave.nodes, file) for step in wave.steps)
+    found: list[Group] = []
+    for number, wave in enumerate(phase.waves, 1):
+        steps = tuple(_looped(_numbered(step, number), wave.nodes, file) for step in wave.steps)
+        first = found.pop().first if found and found[-1].steps == steps else number
+        found.append(Group(first, number, steps))
+    return found
 
 
 def _numbered(step: Step, number: int) -> Step:
@@ -87,8 +83,10 @@ def _looped(step: Step, nodes: Sequence[str], file: str) -> Short:
     commands = tuple(_loops(step.commands, nodes, file))
     if step.check is None:
         return Short(replace(step, nodes=(), commands=commands))
-    lines = step.check.expect.split("\n")
-    line = (_turn(lines, nodes, shell=False) or _same(lines)) if len(lines) == len(nodes) else None
+    lines, line = step.check.expect.split("\n"), None
+    if len(lines) == len(nodes):
+        same = lines[0] if len(set(lines)) == 1 and lines[0] else None
+        line = _turn(lines, nodes, shell=False) or same
     check = replace(
         step.check,
         command=_listed(step.check.command, nodes, file),
@@ -125,18 +123,13 @@ def _turn(texts: Sequence[str], nodes: Sequence[str], *, shell: bool = True) -> 
     return found
 
 
-def _same(lines: Sequence[str]) -> str | None:
-    return lines[0] if len(set(lines)) == 1 and lines[0] else None
-
-
 def _listed(command: str, nodes: Sequence[str], file: str) -> str:
     """Return a command with the wave's file in place of its nodes, or of an option with each of them."""
     option = re.search(rf"(--[a-z-]+) {re.escape(nodes[0])}(?![\w.-])", command) if nodes else None
     lists = [(" ".join(nodes), f"$(cat {file})")]
     if option:
-        lists.append(
-            (" ".join(f"{option[1]} {node}" for node in nodes), f"$(sed 's/^/{option[1]} /' {file})")
-        )
+        options = " ".join(f"{option[1]} {node}" for node in nodes)
+        lists.append((options, f"$(sed 's/^/{option[1]} /' {file})"))
     for words, instead in lists if nodes else ():
         found = re.search(rf"(?<![\w.-]){re.escape(words)}(?![\w.-])", command)
         if found and _is_bare(command[: found.start()]):

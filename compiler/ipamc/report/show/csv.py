@@ -12,26 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import visible
+from ipamc.report.utilisation import KINDS
 from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
 
-POOLS = (
-    "cluster",
-    "pool",
-    "family",
-    "block_size",
-    "addresses_total",
-    "addresses_held",
-    "addresses_quarantined",
-    "addresses_released",
-    "addresses_reserved",
-    "addresses_free",
-    "blocks_total",
-    "blocks_held",
-    "blocks_free",
-    "room_nodes",
-    "comes_free_day",
-    "comes_free_blocks",
-)
+_OF_USE = {f"addresses_{kind}": kind for kind in KINDS}
+_OF_USE |= {"blocks_total": "blocks", "blocks_held": "blocks_held", "blocks_free": "blocks_free"}
+_OF_POOL = ("cluster", "pool", "family", "block_size")
+POOLS = (*_OF_POOL, *_OF_USE, "room_nodes", "comes_free_day", "comes_free_blocks")
 """The columns of pools. New ones are added at the end."""
 BLOCKS = ("cluster", "pool", "family", "range", "block", "node", "state", "since", "free_on")
 """The columns of blocks."""
@@ -51,12 +38,10 @@ def blocks(clusters: Iterable[Shown]) -> str:
 
 
 def _pool(name: str, shown: ShownPool) -> Sequence[object]:
-    use, family, ending = shown.use.use, shown.use.family, shown.ending
-    addresses = (use.total, use.held, use.quarantined, use.released, use.reserved, use.free)
-    blocks = (use.blocks, use.blocks_held, use.blocks_free)
+    family, ending = shown.use.family, shown.ending
+    numbers = (getattr(shown.use.use, field) for field in _OF_USE.values())
     end = (ending.day, ending.blocks) if ending else ("", 0)
-    of = (name, shown.use.pool.name, f"IPv{family.family}", family.block_size)
-    return *of, *addresses, *blocks, shown.room, *end
+    return name, shown.use.pool.name, f"IPv{family.family}", family.block_size, *numbers, shown.room, *end
 
 
 def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:

@@ -113,15 +113,12 @@ def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
 
     def key(group: list[ShownPool]) -> tuple[object, ...]:
         first, uses = group[0], [pool.use.use for pool in group]
-        number: float = 0
         if look.sort == "use":
             disabled, share = first.use.pool.disabled, max(map(_share, uses))
             return (disabled, first.room > 0, -share, first.room, first.use.pool.name)
-        if look.sort == "room":
-            number = first.room
-        elif look.sort in {"free", "size"}:  # of the first family: all pools of a cluster have the same ones
-            number = uses[0].available if look.sort == "free" else uses[0].total
-        return (first.use.family.family, -number, first.use.pool.name)
+        # Of the first family: all pools of a cluster have the same ones.
+        numbers = {"name": 0, "room": first.room, "free": uses[0].available, "size": uses[0].total}
+        return (first.use.family.family, -numbers[look.sort], first.use.pool.name)
 
     return sorted(groups.values(), key=key, reverse=look.reverse)
 
@@ -135,6 +132,8 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: S
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
         ranges = shown.use.ranges
+        room = f"{'unlisted node' if pool.unlisted else 'node'}{'' if shown.room == 1 else 's'}"
+        closed = "no new node" if use.held else "disabled"
         wanted = len(ranges) > 1 if look.ranges is None else look.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]
@@ -143,7 +142,7 @@ def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: S
                 "name": visible(pool.name),
                 "block": f"/{shown.use.family.block_size}",
                 **_numbers(use, family),
-                "room": _room(pool, use, shown.room),
+                "room": f"{amount(shown.room)} {room}" if not pool.disabled else closed,
                 "back": f"{amount(shown.ending.blocks)} on {shown.ending.day}" if shown.ending else "",
             },
             use=use,
@@ -179,12 +178,6 @@ def _numbers(use: Use, family: int) -> dict[str, str]:
     }
 
 
-def _room(pool: Pool, use: Use, room: int) -> str:
-    if pool.disabled:
-        return "no new node" if use.held else "disabled"
-    return f"{amount(room)} {'unlisted node' if pool.unlisted else 'node'}{'' if room == 1 else 's'}"
-
-
 def _style(pool: Pool, use: Use, room: int) -> str:
     if pool.disabled:
         return "dim"
@@ -213,9 +206,7 @@ def _totals(name: str, clusters: Sequence[Shown]) -> list[TableRow]:
 
 
 def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield a line for each line of the lock: block, node, state, and when its quarantine ends.
-    Where that is wider than the terminal the node has a line of its own.
-    """
+    """Yield block, node, state and end of quarantine of lines; in two rows where the terminal is narrow."""
     blocks = [str(line.block) for line in lines]
     names = [visible(line.node) for line in lines]
     states = [_state(line, cluster) for line in lines]

@@ -15,7 +15,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP
-from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
+from ipamc.review.audit import blocks, datapath, nodes, pods, programs, three_ways
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
@@ -33,16 +33,13 @@ def other_cluster(context: Context) -> Iterator[Diagnostic]:
     if not context.dump.is_of_another(context.cluster):
         return
     listed = [node for node in context.cluster.nodes if not node.planned]
-    live = context.dump.nodes_by_name
-    node = next((node for node in listed if node.name in live), None)
-    name = context.cluster.name
-    if node is None:
-        text = f"none of {count(len(listed), 'node')} is in it, but {names(live)}"
+    live, name = context.dump.nodes_by_name, context.cluster.name
+    one = next((node for node in listed if node.name in live), listed[0])
+    if there := live.get(one.name):
+        at, text = there.at, f"each node has another uid there, as {one.name} has {there.uid or 'none'}"
     else:
-        text = f"each node has another uid there, as {node.name} has {live[node.name].uid or 'none'}"
-    one = node or listed[0]
+        at, text = context.dump.at, f"none of {count(len(listed), 'node')} is in it, but {names(live)}"
     again = f"if the cluster was built again: ipamc import {name} --refresh --rebuilt"
-    at = live[node.name].at if node else context.dump.at
     also = [Related(one.at, f"{one.name} of the inventory, uid {one.uid or 'unknown'}")]
     fix = f"make the dump with the context of {name}: {DUMP}; {again}"
     yield error("IPC0901", at, f"this is no dump of {name}: {text}", also=also, help=fix)
@@ -118,6 +115,8 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     not_in_the_dump,
     programs.flags_differ,
     programs.other_keys,
+    datapath.masquerades_one_range,
+    datapath.routes_to_no_block,
     nodes.ghost_nodes,
     blocks.two_nodes_one_block,
     blocks.wrong_routes,

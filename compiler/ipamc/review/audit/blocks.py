@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -15,12 +16,12 @@ from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
-from ipamc.model.diagnostics import Related, count, error, names, note, warning
-from ipamc.model.lock import Line, State
+from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
+from ipamc.model.lock import State
 from ipamc.model.ownership import Ownership, Shown
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, and_more, texts
+from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
@@ -48,37 +49,29 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
             row = f"the lock has {line.block} for {line.node} ({line.state})"
             also.append(Related(line_at(context.lock, line), row))
     causes = [Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(gone)]
-    for pair in pairs:
-        for one, other in (pair, pair[::-1]):
-            # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
-            by_node = context.source(one.node) == f"{NODE} {one.node}"
-            if not (by_node and context.source(other.node) == f"{CILIUM_NODE} {other.node}"):
-                causes.append(context.other_blocks(one.node, (one.block, other.block)))
-    way_out = _keep(context, outer, inner)
+    for one, other in (order for pair in pairs for order in (pair, pair[::-1])):
+        # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
+        by_node = context.source(one.node) == f"{NODE} {one.node}"
+        if not (by_node and context.source(other.node) == f"{CILIUM_NODE} {other.node}"):
+            causes.append(context.other_blocks(one.node, (one.block, other.block)))
+    held = [shown.node for shown in pairs[0] if shown.block in context.held(shown.node)]
+    stays, leaves = (inner, outer) if held == [inner.node] else (outer, inner)
+    keeps = f"{stays.node} keeps it; drain {leaves.node}, {context.rejoin(leaves.node)}"
+    left = [shown.node for shown in pairs[0] if shown.node in gone]
+    way_out = f"if {left[0]} is really gone: kubectl delete ciliumnode {left[0]}" if left else keeps
     yield Result(error("IPC0910", context.at(inner.node), text, also=also, help=way_out), causes)
-
-
-def _keep(context: Context, outer: ShownBlock, inner: ShownBlock) -> str:
-    gone = [shown.node for shown in (outer, inner) if shown.node not in context.dump.nodes_by_name]
-    if gone:
-        return f"if {gone[0]} is really gone: kubectl delete ciliumnode {gone[0]}"
-    held = [shown.node for shown in (outer, inner) if shown.block in context.held(shown.node)]
-    stays = held[0] if len(held) == 1 else outer.node
-    leaves = inner.node if stays == outer.node else outer.node
-    return f"{stays} keeps it; drain {leaves}, {context.rejoin(leaves)}"
 
 
 def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0911: no node has a block that the lock has for another node."""
-    pairs: list[tuple[ShownBlock, Line]] = []
-    for node, blocks in context.shown.items():
-        for shown in blocks:
-            pairs += (
-                (shown, line)
-                for line in context.law.others(shown)
-                if context.law.of(shown) is Ownership.ANOTHERS
-                and not suppressed.explains("IPC0911", context.source(node), [shown.block])
-            )
+    pairs = [
+        (shown, line)
+        for node, blocks in context.shown.items()
+        for shown in blocks
+        for line in context.law.others(shown)
+        if context.law.of(shown) is Ownership.ANOTHERS
+        and not suppressed.explains("IPC0911", context.source(node), [shown.block])
+    ]
     if not pairs:
         return
     shown, line = pairs[0]
@@ -86,7 +79,7 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     nodes = list(dict.fromkeys(shown.node for shown, _ in pairs))
     state = "" if line.state is State.HELD else f" ({line.state})"
     lock = f"the lock has {line.block} for {line.node}{state}"
-    text = f"node {node} has {shown.block}, and {lock}{and_more(nodes)}"
+    text = f"node {node} has {shown.block}, and {lock}{and_others(nodes)}"
     also = []
     for each, other in pairs[:LISTED]:
         also.append(context.related(each.node, f"{each.node} has {each.block}"))
@@ -94,10 +87,8 @@ def block_of_another(context: Context, suppressed: Suppressed) -> Iterator[Resul
     drain = f"kubectl drain {node} --ignore-daemonsets --delete-emptydir-data"
     of_lock = f"if that of the lock: {context.rejoin(node)}"
     way_out = f"see which block the pods of {node} use; {of_lock}; else drain it first: {drain}"
-    yield Result(
-        error("IPC0911", context.at(node), text, also=also, help=way_out),
-        [context.other_blocks(each.node, [each.block]) for each, _ in pairs],
-    )
+    finding = error("IPC0911", context.at(node), text, also=also, help=way_out)
+    yield Result(finding, [context.other_blocks(each.node, [each.block]) for each, _ in pairs])
 
 
 def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -116,7 +107,7 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if some:
             node = some[0]
             has, held = texts(context.blocks_of(node)), texts(context.held(node)) or "nothing"
-            text = f"node {node} has {has}, and the lock has {held} for it{and_more(some)}"
+            text = f"node {node} has {has}, and the lock has {held} for it{and_others(some)}"
             move = f"if its pods use what the lock has: {context.rejoin(node)}; else drain it first"
             way_out = context.refresh if make is note else move
             causes = [context.other_blocks(each, context.blocks_of(each)) for each in some]
@@ -144,10 +135,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
     """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
     if context.cluster.mode is not Mode.MULTI_POOL or POOL not in context.dump.kinds:
         return
-    pools: Mapping[str, list[Block]] = {
-        pool.name: list(aggregated(cidr for cidrs in pool.cidrs.values() for cidr in cidrs))
-        for pool in context.dump.pools
-    }
+    pools = {pool.name: list(aggregated(chain(*pool.cidrs.values()))) for pool in context.dump.pools}
     outside = [
         (seen.name, block, pool)
         for seen in context.dump.cilium_nodes
@@ -161,7 +149,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
         node, block, pool = outside[0]
         nodes = list(dict.fromkeys(name for name, _, _ in outside))
         missing = "does not have it" if pool in pools else "is not in the cluster"
-        text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_more(nodes)}"
+        text = f"node {node} has {block} of CiliumPodIPPool {pool}, which {missing}{and_others(nodes)}"
         users = f"{count(len(nodes), 'node')} {'uses' if len(nodes) == 1 else 'use'} it"
         way_out = f"{context.apply} --repair, if the pool is ours; else create it again: {users}"
         yield Result(error("IPC0913", context.at(node), text, help=way_out))
@@ -200,7 +188,7 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         also.append(Related(one.at, f"Node {one.name}: {texts(one.pod_cidrs)}{used}"))
         also.append(Related(other.at, f"CiliumNode {other.name}: {texts(other.blocks)}"))
         also += context.line_of(one.name)
-    more = and_more([each.name for each, _ in apart])
+    more = and_others([each.name for each, _ in apart])
     has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
     look = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
@@ -208,15 +196,14 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
     # What is not the source of the node's blocks is apart from it: in kubernetes mode the CiliumNode.
     kind = CILIUM_NODE if context.shows_nodes else NODE
-    causes = [
-        Cause(f"{kind} {one.name}", Fact.APART, (*one.pod_cidrs, *other.blocks)) for one, other in apart
-    ]
+    both = [(one.name, (*one.pod_cidrs, *other.blocks)) for one, other in apart]
+    causes = [Cause(f"{kind} {name}", Fact.APART, some) for name, some in both]
     yield Result(error("IPC0950", node.at, text, also=also, help=way_out), causes)
 
 
 def _effect(cluster: Cluster) -> str:
     """Return who leads traffic to the wrong node, for a message."""
-    source = announced_from(cluster)
+    source = _announced_from(cluster)
     speaker = "MetalLB" if cluster.bgp == "metallb" else "the BGP control plane"
     announces = f"{speaker} of Cilium {version_text(cluster.cilium)} announces those of {source}s"
     if cluster.mode is Mode.KUBERNETES:
@@ -228,7 +215,7 @@ def _effect(cluster: Cluster) -> str:
     return f"{announces}; {others}" if source else others
 
 
-def announced_from(cluster: Cluster) -> str:
+def _announced_from(cluster: Cluster) -> str:
     """Return which object's blocks Cilium announces by BGP: Node, CiliumNode, or "" where it announces none.
     Pools of multi-pool mode are announced by what `pools.allocated` of the CiliumNode has (check/bgp.py).
     """
@@ -254,12 +241,11 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
     ]
     if apart:
         node, mine = apart[0]
-        more = and_more([each.name for each, _ in apart])
-        text = (
-            f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}{more}: "
-            f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode, but a speaker that reads "
-            "Nodes would announce wrong routes"
-        )
+        more = and_others([each.name for each, _ in apart])
+        unread = f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode"
+        routes = "but a speaker that reads Nodes would announce wrong routes"
+        has = f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}"
+        text = f"{has}{more}: {unread}, {routes}"
         also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
         yield Result(note("IPC0951", node.at, text, also=also))
 
@@ -274,35 +260,31 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     ]
     cilium_nodes = context.dump.cilium_nodes
     unknown = [seen for seen in cilium_nodes if not seen.internal_ips and _has_started(context, seen)]
-    restart = (
-        f"kubectl -n {context.cluster.namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName="
-    )
+    found: list[tuple[list[str], str, list[Cause]]] = []
     if old:
-        seen, router = old[0]
-        nodes = [each.name for each, _ in old]
+        (seen, router), nodes = old[0], [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
-        text = f"the agent of {seen.name} {runs}, outside its blocks {texts(_all_of(seen))}{and_more(nodes)}"
-        way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
+        has = texts(_all_of(seen))
+        said = f"{runs}, outside its blocks {has}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
-        yield Result(
-            error("IPC0952", seen.at, text, also=context.lines_of(nodes), help=way_out),
-            [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, blocks) for name, blocks in around if blocks],
-        )
+        causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
+        found.append((nodes, said, causes))
     if unknown:
-        seen, nodes = unknown[0], [each.name for each in unknown]
-        again = (
-            "it was made again since the agent started, which may still give pods addresses of a former block"
-        )
-        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_more(nodes)}"
-        text = f"the agent of {seen.name} {runs}: {again}"
-        way_out = f"{restart}{seen.name}; then delete the pods with old addresses"
-        yield Result(error("IPC0952", seen.at, text, also=context.lines_of(nodes), help=way_out))
+        nodes = [each.name for each in unknown]
+        again = "it was made again since the agent started"
+        still = "which may still give pods addresses of a former block"
+        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_others(nodes)}"
+        found.append((nodes, f"{runs}: {again}, {still}", []))
+    for nodes, said, causes in found:
+        text, at = f"the agent of {nodes[0]} {said}", context.dump.cilium_nodes_by_name[nodes[0]].at
+        restart = f"kubectl -n {context.cluster.namespace} delete pod -l k8s-app=cilium --field-selector"
+        way_out = f"{restart} spec.nodeName={nodes[0]}; then delete the pods with old addresses"
+        yield Result(error("IPC0952", at, text, also=context.lines_of(nodes), help=way_out), causes)
 
 
 def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
     """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
-    Without cilium-config, only of a pool or a block of the lock: users may choose another
-    (`local-router-ipv4`).
+    Without cilium-config, only of a pool or a block of the lock: users may choose another.
     """
     if any(f"local-router-ipv{family}" in (context.config or {}) for family in (4, 6)):
         return

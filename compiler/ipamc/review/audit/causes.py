@@ -125,7 +125,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         ((CILIUM_NODE, POOL), ("IPC0913",)),
         ((CILIUM_NODE, POOL, NODE_CONFIG), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
         ((POOL, NODE_CONFIG), ("IPC0945",)),
-        ((CONFIG_MAP,), ("IPC0933",)),
+        ((CONFIG_MAP,), ("IPC0933", "IPC0934", "IPC0935")),
         ((CONFIG_MAP, DEPLOYMENT), ("IPC0930",)),
         ((CONFIG_MAP, POD), ("IPC0931",)),
         ((POD,), ("IPC0932", "IPC0961")),

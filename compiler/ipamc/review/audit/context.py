@@ -17,7 +17,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, OPERATOR
 from ipamc.model.cluster import Cluster, Mode, Node
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, names, note
+from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
@@ -145,10 +145,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def at(self, node: str) -> At:
         """Return the place of the object that shows a node's blocks, else of its other one, or the dump."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
-        if self.shows_nodes and there is not None:
-            return there.at
-        place = seen or there
-        return place.at if place else self.dump.at
+        return ((there or seen if self.shows_nodes else seen or there) or self.dump).at
 
     def object_of(self, node: str) -> str:
         """Return the identity of the object that gives a node its blocks."""
@@ -291,8 +288,3 @@ def texts(blocks: Iterable[Block]) -> str:
     every = [str(block) for block in blocks]
     more = f" and {len(every) - LISTED:,} more" if len(every) > LISTED else ""
     return ", ".join(every[:LISTED]) + more
-
-
-def and_more(nodes: Collection[str]) -> str:
-    """Return the end of a message about its first node: how many there are, and their first names."""
-    return f"; {len(nodes):,} nodes: {names(nodes)}" if len(nodes) > 1 else ""

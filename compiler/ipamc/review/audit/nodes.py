@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import blocks_over
+from ipamc.model.address_sets import lines_over
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Related, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, and_others, error, names, note, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Make, Result, and_more, texts
+from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
 from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
 
 
@@ -23,16 +23,13 @@ def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
     without = [node for node in nodes if not (node.kubelet or node.ready or node.internal_ips)]
     ghosts = [node for node in without if not context.agent_ran(node.name)]
     if ghosts:
-        first, every = ghosts[0], names(node.name for node in ghosts)
-        number = count(len(ghosts), "Node")
-        text = f"{number} without a kubelet, which an apply may have created: {every}"
-        listed = [node.name for node in ghosts[:LISTED] if node.name in context.inventory]
+        first, every = ghosts[0], [node.name for node in ghosts]
+        text = several(every, "Node", "without a kubelet, which an apply may have created")
+        listed = [name for name in every[:LISTED] if name in context.inventory]
         also = [Related(context.inventory[name].at, f"{name} is listed here") for name in listed]
         gone = f"kubectl delete node {first.name}, and take it out of the inventory"
-        yield Result(
-            warning("IPC0920", first.at, text, also=also, help=f"if no such machine exists: {gone}"),
-            [Cause(f"{NODE} {node.name}", Fact.NO_MACHINE) for node in ghosts],
-        )
+        finding = warning("IPC0920", first.at, text, also=also, help=f"if no such machine exists: {gone}")
+        yield Result(finding, [Cause(f"{NODE} {name}", Fact.NO_MACHINE) for name in every])
 
 
 def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -48,21 +45,17 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         return
     node, there = again[0]
     nodes = [node.name for node, _ in again]
-    waits = [
-        node for node in nodes if context.knows_blocks and not _families(context, node) and context.held(node)
-    ]
+    blockless = [node for node in nodes if context.knows_blocks and not _families(context, node)]
+    waits = [node for node in blockless if context.held(node)]
     make = error if waits and context.cluster.mode is not Mode.MULTI_POOL else warning
     wait = f"; without a block: {names(waits)}" if waits else ""
     inventory = f"{node.uid} in the inventory: it was created again"
-    text = f"node {node.name} has uid {there.uid}, and {inventory}{and_more(nodes)}{wait}"
+    text = f"node {node.name} has uid {there.uid}, and {inventory}{and_others(nodes)}{wait}"
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:LISTED]]
-    yield Result(
-        make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply),
-        [
-            *(Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes),
-            *(_no_block(context, name) for name in waits if make is error),
-        ],
-    )
+    causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
+    causes += [_no_block(context, name) for name in waits if make is error]
+    finding = make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply)
+    yield Result(finding, causes)
 
 
 def _no_block(context: Context, node: str) -> Cause:
@@ -89,7 +82,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     }
     since = [node for node in lacks if context.waits_since_import(node)]
     if since:
-        text = f"node {since[0]} has no block yet, as when it was imported{and_more(since)}"
+        text = f"node {since[0]} has no block yet, as when it was imported{and_others(since)}"
         finding = note("IPC0922", context.at(since[0]), text, help=context.apply)
         yield Result(finding, [_no_block(context, node) for node in since])
     nodes = [node for node in lacks if node not in since]
@@ -106,12 +99,10 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
     kinds = " and ".join(f"IPv{family}" for family in families)
     has = f", and the lock has {texts(held)} for it" if held else ""
-    text = f"node {name} has no {kinds} block{has}{and_more(nodes)}"
+    text = f"node {name} has no {kinds} block{has}{and_others(nodes)}"
     also = [related for node in nodes[:LISTED] for related in context.line_of(node, *lacks[node])]
-    yield Result(
-        error("IPC0922", context.at(name), text, also=also, help=way_out),
-        [_no_block(context, node) for node in nodes],
-    )
+    finding = error("IPC0922", context.at(name), text, also=also, help=way_out)
+    yield Result(finding, [_no_block(context, node) for node in nodes])
 
 
 def _missing(context: Context, name: str) -> list[int]:
@@ -129,10 +120,8 @@ def _missing(context: Context, name: str) -> list[int]:
         return wanted if node.ready or context.agent_ran(name) else []
     if seen is None:
         # Without the kind in the dump nothing is known; what is rendered and missing is IPC0943.
-        rendered = f"{CILIUM_NODE} {name}" in context.git.objects
-        return (
-            wanted if CILIUM_NODE in context.dump.kinds and context.agent_ran(name) and not rendered else []
-        )
+        known = CILIUM_NODE in context.dump.kinds and f"{CILIUM_NODE} {name}" not in context.git.objects
+        return wanted if known and context.agent_ran(name) else []
     if mode is Mode.MULTI_POOL:
         numbers = [pair for _, four, six in seen.requested for pair in ((4, four), (6, six))]
         asked = {family for family, number in numbers if number > 0}
@@ -153,14 +142,12 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         name, line = nodes[0], users[nodes[0]]
         since = f" since {line.since}" if line.since else ""
         blocks = texts(context.blocks_of(name))
-        text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_more(nodes)}"
+        text = f"node {name} runs with {blocks}, which the lock has in quarantine{since}{and_others(nodes)}"
         rows = [(node, line_at(context.lock, users[node])) for node in nodes[:LISTED]]
         also = [Related(row, f"{node} left the inventory here") for node, row in rows]
         way_out = f"put it back into the inventory: {context.refresh}"
-        yield Result(
-            error("IPC0923", context.at(name), text, also=also, help=way_out),
-            [Cause(context.source(node), Fact.NOT_LISTED) for node in nodes],
-        )
+        finding = error("IPC0923", context.at(name), text, also=also, help=way_out)
+        yield Result(finding, [Cause(context.source(node), Fact.NOT_LISTED) for node in nodes])
 
 
 def _former(context: Context, node: str) -> list[Line]:
@@ -171,8 +158,7 @@ def _former(context: Context, node: str) -> list[Line]:
 
 def _uses(context: Context, node: str, lines: Sequence[Line]) -> bool:
     """Tell whether a node shows a block of some lines, by address."""
-    blocks = [line.block for line in lines]
-    return any(blocks_over(blocks, block) for block in context.blocks_of(node))
+    return any(lines_over(lines, block) for block in context.blocks_of(node))
 
 
 def unlisted(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -194,13 +180,10 @@ def unlisted(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if some:
             blocks = texts(context.blocks_of(some[0]))
             has = f", with blocks that a compile refuses: {blocks}" if make is error else ""
-            cluster, number = context.cluster.name, count(len(some), "node")
-            text = f"{number} not in the inventory of {cluster}: {names(some)}{has}"
-            at = context.dump.nodes_by_name[some[0]].at
-            yield Result(
-                make("IPC0924", at, text, help=context.refresh),
-                [Cause(f"{kind} {name}", Fact.NOT_LISTED) for name in some for kind in (NODE, CILIUM_NODE)],
-            )
+            text = f"{several(some, 'node', f'not in the inventory of {context.cluster.name}')}{has}"
+            finding = make("IPC0924", context.dump.nodes_by_name[some[0]].at, text, help=context.refresh)
+            kinds = [f"{kind} {name}" for name in some for kind in (NODE, CILIUM_NODE)]
+            yield Result(finding, [Cause(about, Fact.NOT_LISTED) for about in kinds])
 
 
 def gone(context: Context, _: Suppressed) -> Iterator[Result]:
@@ -210,15 +193,12 @@ def gone(context: Context, _: Suppressed) -> Iterator[Result]:
     if lost:
         routed = [node.name for node in lost if node.name in context.dump.cilium_nodes_by_name]
         more = f"; still routed by its CiliumNode: {names(routed)}" if routed else ""
-        which = names(node.name for node in lost)
-        text = f"{count(len(lost), 'node')} of the inventory not in the dump: {which}{more}"
+        which = several([node.name for node in lost], "node", "of the inventory not in the dump")
         also = [context.related(name, f"CiliumNode {name} is still there") for name in routed[:LISTED]]
         also += context.line_of(lost[0].name)
         way_out = f"if it left for good: {context.refresh}"
-        yield Result(
-            warning("IPC0925", lost[0].at, text, also=also, help=way_out),
-            [Cause(f"{NODE} {node.name}", Fact.GONE) for node in lost],
-        )
+        finding = warning("IPC0925", lost[0].at, f"{which}{more}", also=also, help=way_out)
+        yield Result(finding, [Cause(f"{NODE} {node.name}", Fact.GONE) for node in lost])
 
 
 def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -231,15 +211,11 @@ def without_node(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if not suppressed.explains("IPC0926", f"{NODE} {seen.name}")
     ]
     if left:
-        which = names(f"{seen.name} ({texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left)
-        text = f"{count(len(left), 'CiliumNode')} without a Node, blocks still routed: {which}"
+        which = [f"{seen.name} ({texts(context.blocks_of(seen.name)) or 'no block'})" for seen in left]
+        text = several(which, "CiliumNode", "without a Node, blocks still routed")
         lines = [line for seen in left[:LISTED] for line in context.lines.get(seen.name, ())[:1]]
-        also = [
-            Related(line_at(context.lock, line), f"the lock has {line.block} of {line.node} ({line.state})")
-            for line in lines
-        ]
+        rows = [(line, f"the lock has {line.block} of {line.node} ({line.state})") for line in lines]
+        also = [Related(line_at(context.lock, line), row) for line, row in rows]
         way_out = f"kubectl delete ciliumnode {left[0].name}"
-        yield Result(
-            warning("IPC0926", left[0].at, text, also=also, help=way_out),
-            [Cause(f"{NODE} {seen.name}", Fact.GONE) for seen in left],
-        )
+        finding = warning("IPC0926", left[0].at, text, also=also, help=way_out)
+        yield Result(finding, [Cause(f"{NODE} {seen.name}", Fact.GONE) for seen in left])

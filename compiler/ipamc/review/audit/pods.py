@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.cidr import BITS, Address, Block, address_text
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Related, count, error, names, warning
+from ipamc.model.diagnostics import Related, count, error, names, several, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.review.audit.causes import ENDPOINT, POD, Suppressed
 from ipamc.review.audit.context import CALICO, LISTED, Context, Result, texts
@@ -31,13 +31,16 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     first, node, _ = outside[0]
     nodes = list(dict.fromkeys(name for _, name, _ in outside))
     on = f"{count(len(nodes), 'node')} ({names(nodes)})" if len(nodes) > 1 else f"node {node}"
-    which = names(f"{_name(item)} ({address_text(*address)})" for item, _, address in outside)
-    number = count(len(outside), "pod")
-    text = f"{number} on {on} with an address outside the blocks of the node: {which}"
+    which = [f"{_name(item)} ({address_text(*address)})" for item, _, address in outside]
+    text = several(which, "pod", f"on {on} with an address outside the blocks of the node")
     also = []
     for item, name, address in outside[:LISTED]:
-        other = _other_node(context, name, address)
-        of = f", which node {other} has" if other else ""
+        others = (
+            other
+            for other, blocks in context.shown.items()
+            if other != name and any(shown.block.contains(_single(address)) for shown in blocks)
+        )
+        of = next((f", which node {other} has" for other in others), "")
         also.append(Related(item.at, f"{_name(item)} has {address_text(*address)}{of}"))
         also.append(context.related(name, f"{name} has {texts(context.blocks_of(name))}"))
     delete = f"kubectl -n {first.namespace} delete pod {first.name}"
@@ -94,15 +97,6 @@ def _single(address: Address) -> Block:
     return Block(address[0], address[1], BITS[address[0]])
 
 
-def _other_node(context: Context, node: str, address: Address) -> str:
-    """Return another node that has an address; "" where none has. O(blocks)."""
-    single = _single(address)
-    for other, blocks in context.shown.items():
-        if other != node and any(shown.block.contains(single) for shown in blocks):
-            return other
-    return ""
-
-
 def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0961: no two pods have one address."""
     users: dict[Address, SeenPod] = {}
@@ -119,10 +113,8 @@ def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
         more = f"; {len(pairs):,} pairs" if pairs[1:] else ""
         both = f"{_name(one)} ({one.node}) and {_name(other)} ({other.node})"
         text = f"pods {both} both have {address_text(*address)}{more}"
-        also = [
-            Related(pod.at, f"{_name(pod)} has {address_text(*address)}")
-            for pod, _, address in pairs[:LISTED]
-        ]
+        some = [(pod, address_text(*shared)) for pod, _, shared in pairs[:LISTED]]
+        also = [Related(pod.at, f"{_name(pod)} has {shared}") for pod, shared in some]
         way_out = f"kubectl -n {other.namespace} delete pod {other.name}"
         yield Result(error("IPC0961", other.at, text, also=also, help=way_out))
 
@@ -130,16 +122,15 @@ def one_address_twice(context: Context, _: Suppressed) -> Iterator[Result]:
 def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
     """IPC0962: Cilium knows each pod of a node with an agent."""
     config = context.config
-    if not {ENDPOINT, POD} <= context.dump.kinds:
+    if not {ENDPOINT, POD} <= context.dump.kinds or config is None:
         return
-    if config is None or config.get("disable-endpoint-crd") == "true":
+    if config.get("disable-endpoint-crd") == "true":
         return
-    known = context.endpoints
     agents = {node.name for node in context.dump.nodes if context.agent_ran(node.name)}
     without = [
         pod
         for pod in context.dump.pods
-        if (pod.namespace, pod.name) not in known
+        if (pod.namespace, pod.name) not in context.endpoints
         and pod.phase == "Running"
         and pod.addresses
         and not (pod.host_network or pod.deleting)
@@ -149,8 +140,7 @@ def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
     ]
     if without:
         first = without[0]
-        number, which = count(len(without), "pod"), names(map(_name, without))
-        text = f"{number} without a CiliumEndpoint, started before Cilium: {which}"
+        text = several([*map(_name, without)], "pod", "without a CiliumEndpoint, started before Cilium")
         also = [Related(pod.at, f"{_name(pod)} on {pod.node}") for pod in without[1:LISTED]]
         way_out = f"kubectl -n {first.namespace} delete pod {first.name}"
         yield Result(warning("IPC0962", first.at, text, also=also, help=way_out))
@@ -177,8 +167,8 @@ def endpoint_differs(context: Context, _: Suppressed) -> Iterator[Result]:
     ]
     if differ:
         pod, endpoint = differ[0]
-        number, which = count(len(differ), "CiliumEndpoint"), names(_name(pod) for pod, _ in differ)
-        text = f"{number} with another address than its pod: {which}"
+        pods = [_name(pod) for pod, _ in differ]
+        text = several(pods, "CiliumEndpoint", "with another address than its pod")
         has, other = (address_text(*item.addresses[0]) for item in (pod, endpoint))
         also = [Related(pod.at, f"the pod has {has}, and its CiliumEndpoint {other}")]
         way_out = f"kubectl -n {pod.namespace} delete ciliumendpoint {pod.name}"

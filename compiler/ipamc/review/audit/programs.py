@@ -10,14 +10,14 @@ from ipamc.model.cilium.operator_list import KUBEADM
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cilium.versions import usable_addresses
 from ipamc.model.cluster import CiliumNode, Mode
-from ipamc.model.diagnostics import Related, Span, count, error, names, note, warning
+from ipamc.model.diagnostics import Related, Span, and_others, error, names, note, several, warning
 from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.managed import offering_of
 from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
 from ipamc.review.audit.causes import POD, Suppressed
-from ipamc.review.audit.context import LISTED, Context, Result, and_more
+from ipamc.review.audit.context import LISTED, Context, Result
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
 from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
 
@@ -36,16 +36,15 @@ def flags_differ(context: Context, _: Suppressed) -> Iterator[Result]:
         given = [line.block for line in context.lock.lines if line.state is State.HELD]
     found = differences(git, context.flags, given)
     before = differences(context.applied.flags, context.flags, given) if context.applied else found
-    since = {item.key for item in before}
+    since, operator = {item.key for item in before}, context.deployment or context.operator_pod
     for item in found:
-        pending = item.key not in since
-        first = item.key == IPAM_ARGUMENT and git.bystander and _gave_every_block(context)
+        pending, of_operator = item.key not in since, item.key == IPAM_ARGUMENT
+        first = of_operator and git.bystander and _gave_every_block(context)
         later = item.level == "later" and item.key != "ipam"
         make = note if pending or first else warning if later else error
         text = f"{item.text}{' (git changed it since the last apply)' if pending else ''}"
         way_out = f"{context.apply}; {item.help}" if git.applied else item.help
-        operator = context.deployment or context.operator_pod
-        place = operator if item.key == IPAM_ARGUMENT else context.config_map
+        place = operator if of_operator else context.config_map
         at = place.at if place else context.dump.at
         yield Result(make("IPC0930", at, text, also=[_rendered(context)], help=way_out))
 
@@ -109,18 +108,16 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         way = f"set --{ALLOCATE}=false in {path} on each control-plane node"
     else:
         return
-    if counts:
-        make, effect = warning, "the next node that joins has such a block, and not the one of the lock"
-    else:
-        make, effect = note, f"nothing in Cilium reads them in {cluster.mode} mode"
-    ranges = flags.get("cluster-cidr", "")
-    of = f" of {ranges}" if ranges else ""
+    joins = "the next node that joins has such a block, and not the one of the lock"
+    effect = joins if counts else f"nothing in Cilium reads them in {cluster.mode} mode"
+    of = f" of {flags['cluster-cidr']}" if flags.get("cluster-cidr") else ""
     flag = "" if managed else f" (--{ALLOCATE}=true)"
     manager = next(iter(context.pods_of.get(CONTROLLER, {}).values()), None)
     source = manager or context.dump.other("ConfigMap", KUBEADM, "kube-system")
     text = f"{who} sets podCIDRs{of} on new Nodes{flag}: {effect}"
+    at, make = source.at if source else context.dump.at, warning if counts else note
     also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
-    yield Result(make("IPC0931", source.at if source else context.dump.at, text, also=also, help=way))
+    yield Result(make("IPC0931", at, text, also=also, help=way))
 
 
 def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
@@ -133,9 +130,9 @@ def older_cilium(context: Context, _: Suppressed) -> Iterator[Result]:
     ]
     if older:
         first, version = min(older, key=lambda entry: (entry[1], entry[0].name))
-        number = count(len(older), "pod" if isinstance(first, SeenPod) else "workload")
-        which = f"{names(each.name for each, _ in older)} ({version_text(version)})"
-        text = f"{number} of Cilium older than {version_text(compiled_for)}: {which}"
+        noun, older_than = "pod" if isinstance(first, SeenPod) else "workload", version_text(compiled_for)
+        which = several([each.name for each, _ in older], noun, f"of Cilium older than {older_than}")
+        text = f"{which} ({version_text(version)})"
         also = [Related(context.cluster.field("spec", "cilium", "version"), "compiled for this one")]
         way_out = f'write version: "{version_text(version)}" until all are upgraded, and compile'
         yield Result(error("IPC0932", first.at, text, also=also, help=way_out))
@@ -169,7 +166,7 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
         ("note", note, "; its cause is gone", clears),
     ):
         if some := by_severity[severity]:
-            first, others = some[0], and_more([each.name for each in some])
+            first, others = some[0], and_others([each.name for each in some])
             text = f"the operator says of {first.name}: {quoted(first.error)}{others}{more}"
             also = [Related(each.at, f"{each.name}: {each.error}") for each in some[1:LISTED]]
             yield Result(make("IPC0970", first.at, text, also=also, help=way_out))
@@ -190,15 +187,10 @@ def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
             return "note" if alone else "warning"
         return "warning" if context.holders[block] > 1 else "note"
     if _EMPTY(cause) and context.cluster.mode is Mode.MULTI_POOL:
-        return "error" if _asks_for_more(context, seen) else "note"
+        for pool, *numbers in seen.requested:  # does the agent ask for more than its blocks have?
+            for family, number in zip((4, 6), numbers, strict=True):
+                blocks = [block for block, name in seen.allocated if name == pool and block.family == family]
+                if number > usable_addresses(context.cluster.cilium, blocks):
+                    return "error"
+        return "note"
     return "warning"
-
-
-def _asks_for_more(context: Context, seen: CiliumNode) -> bool:
-    """Tell whether an agent asks a pool for more addresses than its blocks have."""
-    for pool, four, six in seen.requested:
-        for family, number in ((4, four), (6, six)):
-            blocks = [block for block, name in seen.allocated if name == pool and block.family == family]
-            if number > usable_addresses(context.cluster.cilium, blocks):
-                return True
-    return False

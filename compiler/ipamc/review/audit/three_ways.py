@@ -12,13 +12,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-from msgspec import Struct, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cilium.operator_list import AGENT
-from ipamc.model.diagnostics import At, Related, count, error, names, note, warning
+from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result
 from ipamc.review.live.drift import differing
@@ -34,40 +32,27 @@ from ipamc.review.live.objects import (
 )
 
 Fields = dict[str, list[str]]
-"""The paths of fields by the identity of the object."""
-
-
-class _Sorted(Struct, dict=True):
-    """The objects of each sort, by identity; of those that differ, with the paths of their fields."""
-
-    pending: Fields = field(default_factory=dict)
-    edited: Fields = field(default_factory=dict)
-    unknown: Fields = field(default_factory=dict)
-    """They differ from git, and it is not known what was applied."""
-    missing: list[str] = field(default_factory=list)
-    stale: list[str] = field(default_factory=list)
-    foreign: list[str] = field(default_factory=list)
+"""The paths of fields by the identity of the object; () where the object as a whole is meant."""
+Rule = Callable[[Context, Fields, Suppressed], Iterator[Result]]
 
 
 def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """Yield findings about the objects that ipamc owns."""
-    every = _Sorted()
+    """Yield findings about the objects that ipamc owns: each object is of one rule, if any."""
+    rules = (pending, edited, not_as_in_git, missing, stale, foreign)
+    objects: dict[Rule | None, Fields] = defaultdict(dict)
     for name, document in context.git.objects.items():
-        _sort(context, name, document, every)
+        rule, paths = _sorted(context, name, document)
+        objects[rule][name] = paths
     for name, document in context.live.items():
         kind = document["kind"]
         if name in context.git.objects or name in context.git.others or kind == NODE:
             continue
         if context.applied is not None and name in context.applied.objects:
-            every.stale.append(name)
+            objects[stale][name] = []
         elif kind in {POOL, NODE_CONFIG}:
-            every.foreign.append(name)
-    yield from pending(context, every.pending)
-    yield from edited(context, every.edited, suppressed)
-    yield from not_as_in_git(context, every.unknown, suppressed)
-    yield from missing(context, every.missing, suppressed)
-    yield from stale(context, every.stale, suppressed)
-    yield from foreign(context, every.foreign)
+            objects[foreign][name] = []
+    for rule in rules:
+        yield from rule(context, objects[rule], suppressed)
 
 
 def owned(document: Object) -> Object:
@@ -77,42 +62,32 @@ def owned(document: Object) -> Object:
     return {**document, "metadata": {**document["metadata"], "annotations": pod_cidr_annotations(document)}}
 
 
-def _sort(context: Context, name: str, document: Object, every: _Sorted) -> None:
-    """Put an object of git to its sort."""
+def _sorted(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
+    """Return the rule that an object of git is for, and the paths of the fields that differ."""
     there, kind = context.live.get(name), document["kind"]
     before = context.applied.objects.get(name) if context.applied else None
     if kind == NODE and not context.shows_nodes and CILIUM_NODE not in context.dump.kinds:
-        return  # beside a CiliumNode it decides about routes alone: IPC0950 tells which of the two is wrong
+        return None, []  # beside a CiliumNode it decides about routes alone: IPC0950 tells which is wrong
     if there is None:
         if kind == NODE:
-            return  # it is never created
+            return None, []  # it is never created
         waits = kind == CILIUM_NODE and context.waits_since_import(name.partition(" ")[2])
-        if before is not None or (context.applied is None and not waits):
-            every.missing.append(name)
-        else:
-            every.pending[name] = []
-        return
+        return missing if before is not None or (context.applied is None and not waits) else pending, []
     paths = differing(owned(document), there)
-    if not paths:
-        return
-    if context.applied is None:
-        every.unknown[name] = paths
-        return
+    if not paths or context.applied is None:
+        return not_as_in_git if paths else None, paths
     if before is None and cidrs(there, document):
         before = document  # it was never applied, and has blocks already
     since = differing(owned(before), there) if before is not None else []
-    if by_hand := [path for path in paths if path in since]:
-        every.edited[name] = by_hand
-    else:
-        every.pending[name] = paths
+    by_hand = [path for path in paths if path in since]
+    return (edited, by_hand) if by_hand else (pending, paths)
 
 
-def pending(context: Context, objects: Fields) -> Iterator[Result]:
+def pending(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
     """IPC0940: what git has is applied."""
     if objects:
-        text = f"pending: {_number(objects)} not applied yet: {names(objects)}"
-        also = _git_places(context, list(objects))
-        at = _first_place(context, objects)
+        text = f"pending: {several(objects, _kind_of(objects), 'not applied yet')}"
+        also, at = _git_places(context, list(objects)), _first_place(context, objects)
         yield Result(note("IPC0940", at, text, also=also, help=context.apply))
 
 
@@ -140,7 +115,7 @@ def _severity(context: Context, name: str, paths: Sequence[str]) -> Make:
 def not_as_in_git(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0942: the cluster has what git has, where it is not known what was applied."""
     for kind, some in _by_kind(_unexplained("IPC0942", suppressed, objects, context)):
-        text = _values(context, some, objects, " not as in git")
+        text = _values(context, some, objects, "not as in git")
         also, way_out = _git_places(context, some), _repair(context, kind, some[0])
         finding = warning("IPC0942", _first_place(context, some), text, also=also, help=way_out)
         yield Result(finding, [_other_blocks(context, name) for name in some])
@@ -152,7 +127,7 @@ def _other_blocks(context: Context, name: str) -> Cause:
     return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(context.live[name], git) | cidrs(git, git))))
 
 
-def missing(context: Context, objects: Sequence[str], suppressed: Suppressed) -> Iterator[Result]:
+def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0943: what was applied is in the cluster."""
     cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
@@ -164,47 +139,36 @@ def missing(context: Context, objects: Sequence[str], suppressed: Suppressed) ->
         else:
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
-        text = f"missing: {_number(some)} not in the dump: {names(map(_short, some))}{unknown}"
+        text = f"missing: {several([*map(_short, some)], _kind_of(some), 'not in the dump')}{unknown}"
         also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
-        documents = {name: context.git.objects[name] for name in some if known}
-        causes = [
-            Cause(name, Fact.MISSING, tuple(parsed(cidrs(git, git)))) for name, git in documents.items()
-        ]
+        blocks = {name: cidrs(git, git) for name in some if known and (git := context.git.objects[name])}
+        causes = [Cause(name, Fact.MISSING, tuple(parsed(each))) for name, each in blocks.items()]
         yield Result(make("IPC0943", at, text, also=also, help=f"{context.apply} --repair"), causes)
 
 
-def stale(context: Context, objects: Sequence[str], suppressed: Suppressed) -> Iterator[Result]:
+def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0944: what left git is not in the cluster any more."""
-    if objects := _unexplained("IPC0944", suppressed, objects):
-        text = f"stale: {_number(objects)} that left git: {names(objects)}"
-        applied = context.applied
-        also = [Related(applied.at(name), f"{name} was applied") for name in objects[:LISTED] if applied]
-        at = _place_in_dump(context, objects[0])
+    if some := _unexplained("IPC0944", suppressed, objects):
+        text = f"stale: {several(some, _kind_of(some), 'that left git')}"
+        applied, at = context.applied, _place_in_dump(context, some[0])
+        also = [Related(applied.at(name), f"{name} was applied") for name in some[:LISTED] if applied]
         yield Result(warning("IPC0944", at, text, also=also, help=f"{context.apply} --prune"))
 
 
-def foreign(context: Context, objects: Sequence[str]) -> Iterator[Result]:
+def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
     """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not conflict with those in git."""
     ranges = outermost(cidr.block for pool in context.cluster.pools for cidr in pool.ranges)
-    over: list[str] = []
-    wins: list[str] = []
-    rest: list[str] = []
+    by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
     for name in objects:
         document = context.live[name]
         blocks = parsed(cidrs(document, document)) if document["kind"] == POOL else []
-        if any(blocks_over(ranges, block) for block in blocks):
-            over.append(name)
-        elif "ipam-default-ip-pool" in ((document.get("spec") or {}).get("defaults") or {}):
-            wins.append(name)
-        else:
-            rest.append(name)
-    for some, make, what in (
-        (over, error, "over ranges of our pools"),
-        (wins, warning, "with a default pool"),
-        (rest, note, "that git does not have"),
-    ):
+        wins = "ipam-default-ip-pool" in ((document.get("spec") or {}).get("defaults") or {})
+        over = any(blocks_over(ranges, block) for block in blocks)
+        by_severity[error if over else warning if wins else note].append(name)
+    words = ("over ranges of our pools", "with a default pool", "that git does not have")
+    for (make, some), what in zip(by_severity.items(), words, strict=True):
         if some:
-            text = f"foreign: {_number(some)} {what}: {names(some)}"
+            text = f"foreign: {several(some, _kind_of(some), what)}"
             also = [Related(_place_in_dump(context, name), name) for name in some[1:LISTED]]
             kind, *namespace, short = some[0].split(" ")
             typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
@@ -213,15 +177,13 @@ def foreign(context: Context, objects: Sequence[str]) -> Iterator[Result]:
             yield Result(make("IPC0945", at, text, also=also, help=way_out))
 
 
-def _unexplained(
-    code: str, suppressed: Suppressed, objects: Iterable[str], shown: Context | None = None
-) -> list[str]:
-    """Return the objects that no earlier finding explains, in their order; by the blocks that `shown` has."""
+def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:
+    """Return the objects that no earlier finding explains, in their order; by the blocks that they have."""
     left = []
     for name in objects:
         kind, _, node = name.partition(" ")
         about = (name, f"{NODE} {node}") if kind == CILIUM_NODE else (name,)
-        blocks = parsed(cidrs(shown.live[name], shown.git.objects[name])) if shown else ()
+        blocks = parsed(cidrs(at.live[name], at.git.objects[name])) if at else ()
         if not any(suppressed.explains(code, each, blocks) for each in about):
             left.append(name)
     return left
@@ -234,19 +196,17 @@ def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     yield from sorted(groups.items())
 
 
-def _number(objects: Sequence[str] | Fields) -> str:
-    """Return how many objects of which kind there are."""
+def _kind_of(objects: Sequence[str] | Fields) -> str:
+    """Return the kind that all objects are of, else "object"."""
     kinds = {name.partition(" ")[0] for name in objects}
-    return count(len(objects), kinds.pop() if len(kinds) == 1 else "object")
+    return kinds.pop() if len(kinds) == 1 else "object"
 
 
 def _short(name: str) -> str:
     return name.rpartition(" ")[2]
 
 
-def _values(
-    context: Context, some: Sequence[str], fields: Mapping[str, Sequence[str]], words: str = ""
-) -> str:
+def _values(context: Context, some: Sequence[str], fields: Fields, words: str = "") -> str:
     """Return which fields of objects differ, what the objects have, and what git has, for a message."""
     paths = names({path for name in some for path in fields[name]})
     values = []
@@ -258,7 +218,7 @@ def _values(
         else:
             value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
         values.append(f"{_short(name)} ({value})")
-    return f"{paths} of {_number(some)}{words}: {names(values)}"
+    return f"{paths} of {several(values, _kind_of(some), words)}"
 
 
 def _first_place(context: Context, objects: Sequence[str] | Fields) -> At:

@@ -20,8 +20,9 @@ from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.allocate.occupancy import last_day
 from ipamc.read.kinds import POOL_WORDS
+from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
-from ipamc.read.rendered import FLAGS, Rendered
+from ipamc.read.rendered import Rendered
 from ipamc.review.aggregates import AggregateChange, compare_aggregates
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
@@ -166,16 +167,14 @@ def compare(
     lines = compare_lines(before.lock.lines, plan, why, days, given)
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
-    flags, ordered = compare_flags(trees, plan.cluster), bool(in_order)
-    known = FLAGS in before.rendered.texts
+    flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
+    restart = restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
     return Difference(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved, runbooks)),
-        restarts=restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=ordered)
-        if known
-        else (),
+        restarts=restart if known else (),
         leaving=leaving(trees, plan.wants),
         settings=tuple(_settings(before, plan)),
         flags=flags,

@@ -229,18 +229,17 @@ class _Comparison:
         groups = self._by_key(line for line in self.plan.lock.lines if line.state is State.PENDING)
         nodes = {key[0] for key in groups}
         held = self._by_key(line for node in nodes for line in self.plan.held.get(node, ()))
-        pending: list[Renumber] = []
-        still_pending: list[Renumber] = []
+        every: dict[bool, list[Renumber]] = {True: [], False: []}
         for key, new in sorted(groups.items()):
             old = held.get(key, [])
             reason = next((why[line.block] for line in old if line.block in why), "") or self._aim(old, new)
             renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
-            (pending if any(line.block in begun for line in new) else still_pending).append(renumber)
-        return tuple(pending), tuple(still_pending)
+            every[any(line.block in begun for line in new)].append(renumber)
+        return tuple(every[True]), tuple(every[False])
 
     def _aim(self, old: list[Line], new: list[Line]) -> str:
         """Say where a node moves whose old block is not misplaced."""
-        if any(self._pinned(line) for line in new):
+        if any(map(self._pinned, new)):
             return "to its pin, by consent"
         if old and old[0].pool != new[0].pool:
             return f"from pool {old[0].pool or 'none'} to {new[0].pool}, by consent"
@@ -299,12 +298,12 @@ class Misplaced(Struct, frozen=True, kw_only=True):
     """
 
     why: str
-    lines: tuple[Line, ...]
-    """By family and address."""
     illegal: bool
     """Rule 2 refuses the place; else only the pool is another one."""
     move: str = ""
     """The command that gives them other blocks; "" where a renumber leads nowhere."""
+    lines: tuple[Line, ...]
+    """By family and address."""
 
 
 def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Misplaced, ...]:
@@ -368,9 +367,7 @@ def _why(fault: Fault) -> str:
 
 
 def _move(cluster: Cluster, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
-    """Return the renumber of these lines: of their whole pool if all of it is to move, else one by one.
-    `whole` are the pools of which every held line is to move.
-    """
+    """Return the renumber of these lines: of their pool if it is to move as a `whole`, else one by one."""
     mine = [line for line in lines if line in movable]
     if not mine:
         return ""

@@ -12,7 +12,7 @@ from ipamc.check.published import check_mode_change
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.lock.file import dumps, line_at
 from ipamc.lock.transitions import REFUSED, Reason, Transition
-from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names
+from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.address_map import ClusterMap, Versions, map_of, versions_of
@@ -199,10 +199,8 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
         for reason in REFUSED:
-            which = [_which(each) for each in cluster.difference.unlawful if each.reason is reason]
-            if which:
-                noun, said = _UNLAWFUL[reason]
-                yield f"{cluster.name}: {count(len(which), noun)} {said}: {names(which)}"
+            if which := [_which(each) for each in cluster.difference.unlawful if each.reason is reason]:
+                yield f"{cluster.name}: {several(which, *_UNLAWFUL[reason])}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {
             each.line.node
@@ -234,8 +232,7 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
     if difference.settings:
         yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
     if difference.flags:
-        which = names(flag.name for flag in difference.flags)
-        yield f"it changes {count(len(difference.flags), 'flag')}: {which}"
+        yield f"it changes {several([flag.name for flag in difference.flags], 'flag')}"
     if difference.pools or not difference.pools_known:
         changed = names(pool.name for pool in difference.pools)
         yield f"it changes pools: {changed}" if difference.pools else "what it does to pools is not known"
@@ -249,9 +246,8 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
 
 
 def _beyond_lines(lines: LineChanges) -> Iterator[str]:
-    moved = {move.node for move in (*lines.pending, *lines.completed)}
-    if moved:
-        yield f"it renumbers {count(len(moved), 'node')}: {names(moved)}"
+    if moved := {move.node for move in (*lines.pending, *lines.completed)}:
+        yield f"it renumbers {several(moved, 'node')}"
     for what, changes in (
         ("quarantined", lines.of(Reason.LEFT)),
         ("released", lines.released),
@@ -261,10 +257,8 @@ def _beyond_lines(lines: LineChanges) -> Iterator[str]:
         ("changed as no verb changes them", lines.of(*REFUSED)),
     ):
         if changes:
-            which = names(f"{each.line.node} ({each.line.block})" for each in changes)
-            yield f"{count(len(changes), 'block')} {what}: {which}"
-    if again := [added for added in lines.added if added.of]:
-        which = names(f"{added.line.node} ({added.line.block}, of {added.of})" for added in again)
-        yield f"{count(len(again), 'block')} given again: {which}"
+            yield several([f"{each.line.node} ({each.line.block})" for each in changes], "block", what)
+    if again := [f"{each.line.node} ({each.line.block}, of {each.of})" for each in lines.added if each.of]:
+        yield several(again, "block", "given again")
     if lines.pool_transfers:
         yield "ranges belong to other pools now"

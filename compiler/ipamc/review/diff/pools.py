@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -13,23 +14,8 @@ from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
 from ipamc.review.shown_pools import uses_on
 
-_SINGLE = frozenset(
-    [
-        "ipv4.blockSize",
-        "ipv6.blockSize",
-        "nodeSelector",
-        "priority",
-        "blocksPerNode",
-        "unlisted",
-        "disabled",
-        "usage",
-        "podSelector",
-        "namespaceSelector",
-        "allowFirstIP",
-        "allowLastIP",
-    ]
-)
-"""Fields with one value."""
+_IS_LIST = re.compile(r"ipv[46]\.cidrs|overflow|blockSizes|reserved|pins\.").match
+"""The fields with several values."""
 
 
 class PoolStatus(enum.StrEnum):
@@ -116,13 +102,12 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
         + ", ".join(f"IPv{family} /{size}" for family, size in sorted(sized.sizes.items()))
         for sized in pool.block_sizes
     )
-    found["reserved"] = tuple(
-        f"{cidr.block} ({cidr.reason})" if cidr.reason else str(cidr.block) for cidr in pool.reserved
-    )
-    for node, pins in sorted(pool.pins.items()):
-        found[f"pins.{node}"] = tuple(str(pin.block) for pin in pins)
-    found["unlisted"] = ("true",) if pool.unlisted else ()
-    found["disabled"] = ("true",) if pool.disabled else ()
+    found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in pool.reserved)
+    found |= {
+        f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
+    }
+    flags = {"unlisted": pool.unlisted, "disabled": pool.disabled}
+    found |= {name: ("true",) for name, is_set in flags.items() if is_set}
     if usage := pool.usage:
         bounds = f"{usage.low} to {usage.high} %, {usage.least} to {usage.most} blocks"
         found["usage"] = (f"{bounds}, {usage.addresses} addresses" if usage.addresses else bounds,)
@@ -140,7 +125,7 @@ def _differing(old: dict[str, tuple[str, ...]], new: dict[str, tuple[str, ...]])
             tuple(item for item in one if item not in other)
             for one, other in ((was, frozenset(now)), (now, frozenset(was)))
         )
-        if name in _SINGLE or not (less or more):
+        if not _IS_LIST(name) or not (less or more):
             yield PoolField(name=name, old=was, new=now, whole=True)
         else:
             yield PoolField(name=name, old=less, new=more, whole=False)
@@ -152,19 +137,14 @@ def capacity(
     """Return the room of every pool of base or head on a day, by name, IPv4 before IPv6. O(n log n)."""
     uses = (uses_on(before, lock_before, today) if before else (), uses_on(after, lock_after, today))
     old, new = ({(use.pool.name, use.family.family): use for use in some} for some in uses)
-    result = []
-    for name, family in sorted(old.keys() | new.keys()):
-        was, now = old.get((name, family)), new.get((name, family))
-        either = now or was
-        assert either is not None  # noqa: S101 - the key is in one of them
-        serves = not (either.pool.disabled or either.pool.unlisted)
-        room = Capacity(
-            pool=name,
-            family=family,
+    return tuple(
+        Capacity(
+            pool=either.pool.name,
+            family=either.family.family,
             size=either.family.block_size,
-            before=was.use if was else None,
-            after=now.use if now else None,
-            serves=serves,
+            before=old[key].use if key in old else None,
+            after=new[key].use if key in new else None,
+            serves=not (either.pool.disabled or either.pool.unlisted),
         )
-        result.append(room)
-    return tuple(result)
+        for key, either in sorted({**old, **new}.items(), key=lambda item: item[0])
+    )

@@ -22,7 +22,8 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
-from ipamc.read.rendered import FLAGS, Found, Rendered
+from ipamc.read.parts import FLAGS
+from ipamc.read.rendered import Found, Rendered
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -63,17 +64,15 @@ def compare_trees(before: Rendered, after: Mapping[str, str]) -> Trees:
 def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
     """Return the flags that differ, by name. `cluster` is that of the head."""
     old, new = _flags(trees.before), _flags(trees.after)
-    differ = [name for name in sorted({**old, **new}) if old.get(name) != new.get(name)]
-    why: dict[str, str] = {}
-    for name in differ:
-        if name in new and _OF_POOLS(name):
-            of_blocks = name.endswith("-mask-size")
-            why[name] = "the longest prefix of blocks, pins and block sizes" if of_blocks else ""
-            if cluster.bystander:
-                why[name] = "nobody reads it: the operator is a bystander"
-    return tuple(
-        Flag(name=name, old=old.get(name), new=new.get(name), why=why.get(name, "")) for name in differ
-    )
+    found = []
+    for name in sorted({**old, **new}):
+        was, now, why = old.get(name), new.get(name), ""
+        if now is not None and _OF_POOLS(name):
+            longest = "the longest prefix of blocks, pins and block sizes"
+            why = longest if name.endswith("-mask-size") else ""
+            why = "nobody reads it: the operator is a bystander" if cluster.bystander else why
+        found += [Flag(name=name, old=was, new=now, why=why)] if was != now else []
+    return tuple(found)
 
 
 def _flags(tree: Rendered) -> Mapping[str, str]:
@@ -171,7 +170,7 @@ _OF_POOLS = re.compile(r"cluster-pool-").match
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
 _AGENTS_ONLY = frozenset({"annotate-k8s-node"})
 _CONFIGS = "nodeconfigs.yaml"
-_WHO = {"operator": "the operator", "all agents": "all agents"}
+
 _NAMED = 20
 """Nodes that a sentence names."""
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
@@ -191,7 +190,8 @@ class Restart(Struct, frozen=True, kw_only=True):
     @property
     def sentence(self) -> str:
         """Who restarts, why and how."""
-        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else _WHO[self.who]
+        all_of = "the operator" if self.who == "operator" else self.who
+        who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else all_of
         if self.how.startswith("kubectl "):
             return f"{who} must be restarted, because {self.why}: {self.how}"
         return f"{who} {self.how}: {self.why}"
@@ -240,9 +240,7 @@ def _list(flags: list[str]) -> str:
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
-    """Return the nodes for which the CiliumNodeConfigs that select them give other settings than before.
-    O(nodes + configs + pairs of a node and a config that may select it).
-    """
+    """Return the nodes with other settings by CiliumNodeConfigs. O(nodes + configs + pairs of both)."""
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
     if not changed:
         return ()
@@ -282,17 +280,15 @@ class _Configs:
         self._by_hostname: dict[str, _Spec] = {}
         self._others: list[_Spec] = []
         selectors: list[Selector] = []
-        for config in sorted(found, key=lambda config: config.metadata.name):
-            labels = config.spec.node_selector.get("matchLabels", {})
+        for spec in (config.spec for config in sorted(found, key=lambda config: config.metadata.name)):
+            labels = spec.node_selector.get("matchLabels", {})
             by_label = isinstance(labels, dict) and list(labels) == [HOSTNAME]
-            if by_label and "matchExpressions" not in config.spec.node_selector:
-                self._by_hostname[str(labels[HOSTNAME])] = config.spec
+            if by_label and "matchExpressions" not in spec.node_selector:
+                self._by_hostname[str(labels[HOSTNAME])] = spec
                 continue
-            try:
-                selectors.append(parse_label_selector(config.spec.node_selector))
-            except SelectorError:
-                continue
-            self._others.append(config.spec)
+            with suppress(SelectorError):
+                selectors.append(parse_label_selector(spec.node_selector))
+                self._others.append(spec)
         self._index = SelectorIndex(selectors)
 
     def settings(self, node: Node) -> dict[str, Any]:

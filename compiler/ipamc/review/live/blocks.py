@@ -42,7 +42,7 @@ class Pod(Struct, frozen=True, kw_only=True):
     """A drain leaves it: it belongs to a DaemonSet, or is a static pod."""
 
 
-class Withheld(Struct, frozen=True, kw_only=True):
+class Withheld(Struct, frozen=True):
     """An object that must not be applied now."""
 
     identity: str
@@ -119,9 +119,7 @@ def used_by_pods(
         change = f"{names(move.old)} would become {names(move.new)}"
         if pods is None:
             unknown = "it is not known whether pods use the old addresses: pods cannot be read"
-            yield Withheld(
-                identity=move.identity, reason=f"{change}, and {unknown}", help="grant list on pods"
-            )
+            yield Withheld(move.identity, f"{change}, and {unknown}", "grant list on pods")
             continue
         drained = move.node in cordoned
         counted = [pod for pod in pods.get(move.node, ()) if not (pod.stays and drained)]
@@ -130,7 +128,7 @@ def used_by_pods(
             have = f"{'has an address' if users == 1 else 'have addresses'} of the old block"
             drain = f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data"
             reason = f"{change}, and {count(users, 'pod')} of node {move.node} {have}"
-            yield Withheld(identity=move.identity, reason=reason, help=f"{drain}, and run this again")
+            yield Withheld(move.identity, reason, f"{drain}, and run this again")
 
 
 def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
@@ -163,10 +161,7 @@ def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
         "else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json"
     )
     reason = "another node has these addresses in the cluster"
-    return [
-        Withheld(identity=name, reason=f"{reason}: {names(others)}", help=way_out)
-        for name, others in sorted(holders.items())
-    ]
+    return [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
 
 
 def _claims(document: Object, pattern: Object | None) -> list[Block]:
@@ -203,14 +198,12 @@ def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
         if goes:
             reason = f"{which} would be taken away, where {have}"
-            way_out = (
-                "keep these CIDRs in the pool until no CiliumNode has a block of them: drain the nodes, "
-                "delete their CiliumNodes, restart their agents"
-            )
+            drain = "drain the nodes, delete their CiliumNodes, restart their agents"
+            way_out = f"keep these CIDRs in the pool until no CiliumNode has a block of them: {drain}"
         else:
             again = "up to Cilium 1.18 the operator gives its blocks to other nodes again"
             reason = f"{which} would become part of a wider CIDR, and {again}, where {have}"
             cluster = f"the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml)"
             file = "rendered/cilium/ippools.yaml, and compile again: what is new is appended"
             way_out = f"put {cluster} in place of those of {pool} in {file}"
-        yield Withheld(identity=name, reason=reason, help=way_out)
+        yield Withheld(name, reason, way_out)

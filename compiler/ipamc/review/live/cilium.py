@@ -85,10 +85,8 @@ def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
     runs = f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}"
     if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
         text = f"{runs}, and hands out blocks by itself: it must run with --ipam=kubernetes"
-        way_out = (
-            "roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; a later values "
-            "file replaces that whole list, so repeat the argument there"
-        )
+        repeat = "a later values file replaces that whole list, so repeat the argument there"
+        way_out = f"roll out operator.extraArgs of cilium/helm-values.yaml, or cilium/component; {repeat}"
         yield FlagDifference(key=IPAM_ARGUMENT, level="refused", text=text, help=way_out)
     elif not assumed.bystander and value not in {"", mode} and (mode, value) != ("crd", "kubernetes"):
         text = f"{runs}, which overrides the ConfigMap: it must follow ipam: {mode}"
@@ -218,13 +216,11 @@ def judge(errors: Mapping[str, str], run: Run) -> Judgement:
 
 def _is_harmless(cause: str, node: str, run: Run) -> bool:
     """Tell whether an error is none: a pool of this node alone is used up, or the block is ipamc's alone.
-    The blocks of its own pool are all that a node shall have. A block that only ipamc gives is in no list of
-    the operator.
+    The blocks of its own pool are all that a node shall have. The operator's list has no block of ipamc's.
     """
-    empty = _EMPTY(cause)
+    empty, block = _EMPTY(cause), _unknown(cause)
     if empty and empty[1] in run.own_pools and empty[1].partition(".")[2] == node:
         return True
-    block = _unknown(cause)
     return block is not None and block in run.given.get(node, ()) and not covers(run.operator_list, block)
 
 

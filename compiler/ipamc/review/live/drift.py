@@ -126,9 +126,25 @@ def left_over(
     """Return the objects of ipamc that are not among the wanted ones, by identity, in order of deletion.
     `nodes` are the cluster's Nodes, `busy` the nodes with pods; None: not known, then CiliumNodes are kept.
     """
-    ours = _ours(live)
-    users = pool_users(live.values())
-    left = [_judged(live[name], users, nodes, busy) for name in ours if name not in wanted]
+    users, left = pool_users(live.values()), []
+    for document in [live[about] for about in _ours(live) if about not in wanted]:
+        name, kind, kept = name_of(document), str(document["kind"]), ""
+        if kind == NODE_CONFIG:
+            wins = "and win over those of a name before it"
+            effect = f"its settings still hold for the nodes that it selects, {wins}"
+        elif kind == CILIUM_NODE:
+            effect = "its node keeps its block, and the operator gives it to nobody else"
+            if nodes is None or busy is None:
+                kept = "Nodes or pods cannot be read"
+            elif name in nodes or name in busy:
+                kept = "its Node is there" if name in nodes else "pods run on its node"
+        else:
+            owner = f"node {node_of(document)}" if node_of(document) else "any node that asks"
+            effect = f"the operator hands out its blocks to {owner}"
+            if used := users.get(name):
+                kept = f"CiliumNode {min(used)} has blocks of it, or asks for some"
+        namespace = str(document["metadata"].get("namespace", ""))
+        left.append(LeftOver(kind=kind, namespace=namespace, name=name, effect=effect, kept=kept))
     return sorted(left, key=lambda item: (ORDER.index(item.kind), item.name))
 
 
@@ -152,30 +168,3 @@ def pool_users(documents: Iterable[Object]) -> dict[str, set[str]]:
             for pool in pools:
                 users[pool].add(name_of(document))
     return users
-
-
-def _judged(
-    document: Object,
-    users: Mapping[str, set[str]],
-    nodes: Collection[str] | None,
-    busy: Collection[str] | None,
-) -> LeftOver:
-    name, kind, kept = name_of(document), str(document["kind"]), ""
-    if kind == NODE_CONFIG:
-        wins = "and win over those of a name before it"
-        effect = f"its settings still hold for the nodes that it selects, {wins}"
-    elif kind == CILIUM_NODE:
-        effect = "its node keeps its block, and the operator gives it to nobody else"
-        if nodes is None or busy is None:
-            kept = "Nodes or pods cannot be read"
-        elif name in nodes:
-            kept = "its Node is there"
-        elif name in busy:
-            kept = "pods run on its node"
-    else:
-        owner = f"node {node_of(document)}" if node_of(document) else "any node that asks"
-        effect = f"the operator hands out its blocks to {owner}"
-        if used := users.get(name):
-            kept = f"CiliumNode {min(used)} has blocks of it, or asks for some"
-    namespace = str(document["metadata"].get("namespace", ""))
-    return LeftOver(kind=kind, namespace=namespace, name=name, effect=effect, kept=kept)

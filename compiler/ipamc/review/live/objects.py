@@ -115,9 +115,7 @@ def is_ours(document: Object) -> bool:
 
 
 def owned_addresses(document: Object) -> Collection[str]:
-    """Return the entries of a CiliumNode's `spec.ipam.pool` that ipamc applied.
-    Those that others wrote stay, whatever ipamc applies.
-    """
+    """Return the entries of `spec.ipam.pool` that ipamc applied: none that others wrote goes by an apply."""
     fields: Any = _owned(document) or {}
     for key in ("f:spec", "f:ipam", "f:pool"):
         fields = fields.get(key) or {}

@@ -31,8 +31,7 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
 def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
     """Return what `ipamc ci apply` asks for, with and without `--repair`.
     `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two
-    of them CiliumNodes are applied, also such as are not rendered yet. A Node is never created: kubelets do
-    that.
+    of them CiliumNodes are applied, also such as are not rendered yet. Nodes are created by kubelets alone.
     """
     kinds = {document["kind"] for document in objects}
     if mode in {"cluster-pool", "crd"}:
@@ -62,10 +61,13 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """A kind that a dump has all objects of."""
+    """A kind that a dump has all objects of, or one object; others are not read: they may hold secrets."""
 
     group: str
     resource: str
+    namespace: str = ""
+    name: str = ""
+    """The one object; "" for all."""
 
     @property
     def full_name(self) -> str:
@@ -73,26 +75,19 @@ class Listed(Struct, frozen=True, kw_only=True):
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
-class Named(Listed, frozen=True, kw_only=True):
-    """One object that a dump has; others of its kind are not read: they may hold secrets."""
-
-    namespace: str
-    name: str
-
-
 def dumped(job: str, namespace: str) -> Iterator[Listed]:
     """Yield what a dump for `refresh` or `audit` has, in this order; `namespace` is Cilium's."""
     yield Listed(group="", resource="nodes")
     yield Listed(group=CILIUM, resource="ciliumnodes")
     if job == "audit":
-        yield Named(group="", resource="configmaps", namespace=namespace, name=CONFIG)
+        yield Listed(group="", resource="configmaps", namespace=namespace, name=CONFIG)
         yield Listed(group=CILIUM, resource="ciliumpodippools")
         yield Listed(group=CILIUM, resource="ciliumnodeconfigs")
         yield Listed(group=CILIUM, resource="ciliumendpoints")
         yield Listed(group="", resource="pods")
-        yield Named(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
-        yield Named(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
-        yield Named(group="apps", resource="daemonsets", namespace=namespace, name=AGENT)
+        yield Listed(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
+        yield Listed(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
+        yield Listed(group="apps", resource="daemonsets", namespace=namespace, name=AGENT)
 
 
 def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
@@ -100,7 +95,7 @@ def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
     names: dict[tuple[str, str, str], list[str]] = {}
     rules = []
     for item in wanted:
-        if isinstance(item, Named):
+        if item.name:
             names.setdefault((item.namespace, item.group, item.resource), []).append(item.name)
         else:
             rules.append(Rule(group=item.group, resource=item.resource, verbs=("list",)))

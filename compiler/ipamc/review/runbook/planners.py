@@ -118,14 +118,12 @@ def replace_node(plan: Plan, site: Site, old: str, new: str) -> Runbook:
 
 def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
     """Return the steps by which every node gets a block of a family. `begun`: the plan has these blocks."""
-    running = running_nodes(plan.cluster)
+    running, pools = running_nodes(plan.cluster), plan.cluster.pools
     values = {
         "begun": begun,
         "blocks": {node: plan.held.get(node, ()) for node in running},
         "family": family,
-        "pools": [
-            pool.name for pool in plan.cluster.pools if family not in pool.families and not pool.disabled
-        ],
+        "pools": [pool.name for pool in pools if family not in pool.families and not pool.disabled],
         "running": running,
         "waves": waves(plan.cluster, running, cut),
     }
@@ -153,16 +151,9 @@ def restored(change: str, plan: Plan, site: Site) -> Runbook:
     return site.runbook(change, {"running": running, "blocks": blocks})
 
 
-INSTEAD = {
-    "METALLB": (
-        "metallb",
-        "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks",
-    ),
-    "BGP_PEERING_POLICY": (
-        "control-plane",
-        "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has",
-    ),
-}
+_POLICY = "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks"
+_CONFIG = "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has"
+INSTEAD = {"METALLB": ("metallb", _POLICY), "BGP_PEERING_POLICY": ("control-plane", _CONFIG)}
 """By name of a lost capability: the value of `bgp` that uses it, and what takes its place."""
 
 
@@ -197,21 +188,15 @@ def mode_under_way(
     `lock` and `before` are of the base; `before` is None if its documents cannot be read. Returns
     None where no order matters. `in_brief`: for a plan, which has one step in place of waves.
     """
-    cluster = plan.cluster
-    if not lock.shards:
-        return None
-    if lock.mode is not cluster.mode:
-        online = (lock.mode.value, cluster.mode.value) in ONLINE
-        return mode_change(lock, before, plan, site, cut, begun=True, in_brief=in_brief) if online else None
-    if before is None or _settings(before) == _settings(cluster):
+    cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
+    online = (lock.mode.value, cluster.mode.value) in ONLINE
+    both = (before or cluster, cluster)
+    was, now = ((each.mode, each.operator, each.pinning, each.patch_nodes) for each in both)
+    if not lock.shards or not (online if of_mode else was != now):
         return None
     found = mode_change(lock, before, plan, site, cut, begun=True, in_brief=in_brief)
-    (wave,) = found.phases[0].waves
-    return found if any(step.key != "audit" for step in wave.steps) else None
-
-
-def _settings(cluster: Cluster) -> tuple[str, ...]:
-    return cluster.mode, cluster.operator, cluster.pinning, cluster.patch_nodes
+    steps = [step for wave in found.phases[0].waves for step in wave.steps]
+    return found if of_mode or any(step.key != "audit" for step in steps) else None
 
 
 def mode_change(
@@ -227,6 +212,7 @@ def mode_change(
     """Return the runbook of a change of mode or of another setting. `begun`: it is merged already."""
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = bool(lock.shards) and (lock.mode.value, cluster.mode.value) in ONLINE
+    multi = cluster.mode is Mode.MULTI_POOL
     # An agent looks for the addresses of running pods in the pool default alone.
     in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
     planned = {node.name for node in cluster.nodes if node.planned}
@@ -244,9 +230,7 @@ def mode_change(
         "from_bystander": lock.mode is Mode.CLUSTER_POOL and not (before and before.operator_adopts),
         "holders": list(blocks),
         "in_brief": in_brief,
-        "node_by_node": online
-        and cluster.mode is Mode.MULTI_POOL
-        and not (cluster.shared_pools and in_default),
+        "node_by_node": online and multi and not (cluster.shared_pools and in_default),
         "of_mode": of_mode,
         "old": lock.mode,
         "ordered": online or not of_mode,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
@@ -12,8 +13,8 @@ from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, Severity, names
-from ipamc.model.lock import Consent, Lock
+from ipamc.model.diagnostics import Diagnostic, errors_of, names
+from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -22,20 +23,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.diff import ClusterBase, Difference
-from ipamc.review.runbook.planners import (
-    calico,
-    calico_distinct,
-    decommission,
-    dual_stack,
-    mode_change,
-    mode_under_way,
-    new_range,
-    pending_of,
-    renumber,
-    replace_node,
-    restored,
-    upgrade,
-)
+from ipamc.review.runbook import planners
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Runbook
 
@@ -72,19 +60,13 @@ def requested(request: Request, plan: Plan, site: Site) -> Runbook:
 
 
 def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
-    asked = _asked(request, plan)
-    found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
-    if not pending_of(found):
-        raise Unclear("no node would move: these are at their pins, or planned")
-    return renumber(found, site, request.cut, asked=asked)
-
-
-def _asked(request: Request, plan: Plan) -> tuple[str, ...]:
-    """Return what `--renumber` is given."""
     pools = [f"pool/{pool.name}" for pool in _pools(request, plan.cluster)]
-    chosen = replace(request, pools=())
-    nodes = _nodes(chosen, plan) if request.nodes or request.selector or not pools else ()
-    return (*pools, *nodes)
+    by_name = request.nodes or request.selector or not pools
+    asked = (*pools, *(_nodes(replace(request, pools=()), plan) if by_name else ()))
+    found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
+    if not planners.pending_of(found):
+        raise Unclear("no node would move: these are at their pins, or planned")
+    return planners.renumber(found, site, request.cut, asked=asked)
 
 
 def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -95,16 +77,14 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     if mode is cluster.mode:
         raise Unclear(f"{cluster.name} is in {mode} mode already")
     if (cluster.mode.value, mode.value) not in ONLINE and plan.held:
-        ways = [new for old, new in sorted(ONLINE) if old == cluster.mode.value]
-        raise Unclear(
-            f"{cluster.mode} to {mode}: no way is known in which nodes keep their blocks "
-            "(ipamc explain IPC0543)"
-            + (f"; from {cluster.mode} nodes can go to {', '.join(ways)}" if ways else "")
-        )
+        known = ", ".join(new for old, new in sorted(ONLINE) if old == cluster.mode.value)
+        ways = f"; from {cluster.mode} nodes can go to {known}" if known else ""
+        keeps = "no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
+        raise Unclear(f"{cluster.mode} to {mode}: {keeps}{ways}")
     patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
     after = replace(cluster, mode=mode, patch_nodes=patch)
     then = replace(site, cluster=after)
-    return mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
+    return planners.mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
 
 
 def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -120,7 +100,7 @@ def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
             "first go to cluster-pool mode without patchNodes: podCIDRs, in which every node keeps its block "
             f"(ipamc runbook {name} --change mode --to cluster-pool), then ask again"
         )
-    return dual_stack(plan, site, request.cut, 10 - plan.cluster.families[0], begun=False)
+    return planners.dual_stack(plan, site, request.cut, 10 - plan.cluster.families[0], begun=False)
 
 
 def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -143,7 +123,7 @@ def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     every = tuple(changed if each.name == pool.name else each for each in plan.cluster.pools)
     consent = parse_consent(renumber=[str(each.block) for each in part.ranges])
     after = _preview(replace(plan.cluster, pools=every), plan, request, consent)
-    return new_range(after, site, request.cut, pool, block)
+    return planners.new_range(after, site, request.cut, pool, block)
 
 
 def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -154,15 +134,14 @@ def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
     if problem := subdomain_problem(new):
         raise Unclear(f"--to {new!r} cannot be the name of a node: it {problem}")
     if new != nodes[0] and new in {node.name for node in plan.cluster.nodes}:
-        raise Unclear(
-            f"{new} is in the inventory already: a replacement gets the blocks of {nodes[0]} before its own"
-        )
-    return replace_node(plan, site, nodes[0], new)
+        before = f"a replacement gets the blocks of {nodes[0]} before its own"
+        raise Unclear(f"{new} is in the inventory already: {before}")
+    return planners.replace_node(plan, site, nodes[0], new)
 
 
 def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
     if request.to == "distinct":
-        return calico_distinct(plan, site, request.cut)
+        return planners.calico_distinct(plan, site, request.cut)
     if request.to:
         raise Unclear(f"--to {request.to}: omit it to keep the blocks, or write --to distinct")
     if not plan.cluster.own_pools:
@@ -170,23 +149,19 @@ def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
             "nodes keep their Calico blocks only in multi-pool mode with pinning: node, as ipamc import "
             "writes it; or write --to distinct"
         )
-    return calico(plan, site, request.cut)
+    return planners.calico(plan, site, request.cut)
 
 
 def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
-    parts = request.to.split(".")
-    if not (
-        len(parts) > 1 and all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts[:2])
-    ):
+    found = re.match(r"(\d{1,3})\.(\d{1,3})(?![^.])", request.to, re.ASCII)
+    if not found:
         raise Unclear(f"--to {request.to or 'nothing'}: name a minor, such as 1.18")
-    to: Version = (int(parts[0]), int(parts[1]))
+    to: Version = (int(found[1]), int(found[2]))
     if not plan.cluster.cilium < to <= LAST:
-        shown = ".".join(map(str, LAST))
-        raise Unclear(
-            f"--to {request.to}: {plan.cluster.name} has {'.'.join(map(str, plan.cluster.cilium))}, "
-            f"and this ipamc knows minors up to {shown}"
-        )
-    return upgrade(site, to)
+        has, last = (".".join(map(str, minor)) for minor in (plan.cluster.cilium, LAST))
+        knows = f"and this ipamc knows minors up to {last}"
+        raise Unclear(f"--to {request.to}: {plan.cluster.name} has {has}, {knows}")
+    return planners.upgrade(site, to)
 
 
 def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
@@ -210,9 +185,8 @@ def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
 
 def _pools(request: Request, cluster: Cluster) -> list[Pool]:
     if unknown := set(request.pools) - cluster.pools_by_name.keys():
-        raise Unclear(
-            f"{names(unknown)}: no such pool in {cluster.name}; it has {names(cluster.pools_by_name)}"
-        )
+        known = names(cluster.pools_by_name)
+        raise Unclear(f"{names(unknown)}: no such pool in {cluster.name}; it has {known}")
     return [cluster.pools_by_name[name] for name in sorted(set(request.pools))]
 
 
@@ -228,8 +202,8 @@ def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -
 
 
 def _refuse(found: Iterable[Diagnostic]) -> None:
-    if errors := tuple(finding for finding in found if finding.severity is Severity.ERROR):
-        raise Impossible(errors)
+    if errors := errors_of(found):
+        raise Impossible(tuple(errors))
 
 
 PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
@@ -237,14 +211,14 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
     "mode": _mode,
     "dual-stack": _dual_stack,
     "new-range": _new_range,
-    "decommission": lambda request, plan, site: decommission(
+    "decommission": lambda request, plan, site: planners.decommission(
         plan, site, request.cut, _nodes(request, plan), request.pools
     ),
     "replace-node": _replace_node,
     "calico": _calico,
     "upgrade": _upgrade,
-    "restore-git": lambda request, plan, site: restored(request.change, plan, site),
-    "restore-etcd": lambda request, plan, site: restored(request.change, plan, site),
+    "restore-git": lambda request, plan, site: planners.restored(request.change, plan, site),
+    "restore-etcd": lambda request, plan, site: planners.restored(request.change, plan, site),
 }
 """By the name of the change."""
 
@@ -252,29 +226,21 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
 def under_way(
     base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut
 ) -> tuple[Runbook, ...]:
-    """Return the runbooks of the changes from a base to a plan that an apply alone cannot do.
-    In the order in which they are to be done; () if an apply does everything.
-    """
+    """Return the runbooks of the changes that an apply alone cannot do, in order; () if it does them all."""
     before, lock = base.cluster, base.lock
     found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        found.append(upgrade(replace(site, cluster=before), plan.cluster.cilium))
-    if changed := mode_under_way(lock, before, plan, site, cut):
-        found.append(changed)
-    elif added := _new_family(lock, plan):
-        found.append(dual_stack(plan, site, cut, added, begun=True))
-    settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
-    if settled or pending_of(plan):
-        found.append(renumber(plan, site, cut, settled=settled))
-    renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
-    found += [replace_node(plan, site, block.of, block.line.node) for block in renamed]
-    return tuple(found)
-
-
-def _new_family(lock: Lock, plan: Plan) -> int:
-    """Return a family that the base's nodes have no block of; 0 for none.
-    What the base's inputs say does not count: those on the disk may be edited, and not compiled yet.
-    """
+        found.append(planners.upgrade(replace(site, cluster=before), plan.cluster.cilium))
+    # What the base's inputs say of families does not count: they may be edited, and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]
-    return new[0] if new and had else 0
+    if changed := planners.mode_under_way(lock, before, plan, site, cut):
+        found.append(changed)
+    elif new and had:
+        found.append(planners.dual_stack(plan, site, cut, new[0], begun=True))
+    settled = [renumber.node for renumber in difference.lines.completed if renumber.moves]
+    if settled or planners.pending_of(plan):
+        found.append(planners.renumber(plan, site, cut, settled=settled))
+    renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
+    found += [planners.replace_node(plan, site, block.of, block.line.node) for block in renamed]
+    return tuple(found)

@@ -22,7 +22,9 @@ Templates = Mapping[str, str]
 
 def sentence(step: Step) -> str:
     """Return the title of a step, its commands, its condition and its reason."""
-    said = _lowered(step.title)
+    first, said = step.title.split(maxsplit=1)[0], step.title
+    if first.istitle() and first not in KINDS:
+        said = f"{said[0].lower()}{said[1:]}"
     if step.where is Where.NODE:
         said = f"on the node: {said}"
     if step.edit:
@@ -32,11 +34,6 @@ def sentence(step: Step) -> str:
         said += f": {line}"
     condition = f"; only if {step.only_if}" if step.only_if else ""
     return f"{said}{condition}{f'; {step.why}' if step.why else ''}"
-
-
-def _lowered(title: str) -> str:
-    first = title.split(maxsplit=1)[0]
-    return f"{title[0].lower()}{title[1:]}" if first.istitle() and first not in KINDS else title
 
 
 def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) -> tuple[str, ...]:
@@ -67,9 +64,7 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
 
 
 def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
-    """Return the steps for drained nodes, each a command and why, in order; () for no nodes.
-    They come after the lock and what it renders were merged and applied.
-    """
+    """Return the steps for drained nodes after a lock was merged and applied, in order; () for no nodes."""
     if not nodes:
         return ()
     each = f", then for each of {names(nodes)}" if len(nodes) > 1 else ""

@@ -38,9 +38,7 @@ _VALUE = re.compile(r"\0([^\0]*)\0")
 def runbook(
     templates: Mapping[str, str], template: str, cluster: str, change: str, values: Mapping[str, object]
 ) -> Runbook:
-    """Return what a template says with these values.
-    Raises Jinja2's own errors, and ValueError for a text that is no runbook: both are bugs of ipamc.
-    """
+    """Return what a template says. Bugs of ipamc raise Jinja2's own errors, or ValueError for no runbook."""
     text = _environment(tuple(templates.items())).get_template(f"{template}.md.j2").render(values)
     return parse(text, cluster, change)
 

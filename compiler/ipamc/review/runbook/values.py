@@ -113,9 +113,7 @@ class Cut(Struct, frozen=True, kw_only=True):
 
 
 def waves(cluster: Cluster, nodes: Collection[str], cut: Cut) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the waves as (value of the label, names of nodes).
-    In order of the label's values, then of names; nodes without the label come last.
-    """
+    """Return the waves as (label's value, nodes), by value, then by name; nodes without the label last."""
     label = SHORT.get(cut.by, cut.by)
     labels: Mapping[str, Mapping[str, str]] = {node.name: node.labels for node in cluster.nodes}
     groups: dict[tuple[bool, str], list[str]] = defaultdict(list)

@@ -9,8 +9,8 @@ import (
 	"reflect"
 
 	"github.com/cilium/cilium/pkg/cidr"
-	ciliumv2 "github.com/cilium/cilium/pkg/k8s/apis/cilium.io/v2"
 	"github.com/cilium/cilium/pkg/k8s"
+	ciliumv2 "github.com/cilium/cilium/pkg/k8s/apis/cilium.io/v2"
 	slimv1 "github.com/cilium/cilium/pkg/k8s/slim/k8s/api/core/v1"
 	nodetypes "github.com/cilium/cilium/pkg/node/types"
 	"github.com/cilium/cilium/pkg/option"
@@ -23,6 +23,8 @@ type question struct {
 	Nodes       []*slimv1.Node
 	CiliumNodes []*ciliumv2.CiliumNode
 	Blocks      []string
+	// The fields allowFirstIP and allowLastIP of a block's CiliumPodIPPool, which 1.20 has.
+	AllowFirst, AllowLast bool
 }
 
 type answer struct {
@@ -49,7 +51,7 @@ func main() {
 		told.Nodes = append(told.Nodes, of(parseNode(node)))
 	}
 	for _, node := range asked.CiliumNodes {
-		parsed := nodetypes.ParseCiliumNode(node)
+		parsed := parseCiliumNode(node)
 		told.CiliumNodes = append(told.CiliumNodes, of(&parsed))
 	}
 	for _, block := range asked.Blocks {
@@ -57,7 +59,7 @@ func main() {
 		if err != nil {
 			panic(err)
 		}
-		told.Usable[block] = usable(network)
+		told.Usable[block] = usable(network, asked.AllowFirst, asked.AllowLast)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(told); err != nil {
 		panic(err)

@@ -6,7 +6,7 @@ import (
 	"github.com/cilium/ipam/service/ipallocator"
 )
 
-func usable(block *net.IPNet) int {
+func usable(block *net.IPNet, _, _ bool) int {
 	addresses, err := ipallocator.NewCIDRRange(block)
 	if err != nil {
 		panic(err)

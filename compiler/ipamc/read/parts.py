@@ -1,0 +1,45 @@
+"""The files of `rendered/` that are asked for by name, and its parts: folders that build and apply alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+FIRST = "cilium"
+"""The part that is applied before all others."""
+KINDS = ("pools", "nodes", "ciliumnodes")
+"""Folders of shards, in the order of application."""
+SEEDS = "seeds/"
+"""The folder of CiliumNodes that somebody applies by hand: in no kustomization."""
+
+KUSTOMIZATION = "kustomization.yaml"
+POOLS = f"{FIRST}/ippools.yaml"
+FLAGS = f"{FIRST}/configmap.yaml"
+VALUES = f"{FIRST}/helm-values.yaml"
+BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
+"""Files with settings that a later compile cannot change."""
+
+NODES = "nodes/"
+"""The folder of shards of Nodes."""
+OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
+"""Tells the files with the CiliumPodIPPools of single nodes."""
+
+_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
+
+
+def is_part(text: str) -> bool:
+    """Return whether a path below `rendered/` is that of a part."""
+    return _PART(text) is not None
+
+
+def parts(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, by shard."""
+    found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
+    return tuple(
+        sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))
+    )
+
+
+def is_looked_at(path: str) -> bool:
+    """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
+    return path in BINDING or path.startswith(NODES) or OWN_POOLS(path) is not None

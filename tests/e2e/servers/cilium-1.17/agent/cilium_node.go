@@ -1,0 +1,1 @@
+../../agent/cilium_node.go
