@@ -464,7 +464,7 @@ def test_markdown_shows_text_as_it_is() -> None:
         ("new-range", "bystander", {"pools": ("default",), "to": "fd00::/64"}, "has no IPv6"),
         ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.0/27"}, "no room for a /26"),
         ("new-range", "bystander", {"to": "10.7.0.0/24"}, "name the pool"),
-        ("replace-node", "bystander", {"nodes": ("n01", "n02")}, "the one node"),
+        ("replace-node", "bystander", {"nodes": ("n01", "n02"), "to": "n99"}, "the one node"),
         ("replace-node", "bystander", {"nodes": ("n01",), "to": "n02"}, "is in the inventory already"),
         ("replace-node", "bystander", {"nodes": ("n01",), "to": "$(x)"}, "cannot be the name of a node"),
         ("calico", "bystander", {"to": ""}, "multi-pool mode with pinning: node"),

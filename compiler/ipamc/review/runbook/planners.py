@@ -108,12 +108,14 @@ def decommission(
     return site.runbook("decommission", values)
 
 
-def replace_node(plan: Plan, site: Site, old: str, new: str) -> Runbook:
-    """Return the steps for one node; `new` is the name of its replacement, or the same name."""
-    labels = next((node.labels for node in plan.cluster.nodes if node.name == old), {})
+def replace_node(plan: Plan, site: Site, olds: Sequence[str], new: str) -> Runbook:
+    """Return the steps for nodes that join again under their names, or for one whose replacement is `new`."""
+    labels = next((node.labels for node in plan.cluster.nodes if node.name == olds[0]), {})
     entry = json.dumps({"name": new, "labels": dict(sorted(labels.items())), "planned": True})
-    blocks = {new: plan.held.get(old, ())}
-    return site.runbook("replace-node", {"old": old, "new": new, "blocks": blocks, "entry": entry})
+    nodes = (new,) if new else olds
+    values = {"olds": olds, "nodes": nodes, "old": ", ".join(olds), "new": ", ".join(nodes), "entry": entry}
+    values["blocks"] = {node: plan.held.get(old, ()) for node, old in zip(nodes, olds, strict=True)}
+    return site.runbook("replace-node", values)
 
 
 def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:

@@ -128,15 +128,15 @@ def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
 
 def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
     nodes = _nodes(request, plan)
-    if len(nodes) != 1:
+    new = "" if (request.to,) == nodes else request.to
+    if len(nodes) != 1 and (new or not nodes):
         raise Unclear("name the one node that is replaced: --node NODE; and its replacement: --to NODE")
-    new = request.to or nodes[0]
-    if problem := subdomain_problem(new):
+    if new and (problem := subdomain_problem(new)):
         raise Unclear(f"--to {new!r} cannot be the name of a node: it {problem}")
-    if new != nodes[0] and new in {node.name for node in plan.cluster.nodes}:
+    if new in {node.name for node in plan.cluster.nodes}:
         before = f"a replacement gets the blocks of {nodes[0]} before its own"
         raise Unclear(f"{new} is in the inventory already: {before}")
-    return planners.replace_node(plan, site, nodes[0], new)
+    return planners.replace_node(plan, site, nodes, new)
 
 
 def _calico(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -242,5 +242,5 @@ def under_way(
     if settled or planners.pending_of(plan):
         found.append(planners.renumber(plan, site, cut, settled=settled))
     renamed = [block for block in difference.lines.added if block.origin is Origin.RENAMED]
-    found += [planners.replace_node(plan, site, block.of, block.line.node) for block in renamed]
+    found += [planners.replace_node(plan, site, (block.of,), block.line.node) for block in renamed]
     return tuple(found)
