@@ -286,7 +286,7 @@ def test_explain_versions(capsys: pytest.CaptureFixture[str]) -> None:
         "**no**",
         "**yes**",
         "**yes**",
-        "yes",
+        "**yes**",
         "`ciliumnodes/`, `seeds/`, IPC0553, IPC0568 |",
     ]
 

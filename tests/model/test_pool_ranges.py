@@ -85,7 +85,7 @@ def test_a_range_that_is_widened_gets_the_missing_piece() -> None:
         (18, [0, 1], False),
         (18, [2, 3], False),
         (19, [0, 1, 2, 3], True),
-        (20, [0], False),
+        (20, [0, 1, 2, 3], True),
         (14, [3], True),
     ],
 )

@@ -111,10 +111,9 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
 
 
 def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
-    """IPC0879: clusters whose prefixes are exported together share no address.
-    Clusters come as (folder, prefixes). A finding is about the first address that one shares with another
-    before it. O(n log n).
-    """
+    """IPC0879: clusters whose prefixes are exported together share no address."""
+    # Clusters come as (folder, prefixes). A finding is about the first address that one shares with another
+    # before it. O(n log n).
     before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
     for folder, prefixes in clusters:
         mine = outermost(prefix.block for prefix in prefixes)
