@@ -14,6 +14,7 @@ from tests.e2e.test_runbook import NEW, in_front, second_family
 BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
 
 
+@pytest.mark.deep(part=4)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
@@ -40,6 +41,7 @@ def plan_d(site: Site) -> None:
     )
 
 
+@pytest.mark.deep(part=5)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces(
     begin: Begin, mode: str
@@ -57,6 +59,7 @@ def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces
     lab.as_locked()
 
 
+@pytest.mark.deep(part=5)
 @pytest.mark.parametrize("mode", sorted(MODES.keys() - {"shared"}))
 def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
@@ -69,6 +72,7 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> No
     lab.as_locked()
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("mode", ["bystander", "crd"])
 def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
@@ -90,6 +94,7 @@ def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Beg
 SHARED = {"mode": "multi-pool", "pinning": "none"}
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize(
     ("old", "ipam"),
     [("kubernetes", {"mode": "cluster-pool"}), ("bystander", {"mode": "kubernetes"}), ("bystander", SHARED)],

@@ -19,6 +19,7 @@ def next_hops(lab: Lab) -> dict[str, list[str]]:
     return {block: [lab.nodes[name].address] for name, lines in lab.site.lock().items() for _, block in lines}
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "adopt", "pinned"])
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)

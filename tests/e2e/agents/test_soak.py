@@ -117,6 +117,7 @@ class Walk:
         return [*quick, self.renumber, self.replace, self.join, self.join, self.leave]
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
 def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), spare="d")
