@@ -3,7 +3,7 @@
 SHELL := /usr/bin/env bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e clean
+.PHONY: help demo dist recordings site reference test test-all coverage e2e e2e-agents ci-lab container fuzz crash growth bench profile soak soak-e2e soak-agents clean
 
 # Tests start thousands of processes of ipamc: compiled modules are kept, whatever the caller's shell says.
 unexport PYTHONDONTWRITEBYTECODE
@@ -19,7 +19,7 @@ help:
 	@echo 'make test-all  every case of every law'
 	@echo 'make coverage  the tests of make test once more, with the branches of the compiler that they take: IPAMC_TESTS=all for those of make test-all'
 	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
-	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go'
+	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go; IPAMC_TESTS=all: in every mode'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
@@ -27,6 +27,7 @@ help:
 	@echo 'make crash   kill ipamc before everything that it does to the disk; pairs of runs; full disks: CRASH_PART=3/20 for a piece of it'
 	@echo 'make soak    random histories of the lock, for hours: HISTORIES=20000 a mode, some 30 steps each; MODE=crd SEED=7'
 	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
+	@echo 'make soak-agents random histories of pods, nodes and runbooks with real agents: STEPS=200 a mode, AGENTS, from SEED'
 	@echo 'make growth  how the cost of hostile inputs grows with their size: fails above 1.3 times linear'
 	@echo 'make bench   ipamc beside helm, cue, jsonnet, kapitan and kustomize, and its goals: writes benchmarks/RESULTS.md; BENCH="--help" shows options'
 	@echo 'make profile where the time of a compile goes, by stage and by function: PROFILE="--nodes 100000 --inventory \"slim YAML\"", --help'
@@ -117,6 +118,11 @@ soak-e2e: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
 	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" IPAMC_SOAK_SEED=$(SEED) IPAMC_SOAK_STEPS=$(STEPS) \
 	$(BIN)/python -m pytest -n 2 --dist worksteal -rP tests/e2e/test_soak.py -k promise
+
+soak-agents: .venv/.made-for-tests
+	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" IPAMC_SOAK_SEED=$(SEED) IPAMC_SOAK_STEPS=$(STEPS) \
+	.ci/isolated $(BIN)/python -m pytest -s tests/e2e/agents/test_soak.py
 
 # The first Python that is new enough: a name on the PATH may be a shim for a version that is not there.
 .venv/.made: pyproject.toml

@@ -132,7 +132,7 @@ Begin = Callable[..., Lab]
 def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: Path) -> Iterator[Begin]:
     """Return what makes a cluster of nodes without agents: Nodes are registered, and what was rendered is committed.
 
-    Without documents it has no folder yet: somebody else runs it.
+    Without documents it has no folder yet: somebody else runs it. `spare` machines register later.
     """
     api.delete(*(f"{each}?gracePeriodSeconds=0" for each in LEFT))
     until(lambda: not any(api.items(each) for each in LEFT), "what a test before left is gone")
@@ -143,13 +143,15 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
             documents: Iterable[Object] = (),
             nodes: Iterable[str] = "abc",
             settings: Mapping[str, str] | None = None,
+            spare: Iterable[str] = (),
+            labels: Mapping[str, Mapping[str, str]] | None = None,
         ) -> Lab:
             some = {
                 name: stack.enter_context(Node(name, number, api, release, cgroups, tmp_path))
-                for number, name in enumerate(nodes, FIRST)
+                for number, name in enumerate([*nodes, *spare], FIRST)
             }
-            for node in some.values():
-                node.register()
+            for name in nodes:
+                some[name].register((labels or {}).get(name))
             if documents := list(documents):
                 site = Site.made(api, tmp_path / "work", documents, operator.minor)
                 listed = next(site.folder.glob("*-nodeinventory.yaml"))

@@ -29,6 +29,7 @@ SETTINGS = {
     "ipv4-native-routing-cidr": "10.0.0.0/8",
     "enable-endpoint-routes": "true",  # else pods of a second pool are not reached from other nodes
     "enable-ipv4-masquerade": "false",
+    "enable-ipv6-masquerade": "false",
     "kube-proxy-replacement": "false",
     "cgroup-root": "/run/cilium/cgroupv2",
     # No Envoy, Hubble or health endpoint: the latter would take an address of the block.
@@ -108,6 +109,9 @@ class Lab(Player):
             super().follow(command)
 
     def _node(self, step: Mapping[str, Any]) -> None:
+        if step["key"] == "stop-kubelet":
+            for name in step["nodes"]:
+                self.nodes[name].stop_agent()
         if step["key"] == "join":
             for name in step["nodes"]:
                 self.nodes[name].install_again()
@@ -130,7 +134,7 @@ class Lab(Player):
                 f"--filename={self.site.rendered}/seeds"
             )
         self.roll_out()
-        self.agents(self.nodes)
+        self.agents(self.names)
         self.ready()
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
@@ -185,11 +189,16 @@ class Lab(Player):
             for name, each in sorted(self.api.items(ENDPOINTS).items())
         }
 
+    def used(self, node: str) -> list[str]:
+        """Return the addresses of which the agent of a node says that they are in use (crd mode)."""
+        status = self.api.get(f"{CILIUM_NODES}/{node}").get("status", {})
+        return sorted(status.get("ipam", {}).get("used", {}))
+
     def unreachable(self) -> set[tuple[str, str]]:
         """Return the pairs of pods of which the first does not reach the second."""
         pairs = list(permutations(self.pods.values(), 2))
         with ThreadPoolExecutor(8) as workers:
-            answers = list(workers.map(lambda pair: pair[0].reaches(pair[1].address), pairs))
+            answers = list(workers.map(lambda pair: pair[0].reaches(*pair[1].addresses), pairs))
         return {
             (one.name, other.name)
             for (one, other), answered in zip(pairs, answers, strict=True)
@@ -210,11 +219,11 @@ class Lab(Player):
     def in_their_blocks(self) -> None:
         """Every pod's address is of a block that the lock gives to its node, and no two pods have one address."""
         lock = self.site.lock()
-        found = self.addresses()
-        assert len(set(found.values())) == len(found), found
-        for name, address in found.items():
-            blocks = [block for _, block in lock[self.pods[name].node.name]]
-            assert any(ip_address(address) in ip_network(block) for block in blocks), (name, address, blocks)
+        found = [(pod, address) for pod in self.pods.values() for address in pod.addresses]
+        assert len({address for _, address in found}) == len(found), found
+        for pod, address in found:
+            blocks = [block for _, block in lock[pod.node.name]]
+            assert any(ip_address(address) in ip_network(block) for block in blocks), (pod.name, address)
 
     def as_locked(self) -> None:
         """Pods have addresses of their nodes' blocks, and all reach each other."""

@@ -13,6 +13,8 @@ from tests.e2e.processes import Program, until
 
 NETWORK = "172.30.0"
 """Of all machines, a /24."""
+NETWORK_6 = "fd30:"
+"""The same of IPv6, a /64."""
 HOST = f"{NETWORK}.1"
 """The address of the namespace that the tests run in: kube-apiserver and operator have it."""
 BRIDGE = "fabric"
@@ -96,7 +98,8 @@ class Machine(Namespace):
 
     def __init__(self, name: str, number: int, folder: Path, mounts: str | None = None) -> None:
         """Start it; its address ends with `number`."""
-        self.address, self._port = f"{NETWORK}.{number}", f"port-{number}"
+        self.address, self.address_6 = f"{NETWORK}.{number}", f"{NETWORK_6}:{number}"
+        self._port = f"port-{number}"
         super().__init__(name, folder / f"machine-{name}.log", mounts)
 
     def start(self) -> None:
@@ -106,6 +109,7 @@ class Machine(Namespace):
         ran("ip", "link", "set", self._port, "master", BRIDGE, "up")
         for command in (
             f"addr add {self.address}/24 dev eth0",
+            f"addr add {self.address_6}/64 dev eth0 nodad",
             "link set eth0 up",
             f"route add default via {HOST}",
         ):

@@ -57,6 +57,7 @@ class Node(Machine):
         """Make its Node object, as a kubelet does where there is none."""
         addresses = [
             {"type": "InternalIP", "address": self.address},
+            {"type": "InternalIP", "address": self.address_6},
             {"type": "Hostname", "address": self.name},
         ]
         node = {

@@ -30,7 +30,8 @@ class Pod(Namespace):
     def __init__(self, name: str, node: Node, annotations: Mapping[str, str] | None = None) -> None:
         """Create its Pod, bound to the node, as a ReplicaSet and the scheduler do; and its namespace, as the container runtime does."""
         super().__init__(name, node.folder / f"pod-{name}.log")
-        self.node, self.address = node, ""
+        self.node = node
+        self.addresses: list[str] = []
         owner = {
             "apiVersion": "apps/v1",
             "kind": "ReplicaSet",
@@ -49,23 +50,31 @@ class Pod(Namespace):
         self._uid = str(made["metadata"]["uid"])
 
     @property
+    def address(self) -> str:
+        """Its first address, once it is connected."""
+        return self.addresses[0]
+
+    @property
     def api(self) -> Api:
         """The kube-apiserver."""
         return self.node.api
 
-    def connect(self) -> str:
-        """Let the CNI plugin connect it, as often as it takes: a kubelet repeats it, too. Return its address."""
+    def connect(self) -> None:
+        """Let the CNI plugin connect it, as often as it takes: a kubelet repeats it, too."""
         until(self._added, f"the CNI plugin gives {self.name} an address", PATIENCE, pause=1)
-        status = {"phase": "Running", "podIP": self.address, "podIPs": [{"ip": self.address}]}
-        status["hostIP"] = self.node.address  # agents up to 1.15 ask for it
+        status = {
+            "phase": "Running",
+            "hostIP": self.node.address,  # agents up to 1.15 ask for it
+            "podIP": self.address,
+            "podIPs": [{"ip": each} for each in self.addresses],
+        }
         self.api.sure("PATCH", f"{PODS}/{self.name}/status", {"status": status}, MERGE)
-        return self.address
 
     def _added(self) -> bool:
         done = self.cni("ADD")
         if done.returncode:
             return False
-        self.address = json.loads(done.stdout)["ips"][0]["address"].partition("/")[0]
+        self.addresses = [each["address"].partition("/")[0] for each in json.loads(done.stdout)["ips"]]
         return True
 
     def cni(self, command: str) -> subprocess.CompletedProcess[str]:

@@ -19,6 +19,7 @@ def next_hops(lab: Lab) -> dict[str, list[str]]:
     return {block: [lab.nodes[name].address] for name, lines in lab.site.lock().items() for _, block in lines}
 
 
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "adopt", "pinned"])
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
@@ -76,17 +77,9 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         )
         assert lab.unreachable() == set(permutations(lab.pods, 2))
 
-        # What the audit says, for both at once: each has the block that the other one needs.
-        lab.sh("kubectl --context=fleet drain c d --ignore-daemonsets --delete-emptydir-data --timeout=15m")
-        for name in SWAPPED:
-            lab.nodes[name].stop_agent()
-        lab.sh("kubectl --context=fleet delete node c d && kubectl --context=fleet delete ciliumnode c d")
-        for name in SWAPPED:
-            lab.nodes[name].install_again()
-            lab.nodes[name].register()
-        lab.agents(SWAPPED)
-        lab.refreshed()
-        lab.sh("ipamc ci apply fleet")
+        # Both at once: each has the block that the other one needs.
+        lab.conditions = {"cordon", "drain"}
+        lab.play(lab.runbook("--change replace-node --node c --node d"))
         lab.ready()
         until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
         lab.start_pods("c2", "d2")

@@ -1,0 +1,119 @@
+"""What a cluster goes through, by its runbooks and with pods that run: nodes leave and replace others, a range, a family and a mode are new."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.agents.clusters import MODES, documents
+from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.lab import lost
+from tests.e2e.api import Object
+from tests.e2e.site import Site
+from tests.e2e.test_runbook import NEW, in_front, second_family
+
+BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
+
+
+@pytest.mark.deep(part=4)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
+    lab = begin(documents(mode))
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    with lab.pinging("a1", "b1") as pings:
+        lab.play(lab.runbook("--change decommission --node c"))
+    assert not lost(pings)
+    assert sorted(lab.pods) == ["a1", "b1"]
+    assert lab.blocks() == {"a": BEFORE["a"], "b": BEFORE["b"]}
+    assert list(lab.site.lock("quarantined")) == ["c"]
+    lab.start_pods("a2")
+    lab.as_locked()
+
+
+def plan_d(site: Site) -> None:
+    """Plan node d."""
+    site.edit(
+        lambda document: (
+            document["nodes"].append({"name": "d", "planned": True})
+            if document["kind"] == "NodeInventory"
+            else None
+        )
+    )
+
+
+@pytest.mark.deep(part=5)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces(
+    begin: Begin, mode: str
+) -> None:
+    lab = begin(documents(mode), spare="d")
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    lab.edits = {"edit-inventory": plan_d}
+    with lab.pinging("a1", "c1") as pings:
+        lab.conditions = {"cordon", "drain"}
+        lab.play(lab.runbook("--change replace-node --node b --to d"))
+    assert not lost(pings)
+    assert lab.blocks() == {"a": BEFORE["a"], "c": BEFORE["c"], "d": BEFORE["b"]}
+    lab.start_pods("d1")
+    lab.as_locked()
+
+
+@pytest.mark.deep(part=5)
+@pytest.mark.parametrize("mode", sorted(MODES.keys() - {"shared"}))
+def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> None:
+    lab = begin(documents(mode))
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    lab.edits = {"edit-pool": in_front, "network": lambda _: None}
+    lab.play(lab.runbook(f"--change new-range --pool default --to {NEW} --wave-size 1"), phases=slice(0, -1))
+    assert lab.blocks() == {"a": ["10.7.0.0/27"], "b": ["10.7.0.32/27"], "c": ["10.7.0.64/27"]}
+    lab.start_pods("a2", "b2", "c2")
+    lab.as_locked()
+
+
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("mode", ["bystander", "crd"])
+def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Begin, mode: str) -> None:
+    lab = begin(documents(mode))
+    lab.install()
+    lab.start_pods("a1", "b1")
+    lab.edits = {"edit-families": second_family}
+    with lab.pinging("a1", "b1") as pings:
+        lab.play(lab.runbook("--change dual-stack"), phases=slice(0, 1))
+        runbook = lab.runbook("--base HEAD~1")
+        lab.play(runbook, phases=slice(0, -1))
+    assert not lost(pings)
+    assert [len(pod.addresses) for pod in lab.pods.values()] == [1, 1]
+    lab.play(runbook, phases=slice(-1, None))
+    lab.start_pods("a2", "b2")
+    assert all(len(lab.pods[name].addresses) == 2 for name in ("a2", "b2"))
+    lab.as_locked()
+
+
+SHARED = {"mode": "multi-pool", "pinning": "none"}
+
+
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize(
+    ("old", "ipam"),
+    [("kubernetes", {"mode": "cluster-pool"}), ("bystander", {"mode": "kubernetes"}), ("bystander", SHARED)],
+)
+def test_in_another_mode_pods_and_nodes_keep_what_they_have(begin: Begin, old: str, ipam: Object) -> None:
+    lab = begin(documents(old))
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    lab.edits = {"edit-mode": lambda site: in_mode(site, ipam), "list-strangers": lambda _: None}
+    addresses = lab.addresses()
+    with lab.pinging("a1", "b1", "c1") as pings:
+        lab.play(lab.runbook(f"--change mode --to {ipam['mode']}"))
+        lab.start_pods("a2", "b2", "c2")
+    assert not lost(pings)
+    assert lab.blocks() == BEFORE
+    assert {name: lab.addresses()[name] for name in addresses} == addresses
+    lab.as_locked()
+
+
+def in_mode(site: Site, ipam: Object) -> None:
+    """Write another mode into the Cluster."""
+    site.edit(lambda document: document["spec"].update(ipam=ipam) if document["kind"] == "Cluster" else None)
