@@ -114,8 +114,8 @@ def replace_node(plan: Plan, site: Site, olds: Sequence[str], new: str) -> Runbo
     entry = json.dumps({"name": new, "labels": dict(sorted(labels.items())), "planned": True})
     nodes = (new,) if new else olds
     values = {"olds": olds, "nodes": nodes, "old": ", ".join(olds), "new": ", ".join(nodes), "entry": entry}
-    values["blocks"] = {node: plan.held.get(old, ()) for node, old in zip(nodes, olds, strict=True)}
-    return site.runbook("replace-node", values)
+    blocks = {node: plan.held.get(old, ()) for node, old in zip(nodes, olds, strict=True)}
+    return site.runbook("replace-node", {**values, "blocks": blocks})
 
 
 def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
