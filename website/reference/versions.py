@@ -24,8 +24,11 @@ def pages() -> dict[str, str]:
         "node has exactly its blocks, and a further apply changes nothing. What a rule keeps from a server is sent there all the same, with the rule taken "
         "away, and is seen to be refused, or to do silently what the rule says. Random histories (edits, applies, newcomers, deletions, restarts) are played "
         "on the live cluster, and after every step no address has two nodes.",
-        "**No agent runs there.** The tests play its part, and a small program of ours asks the functions of Cilium's agent. Cells that are not bold were "
-        "read in the source, and not run: what is claimed of a version is known to a different degree.",
+        "There the tests play the agents' part, and a small program of ours asks the functions of Cilium's agent. `make e2e-agents` runs real ones, with "
+        "the datapath, as namespaces of one machine, beside a router that speaks BGP: a first apply, an import of a cluster that runs, renumbers, nodes that "
+        "leave, join again or are replaced, new ranges, families and modes, each by its runbook. Pods ping all the time, and have addresses of the blocks that "
+        "the lock gives to their nodes. A row about agents is bold for the minors whose agents showed it.",
+        "Cells that are not bold were read in the source, and not run: what is claimed of a version is known to a different degree.",
         "## Where it was read",
         f"The source of Cilium was read at the tags {read}. A row that changes from one minor to the next has a case in "
         "`tests/cases/versions`: one input, compiled for every minor.",

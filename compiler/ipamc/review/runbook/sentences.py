@@ -58,7 +58,7 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
         "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
         if Site(plan.cluster).agents_read_nodes
         else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs "
-        "pods of the old one",
+        "pods of the old one, which it would cut off: other nodes route to the new block at once",
         *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
     )
 
