@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import box, visible, width
@@ -39,15 +39,11 @@ def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers were found."""
     name = visible(found.cluster.name)
     pools = sorted(found.pools, key=_urgency)
-    rows = [
-        (
-            f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}",
-            count(pool.nodes, "node") if pool.nodes < 1_000_000 else f"{number(pool.nodes)} nodes",
-            _span(pool),
-            lasts(pool),
-        )
-        for pool in pools
-    ]
+    rows = []
+    for pool in pools:
+        room = count(pool.nodes, "node") if pool.nodes < 1_000_000 else f"{number(pool.nodes)} nodes"
+        label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
+        rows.append((label, room, _span(pool), lasts(pool)))
     head = ("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS")
     table = box(head, [rows], numbers={1}) if rows else "no pools\n"
     if len(found.edges) < 2:
@@ -101,8 +97,7 @@ def lasts(pool: PoolRunway) -> str:
 
 def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
     """Yield how the numbers of a pool were found, or why there are none."""
-    name, grown = visible(pool.use.pool.name), pool.growth
-    name += f" /{pool.use.family.block_size}"
+    name, grown = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}", pool.growth
     if pool.use.pool.disabled or not pool.nodes:
         return
     for jump in grown.jumps:
@@ -174,12 +169,8 @@ def notes(found: Runway, history: History) -> Iterator[str]:
 
 def operator_pools(found: Runway) -> list[str]:
     """Return the names of the pools whose blocks Cilium's operator gives out to nodes that run."""
-    cluster = found.cluster
-    return [
-        pool.name
-        for pool in cluster.pools
-        if cluster.shared_pools or (cluster.operator_adopts and pool.unlisted)
-    ]
+    shared, adopts = found.cluster.shared_pools, found.cluster.operator_adopts
+    return [pool.name for pool in found.cluster.pools if shared or (adopts and pool.unlisted)]
 
 
 def _signed(value: Fraction) -> str:
@@ -224,6 +215,10 @@ def record(found: Runway, history: History) -> dict[str, Any]:
 def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
     grown, words = pool.growth, ("slowest", "middle", "fastest")
     unit = f"blocks of /{pool.use.family.block_size} a week"
+    jumps = [
+        {"weekTo": _day(pool.weeks[week + 1].second), "addresses": change, "share": float(round(share, 4))}
+        for week, change, share in map(astuple, grown.jumps)
+    ]
     rates = {word: float(round(rate, 4)) for word, rate in zip(words, pool.rates, strict=False)}
     return {
         "pool": pool.use.pool.name,
@@ -239,14 +234,7 @@ def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
             "changed": grown.changed,
             "shortestStretch": grown.stretch,
             "stretches": grown.stretches,
-            "jumps": [
-                {
-                    "weekTo": _day(pool.weeks[jump.week + 1].second),
-                    "addresses": jump.change,
-                    "share": float(round(jump.share, 4)),
-                }
-                for jump in grown.jumps
-            ],
+            "jumps": jumps,
         },
         "explanation": [line.strip() for line in explanation(pool, today)],
         "weeks": [

@@ -261,10 +261,8 @@ def _near(block: Block, home: _Home) -> Near:
     place = bisect.bisect_left(home.ranges, block)
     # Of all ranges, one beside the block in the order of addresses has the longest prefix in common with it.
     beside = home.ranges[max(place - 1, 0) : place + 1]
-    within = {
-        found: around(block.family, min(block.first, found.first), max(block.last, found.last))
-        for found in beside
-    }
+    ends = [(found, min(block.first, found.first), max(block.last, found.last)) for found in beside]
+    within = {found: around(block.family, first, last) for found, first, last in ends}
     nearest = min(within, key=lambda found: (-within[found].prefix, found))
     joined = block
     while joined.prefix:

@@ -152,11 +152,8 @@ def _lines(
     before = 0
     for line in lines:
         family, first, _ = line.block
-        if family == 4:
-            firsts.append(first - before)
-            before = first
-        else:
-            firsts.append(str(line.block))
+        firsts.append(first - before if family == 4 else str(line.block))
+        before = first if family == 4 else before
     return {
         "first": firsts,
         "prefix": _runs([line.block.prefix for line in lines]),

@@ -1,1 +1,1 @@
-"""What `ipamc ci apply` may write. Pure: objects as kubectl prints them and rendered ones in, decisions out."""
+"""What `ipamc ci apply` may write: live and rendered objects in, decisions out. Pure, without kubectl."""

@@ -141,12 +141,9 @@ def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
         blocks = parsed(ipam(document).get("podCIDRs") or ()) if of_cilium else _all(document)
         rendered += ((block, document, True) for block in blocks if node_of(document))
     pattern = next((document for _, document, _ in rendered if document["kind"] == NODE), None)
-    there = [
-        (block, document, False)
-        for document in live.values()
-        if document.get("kind") == CILIUM_NODE or (pattern and document.get("kind") == NODE)
-        for block in _claims(document, pattern)
-    ]
+    kinds = {CILIUM_NODE, NODE} if pattern else {CILIUM_NODE}
+    claimants = [document for document in live.values() if document.get("kind") in kinds]
+    there = [(block, document, False) for document in claimants for block in _claims(document, pattern)]
     holders: dict[str, set[str]] = defaultdict(set)
     for item, around in nested([*rendered, *there], lambda entry: entry[0]):
         for other in around:

@@ -45,8 +45,8 @@ def renumber(
     moves = []
     for node, lines in sorted(pending.items()) if len(pending) <= FEW else ():
         keys = {line.key(one_block=one) for line in lines}
-        old = [str(line.block) for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
-        moves.append((node, ", ".join(old), ", ".join(str(line.block) for line in lines)))
+        old = [line for line in plan.held.get(node, ()) if line.key(one_block=one) in keys]
+        moves.append((node, *(", ".join(str(line.block) for line in some) for some in (old, lines))))
     values = {
         **_moving(plan, pending, cut),
         "asked": asked,
@@ -165,11 +165,8 @@ def upgrade(site: Site, to: Version) -> Runbook:
     minors = []
     for minor in range(start + 1, end + 1):
         gained, lost = rows(cluster, minor)
-        replaced = []
-        for row in lost:
-            used_by, instead = INSTEAD.get(row.capability.name, ("", ""))
-            if cluster.bgp == used_by:
-                replaced.append((row.capability.value.partition(",")[0], instead))
+        ways = [(row.capability.value, *INSTEAD.get(row.capability.name, ("", ""))) for row in lost]
+        replaced = [(what.partition(",")[0], way) for what, bgp, way in ways if bgp == cluster.bgp]
         notes = [f"from now on: {row.capability.value}" for row in gained]
         notes += [f"no longer: {row.capability.value}" for row in lost]
         minors.append((minor, replaced, "; ".join(notes), READ_AT[minor]))
