@@ -14,7 +14,7 @@ from tests.e2e.agents.lab import ENDPOINTS, FIRST, Lab
 from tests.e2e.agents.machine import HOST, devices, lay_cables, ran, remove_cables
 from tests.e2e.agents.node import AGENT_PODS, Node
 from tests.e2e.agents.pod import PODS
-from tests.e2e.agents.router import BGP_CONTROL_PLANE
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, POLICIES
 from tests.e2e.api import Api, Object
 from tests.e2e.conftest import KINDS, OPERATORS, SERVERS, minor, serving
 from tests.e2e.operator import Operator
@@ -42,6 +42,7 @@ LEFT = (
     ENDPOINTS,
     "/apis/cilium.io/v2/ciliumidentities",
     *(f"/apis/cilium.io/v2/cilium{kind}" for kind in BGP),
+    POLICIES,
     "/apis/apps/v1/namespaces/kube-system/daemonsets",
 )
 """What a test leaves in the kube-apiserver, besides what all others do."""

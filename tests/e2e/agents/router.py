@@ -45,6 +45,9 @@ EVERY_POOL = {
 """Announce the blocks of all pools: of multi-pool mode."""
 
 
+POLICIES = "/apis/cilium.io/v2alpha1/ciliumbgppeeringpolicies"
+
+
 class Router(Machine):
     """A machine with gobgpd, which waits for sessions of the nodes and takes what they announce."""
 
@@ -79,14 +82,22 @@ class Router(Machine):
             for prefix, paths in ribs.items()
         }
 
+    def sessions(self) -> int:
+        """Return how many nodes have a session with it."""
+        found = json.loads(self.run("gobgp", "neighbor", "--json"))
+        return sum(each["state"].get("session_state") in {6, "ESTABLISHED"} for each in found)
+
     def end(self) -> None:
         """End it."""
         self.daemon.stop()
         super().end()
 
 
-def announce(api: Api, *, multi_pool: bool = False) -> None:
-    """Let every node announce its blocks to the router: the objects of Cilium's BGP control plane."""
+def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) -> None:
+    """Let every node announce its blocks to the router: the objects of Cilium's BGP control plane, a CiliumBGPPeeringPolicy before 1.16."""
+    if version < (1, 16):
+        announce_by_policy(api, multi_pool=multi_pool)
+        return
     adverts = {"advertisements": [EVERY_POOL]} if multi_pool else SPEC["advertisements"]
     for kind, path, name, spec in (
         ("CiliumBGPAdvertisement", "ciliumbgpadvertisements", "blocks", adverts),
@@ -95,3 +106,25 @@ def announce(api: Api, *, multi_pool: bool = False) -> None:
     ):
         body = {"metadata": {"name": name, "labels": {"to": "router"}}, "spec": spec}
         api.create(f"/apis/cilium.io/v2/{path}", {"apiVersion": "cilium.io/v2", "kind": kind, **body})
+
+
+def announce_by_policy(api: Api, *, multi_pool: bool = False) -> None:
+    """Do the same by a CiliumBGPPeeringPolicy, which Cilium has up to 1.18."""
+    neighbour = {"peerAddress": f"{NETWORK}.{NUMBER}/32", "peerASN": OURS, "connectRetryTimeSeconds": 1}
+    router = {"localASN": THEIRS, "exportPodCIDR": not multi_pool, "neighbors": [neighbour]}
+    if multi_pool:
+        router["podIPPoolSelector"] = EVERY_POOL["selector"]
+    spec = {"nodeSelector": {}, "virtualRouters": [router]}
+    body = {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumBGPPeeringPolicy",
+        "metadata": {"name": "fabric"},
+    }
+    api.create(POLICIES, {**body, "spec": spec})
+
+
+def metallb(file: Path) -> dict[str, str]:
+    """Write the file that MetalLB in the agent reads, and return the flags for it: Cilium has it up to 1.16."""
+    peer = {"peer-address": f"{NETWORK}.{NUMBER}", "peer-asn": OURS, "my-asn": THEIRS}
+    file.write_text(json.dumps({"peers": [peer], "address-pools": []}))
+    return {"bgp-announce-pod-cidr": "true", "bgp-config-path": str(file)}

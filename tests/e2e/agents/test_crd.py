@@ -11,7 +11,7 @@ from tests.support.fleet import Document, cluster, inventory, pool
 
 def documents() -> list[Document]:
     """Make a cluster whose nodes start with four addresses of their block."""
-    usage = {"high": 80, "low": 40, "maxBlocks": 3, "addresses": 4}
+    usage = {"high": 70, "low": 40, "maxBlocks": 3, "addresses": 4}
     return [
         cluster("crd", cilium={"managedBy": "helm"}),
         pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 28}, usage=usage),

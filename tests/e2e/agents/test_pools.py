@@ -12,6 +12,7 @@ from tests.e2e.operator import Operator
 from tests.support.fleet import Document, cluster, inventory, pool
 
 RED, BLUE = "10.1.0.0/24", "10.2.0.0/24"
+RACKS = {"a": {"rack": "red"}, "b": {"rack": "blue"}}
 
 
 def documents(pinning: str, **blue: object) -> list[Document]:
@@ -24,13 +25,13 @@ def documents(pinning: str, **blue: object) -> list[Document]:
         cluster("multi-pool", cilium={"managedBy": "helm"}, ipam={"pinning": pinning}),
         of_rack("red", RED),
         of_rack("blue", BLUE, **blue),
-        inventory([{"name": "a", "labels": {"rack": "red"}}, {"name": "b", "labels": {"rack": "blue"}}]),
+        inventory([{"name": name, "labels": labels} for name, labels in RACKS.items()]),
     ]
 
 
 def started(begin: Begin, pinning: str, **blue: object) -> Lab:
     """Run the cluster, with a pod on each node."""
-    lab = begin(documents(pinning, **blue), "ab", labels={"a": {"rack": "red"}, "b": {"rack": "blue"}})
+    lab = begin(documents(pinning, **blue), "ab", labels=RACKS)
     lab.install()
     lab.start_pods("a1", "b1")
     return lab

@@ -23,7 +23,7 @@ def next_hops(lab: Lab) -> dict[str, list[str]]:
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "adopt", "pinned"])
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
-    announce(lab.api, multi_pool=mode == "pinned")
+    announce(lab.api, lab.operator.version, multi_pool=mode == "pinned")
     with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 120)
@@ -48,7 +48,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
     and says what mends it.
     """
     lab = begin(documents("kubernetes", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
-    announce(lab.api)
+    announce(lab.api, lab.operator.version)
     with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         lab.start_pods("a1", "c1", "d1")
