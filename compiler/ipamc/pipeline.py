@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.assertions.run import Result, elsewhere, of_cluster, run_tests
+from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.capacity import config_map_too_large
 from ipamc.check.published import check_adopt, check_mode_change, check_published
@@ -90,7 +90,7 @@ class Compilation(Struct, frozen=True, kw_only=True):
 class MadeTests(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and what became of them."""
 
-    results: tuple[Result, ...]
+    results: tuple[TestResult, ...]
     """Tests of the cluster, then those of files beside it for other clusters. Their findings are located."""
     places: tuple[Span, ...]
     """Where each of them stands."""

@@ -22,7 +22,7 @@ from ipamc.model.plan import Origin
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan.markdown import LONGEST, code, mark
 from ipamc.review import GATES
-from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 from ipamc.review.diff.pools import PoolStatus
 from ipamc.workspace import disk
 from tests.support import casefile
@@ -861,7 +861,7 @@ def test_the_schema_lists_the_words_of_the_types() -> None:
     assert set(shapes["added"]["origin"]["enum"]) == set(Origin) - {Origin.RENUMBER}
     assert set(shapes["line"]["state"]["enum"]) == set(State)
     assert set(shapes["compared"]["pools"]["items"]["properties"]["change"]["enum"]) == set(PoolStatus)
-    assert {*shapes["compared"]["status"]["enum"], *shapes["other"]["status"]["enum"]} == set(Status)
+    assert {*shapes["compared"]["status"]["enum"], *shapes["other"]["status"]["enum"]} == set(PlanStatus)
 
 
 # Comments.
@@ -899,7 +899,7 @@ def test_a_comment_fits_and_says_what_it_leaves_out(clusters: int) -> None:
     document = PlanReport(
         base="main",
         clusters=tuple(
-            ClusterReport(name=f"cluster-{number:04}", status=Status.REFUSED, said=said)
+            ClusterReport(name=f"cluster-{number:04}", status=PlanStatus.REFUSED, said=said)
             for number in range(clusters)
         ),
     )
@@ -941,9 +941,9 @@ def test_the_names_of_clusters_do_not_fill_the_comment() -> None:
     """300 names of 250 characters fill one, and the counts come before them all; the worst cluster comes first."""
     names = tuple(f"{'c' * 245}-{number:03}" for number in range(300))
     clusters = [
-        ClusterReport(name=name, status=Status.NEW, said="it is new", findings=()) for name in names[:-1]
+        ClusterReport(name=name, status=PlanStatus.NEW, said="it is new", findings=()) for name in names[:-1]
     ]
-    clusters.append(ClusterReport(name=names[-1], status=Status.REFUSED, said="2 errors"))
+    clusters.append(ClusterReport(name=names[-1], status=PlanStatus.REFUSED, said="2 errors"))
     text = plan_markdown.render(PlanReport(base="main", clusters=tuple(clusters), scope=names))
     first, _, heading, _, worst, *_ = text.splitlines()
     assert len(first) == len("<!-- ipamc:plan  -->") + 32

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.cidr import Block, OverlapIndex
 from ipamc.model.diagnostics import Place
-from ipamc.model.ownership import Blocks, Shown
+from ipamc.model.ownership import Blocks, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from tests.model.test_selector_laws import WORLDS, selector
@@ -40,7 +40,7 @@ def test_selectors_that_select_a_node(selectors: list[Selector], name: str) -> N
 @given(st.lists(block, max_size=8), st.lists(st.tuples(block, st.booleans()), max_size=8))
 def test_what_is_shown_of_blocks(blocks: list[Block], drawn: list[tuple[Block, bool]]) -> None:
     shown = [ShownBlock(each, "n", Place("in.yaml"), part=part) for each, part in drawn]
-    held, seen = Blocks(blocks), Shown(shown)
+    held, seen = Blocks(blocks), ShownBlocks(shown)
     for each in shown:
         assert held.fit(each) == any(each.fits(other) for other in blocks)
     for other in blocks:

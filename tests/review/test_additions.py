@@ -13,7 +13,7 @@ from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 from ipamc.review.diff import Difference, Setting
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
-from ipamc.review.diff.plan_report import ClusterReport, Status, beyond_additions
+from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, beyond_additions
 from ipamc.review.diff.pools import PoolChange, PoolStatus
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 
@@ -120,6 +120,6 @@ def test_no_field_of_a_plan_is_passed_over() -> None:
     assert known == LINES.keys() | OTHERS.keys() | HARMLESS
 
 
-@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PLANNED])
-def test_what_is_no_plan_of_a_known_cluster_is_for_a_person(status: Status) -> None:
+@pytest.mark.parametrize("status", [status for status in PlanStatus if status is not PlanStatus.PLANNED])
+def test_what_is_no_plan_of_a_known_cluster_is_for_a_person(status: PlanStatus) -> None:
     assert list(beyond_additions(ClusterReport(name="lab", status=status, difference=PLAN)))

@@ -7,7 +7,7 @@ import pytest
 from ipamc.model.cidr import parse_block
 from ipamc.model.cluster import Mode, Pool
 from ipamc.model.lock import Line, State
-from ipamc.review.shown_pools import Choice, Ending, Shown, without_match
+from ipamc.review.shown_pools import Choice, Ending, ShownCluster, without_match
 from tests.support.shown import RACK_A, lab, part, pool
 
 
@@ -83,7 +83,7 @@ def test_the_next_day_and_only_its_blocks() -> None:
     assert [each.ending for each in shown.pools] == [Ending(day="2026-11-25", blocks=2)]
 
 
-def names(shown: Shown) -> list[str]:
+def names(shown: ShownCluster) -> list[str]:
     return [each.use.pool.name for each in shown.pools]
 
 
@@ -92,7 +92,7 @@ def test_choices_combine() -> None:
     stray = line("172.16.0.0/26", "n1")
     b = line("10.1.0.0/26", "n3")
 
-    def chosen(**choice: object) -> Shown:
+    def chosen(**choice: object) -> ShownCluster:
         return lab(b, stray, pools=pools, choice=Choice(**choice))  # type: ignore[arg-type]  # a short cut of this test
 
     assert names(chosen()) == ["rack-a", "rack-a", "rack-b"]

@@ -69,7 +69,7 @@ from ipamc.report.resize import table as resize_table
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
 from ipamc.review.diff import ClusterBase, compare, read_base
-from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 from ipamc.workspace.disk import assets
 from ipamc.workspace.rendered import Manifests
 
@@ -258,7 +258,7 @@ def plans(case: Case, head: Compilation | None, found: tuple[Diagnostic, ...]) -
     said = "" if head else f"{count(errors, 'error')}, and so there is nothing to compare"
     cluster = ClusterReport(
         name="case",
-        status=Status.PLANNED if head else Status.REFUSED,
+        status=PlanStatus.PLANNED if head else PlanStatus.REFUSED,
         said=said,
         difference=compare(before(case), head, inputs(case).today, assets("templates/runbooks"))
         if head

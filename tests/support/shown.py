@@ -7,7 +7,7 @@ from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.selector.selector import Selector
-from ipamc.review.shown_pools import Choice, Shown, shown
+from ipamc.review.shown_pools import Choice, ShownCluster, shown
 
 AT = Place("pools.yaml")
 TODAY = "2026-11-22"
@@ -55,7 +55,7 @@ def lab(  # noqa: PLR0913 - a fixture names what a test is about
     families: tuple[int, ...] = (4, 6),
     of: tuple[Line, ...] = LINES,
     name: str = "lab",
-) -> Shown:
+) -> ShownCluster:
     """Return what is shown of a cluster with these pools, and with more lines than LINES."""
     cluster = Cluster(
         name=name,

@@ -20,7 +20,7 @@ MOST = 1000
 """Tests of a cluster."""
 
 
-class Status(enum.StrEnum):
+class TestStatus(enum.StrEnum):
     """What became of a test."""
 
     PASSED = "passed"
@@ -33,11 +33,11 @@ class Status(enum.StrEnum):
     """It holds for the clusters of another address space."""
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class TestResult(Struct, frozen=True, kw_only=True):
     """A test, and what became of it."""
 
     test: Assertion
-    status: Status
+    status: TestStatus
     subjects: int
     """How many nodes, pools or CIDRs it was about."""
     noun: str
@@ -47,13 +47,13 @@ class Result(Struct, frozen=True, kw_only=True):
     """Of a test beside the clusters that is about nothing here: a finding if that is so in every cluster."""
 
 
-def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[Result]:
+def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]:
     """Return the tests of files beside a cluster that hold for others."""
     from ipamc.assertions import assertion_rules as rules  # noqa: PLC0415 - only `ipamc test` asks
 
-    status, noun = Status.ELSEWHERE, "clusters"
+    status, noun = TestStatus.ELSEWHERE, "clusters"
     return [
-        Result(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
+        TestResult(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
         for test in shared
         if test.space not in {"", cluster.address_space}
     ]
@@ -75,7 +75,7 @@ def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Asse
     return tests, found
 
 
-def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnostic]]:
+def run_tests(plan: Plan, today: str) -> tuple[tuple[TestResult, ...], list[Diagnostic]]:
     """Make the tests of a plan, in their order; return also their findings, and why some could not be made.
     O(nodes + lines) for all of them together, and what the module of each kind says. Nothing without tests.
     """
@@ -88,17 +88,17 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[Result, ...], list[Diagnost
     return results, [*(finding for result in results for finding in result.findings), *found]
 
 
-def _result(test: Assertion, judgement: Judgement, plan: Plan) -> Result:
+def _result(test: Assertion, judgement: Judgement, plan: Plan) -> TestResult:
     noun = judgement.noun if judgement.subjects == 1 else judgement.plural
-    findings, status = judgement.findings, Status.PASSED
+    findings, status = judgement.findings, TestStatus.PASSED
     idle: tuple[Diagnostic, ...] = ()
     if judgement.empty and (test.allow_empty or test.shared or not plan.wants):
-        findings, status = (), Status.SKIPPED
+        findings, status = (), TestStatus.SKIPPED
         idle = judgement.findings if test.shared and not test.allow_empty and plan.wants else ()
     elif any(finding.severity is Severity.ERROR for finding in findings):
-        status = Status.FAILED
+        status = TestStatus.FAILED
     elif findings:
-        status = Status.WARNED
-    return Result(
+        status = TestStatus.WARNED
+    return TestResult(
         test=test, status=status, subjects=judgement.subjects, noun=noun, findings=findings, idle=idle
     )

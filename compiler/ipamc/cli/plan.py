@@ -133,7 +133,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
-    from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status, refusals
+    from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus, refusals
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
     from ipamc.workspace.workers import run_all
@@ -170,9 +170,9 @@ def command(  # noqa: PLR0913 - an argument for each option
         held = f"with {count(nodes, 'node')} and {count(len(lines), 'block')}"
         said = f"{base} has it, {held}; what was applied stays in the cluster. To restore it:"
         said = f"{said} git checkout {base} -- {quote(folder)}"
-        name, status = name_of(folder), Status.DELETED
+        name, status = name_of(folder), PlanStatus.DELETED
         reports.append(ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=allow_deleted))
-    reports.sort(key=lambda cluster: (cluster.status is not Status.DELETED, cluster.name))
+    reports.sort(key=lambda cluster: (cluster.status is not PlanStatus.DELETED, cluster.name))
     scope = tuple(sorted({name_of(text) for text in clusters}))
     report = PlanReport(base=base, clusters=tuple(reports), scope=scope)
     (show_json if output == "json" else show)(rendered(report, output, day, coloured=colour(sys.stdout)))
@@ -182,7 +182,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     failures, notes = [], []
     for cluster in reports:
         text = f"{cluster.name}: {cluster.status}: {cluster.said}"
-        if cluster.status is Status.FAILED:
+        if cluster.status is PlanStatus.FAILED:
             failures.append(Failure(paths[cluster.name], text))
         elif cluster.difference is None:
             notes.append((cluster.failed, text))
@@ -237,16 +237,16 @@ def run(task: PlanRun) -> ClusterReport:
 
 def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
     """Return the plan of a cluster that was refused, or whose run raised."""
-    from ipamc.review.diff.plan_report import ClusterReport, Status
+    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus
 
     name = name_of(task.folder)
     if isinstance(exception, Refused):
         findings = exception.diagnostics
         errors = count(sum(finding.severity is Severity.ERROR for finding in findings), "error")
         said = f"{errors}, so there is nothing to compare"
-        return ClusterReport(name=name, status=Status.REFUSED, said=said, findings=findings)
+        return ClusterReport(name=name, status=PlanStatus.REFUSED, said=said, findings=findings)
     problem = problem_of(exception)
-    return ClusterReport(name=name, status=Status.FAILED, said=problem.line, bug=problem.trace)
+    return ClusterReport(name=name, status=PlanStatus.FAILED, said=problem.line, bug=problem.trace)
 
 
 def _run(task: PlanRun) -> ClusterReport:
@@ -254,7 +254,7 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, Status, line_changed, picture, revoked
+    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -266,11 +266,11 @@ def _run(task: PlanRun) -> ClusterReport:
         refuse_overlaps(inputs, compilation, task.neighbours)
     phase("reading the base")
     before = cluster_base(task.source, was, inputs, compilation)
-    status, said = Status.PLANNED, ""
+    status, said = PlanStatus.PLANNED, ""
     if before is None:
-        status, said = Status.NEW, f"{task.revision} has no such cluster"
+        status, said = PlanStatus.NEW, f"{task.revision} has no such cluster"
     elif was != task.folder:
-        status = Status.RENAMED
+        status = PlanStatus.RENAMED
         said = f"it is {name_of(was)} in {task.revision}, and is compared with that"
     phase("comparing")
     plan = compilation.plan

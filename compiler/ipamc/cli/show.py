@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster
     from ipamc.model.lock import Lock
     from ipamc.report.aggregates import ClusterAggregates
-    from ipamc.review.shown_pools import Choice, Shown
+    from ipamc.review.shown_pools import Choice, ShownCluster
     from ipamc.workspace.source import Source
 
 Made = TypeVar("Made")
@@ -137,7 +137,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         raise click.UsageError(only)
     choice = Choice(pools=pools, nodes=nodes, states=frozenset(map(State, states)))
     reading = _Reading(source_of(**where), choice)
-    found: Sequence[ClusterAggregates | Shown]
+    found: Sequence[ClusterAggregates | ShownCluster]
     if aggregates or output in ROUTERS:
         if output in {"csv", "prometheus"} or show_blocks:
             raise click.UsageError(
@@ -170,12 +170,12 @@ def command(  # noqa: PLR0913 - an argument for each option
     return reading.problems.conclude(style, answered=not missing)
 
 
-def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], Shown | None]:
+def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], ShownCluster | None]:
     """Return the function from a cluster to its pools; None: a filter leaves nothing."""
     from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
 
-    def make(cluster: Cluster, lock: Lock) -> Shown | None:
+    def make(cluster: Cluster, lock: Lock) -> ShownCluster | None:
         found = shown(cluster, lock, choice, day, lines=lines, started=started_with(cluster, lock))
         return found if found.pools or (found.outside and lines) or not choice.any else None
 
@@ -262,7 +262,7 @@ class _Reading:
         return f"{count(len(self.source.folders), 'cluster')}{unread}: no block {' '.join(asked)}"
 
 
-def _write(output: str, found: Sequence[Shown], reading: _Reading, *, blocks: bool) -> None:
+def _write(output: str, found: Sequence[ShownCluster], reading: _Reading, *, blocks: bool) -> None:
     from ipamc.report import utilisation
     from ipamc.report.show import csv, prometheus
 

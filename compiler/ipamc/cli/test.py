@@ -100,7 +100,7 @@ def command(
 
 def run(task: ClusterRun) -> Outcome:
     """Test one cluster. A refusal ends in the result; `failed` makes one of other exceptions."""
-    from ipamc.assertions.run import Status
+    from ipamc.assertions.run import TestStatus
     from ipamc.pipeline import make_tests
     from ipamc.workspace.source import Disk
 
@@ -121,9 +121,9 @@ def run(task: ClusterRun) -> Outcome:
             at=at,
             findings=tuple(map(with_spans, result.findings)),
         )
-        if result.status is not Status.ELSEWHERE:
+        if result.status is not TestStatus.ELSEWHERE:
             checked.append(test)
-        if result.test.shared and result.status in {Status.ELSEWHERE, Status.SKIPPED}:
+        if result.test.shared and result.status in {TestStatus.ELSEWHERE, TestStatus.SKIPPED}:
             idle.append(Idle(test=test, findings=tuple(map(with_spans, result.idle))))
     findings = tuple([finding for test in checked for finding in test.findings])
     return Outcome(folder=task.folder, checked=tuple(checked), idle=tuple(idle), findings=findings)

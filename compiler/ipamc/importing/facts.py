@@ -129,7 +129,7 @@ def facts_of(dump: Dump) -> Facts:
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
         kubernetes=min(filter(None, (minor_of_kubelet(node.kubelet) for node in dump.nodes)), default=None),
         managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
-        operator=words_of(deployment) or running,
+        operator=words_of(deployment.value if deployment else None) or running,
         controller=controller,
         managed=offering_of(dump),
         excluded=tuple(_excluded(dump, controller)),

@@ -126,7 +126,7 @@ HAS = frozenset({Ownership.OWN, Ownership.PENDING})
 """What the lock has for the node."""
 
 
-class Shown:
+class ShownBlocks:
     """What a node shows, for look-up by block."""
 
     def __init__(self, shown: Iterable[ShownBlock]) -> None:

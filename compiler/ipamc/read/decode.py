@@ -13,13 +13,13 @@ from msgspec import Struct
 from ipamc.model.diagnostics import MOST, Diagnostic, Findings, Place
 from ipamc.model.wording import listing, nearest, shown
 from ipamc.read import hints, rules
-from ipamc.read.kinds import Item
+from ipamc.read.kinds import InputItem
 from ipamc.read.schema import Schema, Schemas, at, is_map, types, wants_text
 from ipamc.read.syntax.document import Keys, Odd
 from ipamc.read.syntax.yaml_scalars import quoted, readings
 
 
-def shape(item: Item, schemas: Schemas, late: list[Mistyped], found: Findings) -> Any:
+def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findings) -> Any:
     """Return an item as its kind's struct, or None and report everything that is wrong with it.
     `late` receives the problems whose finding needs the source text, `found` all others. Raises Enough.
     """

@@ -55,7 +55,7 @@ _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 _FIELD = re.compile(r"(ipv[46])-(?:cidrs:([^;]*)|mask-size:([0-9]{1,3})(?=;|$))")
 
 
-class Found(Struct, frozen=True):
+class RenderedObject(Struct, frozen=True):
     """An object that was found by its lines."""
 
     kind: str
@@ -276,11 +276,11 @@ class Rendered(Struct, frozen=True, dict=True):
 
     # Objects that are applied, also those of seeds, by their lines
 
-    def found(self, paths: Iterable[str]) -> dict[str, Found]:
+    def found(self, paths: Iterable[str]) -> dict[str, RenderedObject]:
         """Return the objects in these files, by identity."""
         return _found(self._cut(paths))
 
-    def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, Found]:
+    def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, RenderedObject]:
         """Return the objects of these files that are here, and nowhere in these files of what comes after.
         A document that both have is not searched: of the objects in a shard that changes, nearly all stay.
         """
@@ -309,7 +309,7 @@ def identity(document: Object) -> str:
     return " ".join(str(part) for part in parts if part)
 
 
-def _found(texts: Iterable[str]) -> dict[str, Found]:
+def _found(texts: Iterable[str]) -> dict[str, RenderedObject]:
     """Return the objects among documents, by identity. Names are plain or in double quotes."""
 
     def scalar(text: str) -> str:
@@ -324,5 +324,5 @@ def _found(texts: Iterable[str]) -> dict[str, Found]:
         if kind and name:
             metadata = {"namespace": scalar(space[1]) if space else "", "name": scalar(name[1])}
             key = identity({"kind": kind[1], "metadata": metadata})
-            found[key] = Found(kind[1], metadata["name"], key, text.strip("\n"))
+            found[key] = RenderedObject(kind[1], metadata["name"], key, text.strip("\n"))
     return found

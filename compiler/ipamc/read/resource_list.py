@@ -47,7 +47,7 @@ class NotAResourceList(Exception):  # noqa: N818 - a verdict on the input
     """Stdin is not what an orchestrator gives a function. The text says what it is."""
 
 
-class Item(Struct):
+class ListedObject(Struct):
     """One object of the list, as it came."""
 
     value: Object
@@ -60,7 +60,7 @@ class Item(Struct):
 class Source(Struct, frozen=True):
     """An object as an input file of a compile."""
 
-    item: Item
+    item: ListedObject
     text: bytes
     keys: tuple[Keys, ...]
     """The path of the value that each line of the text is about."""
@@ -69,7 +69,7 @@ class Source(Struct, frozen=True):
 class ResourceList(Struct):
     """What came on stdin, sorted by what it is for."""
 
-    items: list[Item]
+    items: list[ListedObject]
     writes: bool
     """The lock may change; else a stale one is refused."""
     name: str = ""
@@ -80,7 +80,7 @@ class ResourceList(Struct):
     """By the name that findings have."""
     numbers: dict[str, int] = field(default_factory=dict)
     """The last number behind a name in `sources`."""
-    state: Item | None = None
+    state: ListedObject | None = None
 
     @property
     def data(self) -> Mapping[str, str]:
@@ -99,7 +99,7 @@ class ResourceList(Struct):
         """Tell whether an earlier run left manifests."""
         return any(self.is_rendered(item) for item in self.items)
 
-    def is_rendered(self, item: Item) -> bool:
+    def is_rendered(self, item: ListedObject) -> bool:
         """Tell whether an object is a manifest of an earlier run."""
         return item.path.startswith(f"{self.rendered}/")
 
@@ -132,7 +132,7 @@ def read_resource_list(text: str) -> ResourceList:
     return found
 
 
-def _sort(found: ResourceList, item: Item) -> None:
+def _sort(found: ResourceList, item: ListedObject) -> None:
     """Enter an object where it belongs."""
     version, kind, data = item.value.get("apiVersion"), item.value.get("kind"), item.value.get("data")
     if kind == "ConfigMap" and isinstance(data, dict) and LOCK in data:
@@ -158,14 +158,14 @@ def _sort(found: ResourceList, item: Item) -> None:
     found.sources[called] = _source(item)
 
 
-def _item(value: Object) -> Item:
+def _item(value: Object) -> ListedObject:
     notes = member(value, "metadata", "annotations")
     notes = notes if isinstance(notes, dict) else {}
     path, index = (next((str(notes[key]) for key in keys if key in notes), "") for keys in (PATHS, INDICES))
-    return Item(value, path, int(index) if index.isdecimal() and len(index) < 10 else 0)
+    return ListedObject(value, path, int(index) if index.isdecimal() and len(index) < 10 else 0)
 
 
-def _source(item: Item) -> Source:
+def _source(item: ListedObject) -> Source:
     """Return an object as an input, without the annotations of tools."""
     value, metadata = dict(item.value), item.value.get("metadata")
     if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
@@ -211,7 +211,7 @@ def _writes(config: object) -> bool:
     return bool(settings.get("lock") == "write")
 
 
-def place(found: ResourceList, at: Span) -> tuple[Item | None, str]:
+def place(found: ResourceList, at: Span) -> tuple[ListedObject | None, str]:
     """Return the object that a finding is about, and the field; (None, "") where it is about none."""
     source = found.sources.get(at.path)
     if source is None:

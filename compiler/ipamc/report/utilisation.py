@@ -13,7 +13,7 @@ from ipamc.model.lock import Line
 from ipamc.report.terminal_text import visible
 
 if TYPE_CHECKING:  # importing it takes longer than an answer of `ipamc which`
-    from ipamc.review.shown_pools import Shown, ShownPool
+    from ipamc.review.shown_pools import ShownCluster, ShownPool
 
 VERSION = 1
 """Grows when a field of `record` changes its meaning or is removed; not when a field is added."""
@@ -40,7 +40,7 @@ def about_started(name: str, started: Collection[Block]) -> str:
     return f"{held}. Cilium's operator gives out the blocks of such pools, and {shown}"
 
 
-def record(cluster: Shown) -> dict[str, Any]:
+def record(cluster: ShownCluster) -> dict[str, Any]:
     """Return what is shown of one cluster, for JSON: as schemas/show.output.json describes it."""
     pools = [_pool_record(cluster, pool) for pool in cluster.pools]
     outside = cluster.outside if cluster.lines is not None else ()
@@ -48,7 +48,7 @@ def record(cluster: Shown) -> dict[str, Any]:
     return {"cluster": cluster.name, "pools": pools, **found}
 
 
-def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
+def _pool_record(cluster: ShownCluster, shown: ShownPool) -> dict[str, object]:
     use, ending = shown.use, shown.ending
     ranges = [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges]
     if cluster.lines is not None:
@@ -70,7 +70,7 @@ def _pool_record(cluster: Shown, shown: ShownPool) -> dict[str, object]:
     }
 
 
-def _line_records(cluster: Shown, lines: Sequence[Line]) -> list[dict[str, str | bool | int]]:
+def _line_records(cluster: ShownCluster, lines: Sequence[Line]) -> list[dict[str, str | bool | int]]:
     started = cluster.started
     return [
         {"block": str(line.block), "node": line.node, **state_record(line, started=line.block in started)}

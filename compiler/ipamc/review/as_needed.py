@@ -20,7 +20,7 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.ownership import Shown
+from ipamc.model.ownership import ShownBlocks
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.read.narrow import NO_NODES, narrow
@@ -65,7 +65,7 @@ def enough_for_started(cluster: Cluster, lock: Lock) -> bool:
     if not pools:
         return True
     evidence = Evidence(cluster)
-    shown = {seen.name: Shown(evidence.by(seen)) for seen in cluster.cilium_nodes}
+    shown = {seen.name: ShownBlocks(evidence.by(seen)) for seen in cluster.cilium_nodes}
     return not any(not_shown(lock, pools, shown))
 
 
@@ -90,13 +90,13 @@ def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:
     if not pools:
         return frozenset()
     evidence = Evidence(cluster)
-    shown = {node.name: Shown(evidence.of(node)) for node in cluster.nodes}
+    shown = {node.name: ShownBlocks(evidence.of(node)) for node in cluster.nodes}
     return frozenset(line.block for line in not_shown(lock, pools, shown) if line.node in shown)
 
 
-def not_shown(lock: Lock, pools: Collection[str], shown: Mapping[str, Shown]) -> Iterator[Line]:
+def not_shown(lock: Lock, pools: Collection[str], shown: Mapping[str, ShownBlocks]) -> Iterator[Line]:
     """Yield the held lines of some pools whose nodes do not show the block. `shown` is by node."""
-    nothing = Shown(())
+    nothing = ShownBlocks(())
     for line in lock.lines:
         held = line.state is State.HELD and line.pool in pools
         if held and not shown.get(line.node, nothing).fits(line.block):

@@ -47,19 +47,19 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
         by_block.setdefault(unheld.block, []).append(unheld)
     index = OverlapIndex(by_block, lambda key: key)
     around = outermost(each.block for pool in cluster.pools for each in pool.ranges)
-    result = {
+    result = dict.fromkeys(  # in the order of the input, each once
         unheld
         for unheld in kept
         if unheld.block.overlaps(block) and not blocks_over(around, shared(unheld.block, block))
-    }
+    )
     ranges = [(pool, each) for pool in cluster.pools for each in pool.ranges if each.block.overlaps(block)]
     for pool, pool_range in ranges:
         asked = shared(pool_range.block, block)
         over = [unheld for key in index.over(asked) for unheld in by_block[key]]
-        result.update(unheld._replace(pool=pool.name) for unheld in over)
+        result |= dict.fromkeys(unheld._replace(pool=pool.name) for unheld in over)
         lines = [line.block for line in lines_over(lock.lines, asked)]
         if not covers([*lines, *(unheld.block for unheld in over)], asked):
             why = never(pool)
             state = f"free, but the pool {why}" if why else "free"
-            result.add(UnheldBlock(asked, pool.name, "", state, pool_range.at))
+            result[UnheldBlock(asked, pool.name, "", state, pool_range.at)] = None
     return sorted(result, key=lambda unheld: unheld[:4])

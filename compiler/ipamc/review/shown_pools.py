@@ -79,7 +79,7 @@ class ShownPool(Struct, frozen=True, kw_only=True):
     """None: nothing of it is in quarantine that ends after today."""
 
 
-class Shown(Struct, frozen=True, kw_only=True):
+class ShownCluster(Struct, frozen=True, kw_only=True):
     """What is shown of one cluster."""
 
     name: str
@@ -114,7 +114,7 @@ def shown(
     *,
     lines: bool = False,
     started: frozenset[Block] = frozenset(),
-) -> Shown:
+) -> ShownCluster:
     """Return what is shown of a cluster on a day (ISO 8601, UTC); with `lines` also the lines. O(n log n)."""
     uses = uses_on(cluster, lock, today)
     of_lock = lock.lines
@@ -134,7 +134,7 @@ def shown(
     in_use = {(line.node, line.pool) for line in of_lock if line.in_use and not cluster.mode.one_block}
     outside = not choice.pools and sum(map(len, by_range.values())) != len(chosen.lines)
     inside = {line.block for found in by_range.values() for line in found} if outside else ()
-    return Shown(
+    return ShownCluster(
         name=cluster.name,
         nodes=len({line.node for line in of_lock if line.state is State.HELD}),
         blocks=number[State.HELD],

@@ -2,10 +2,10 @@
 
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
-neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows (tests/e2e/agents),
-or functions of theirs that a small program can call (tests/e2e/servers/agent). After a run of a server or
-an agent add its minor to the row's `run`, and run `pytest tests/model/test_versions.py tests/test_cases.py
---update`.
+neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows
+(tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent). After a
+run of a server or an agent add its minor to the row's `run`, and run `pytest tests/model/test_versions.py
+tests/test_cases.py --update`.
 """
 
 from __future__ import annotations

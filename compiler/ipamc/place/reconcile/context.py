@@ -11,7 +11,7 @@ from ipamc.check.held_blocks import Fault, classify
 from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Consent, Key, Line, Lock
-from ipamc.model.ownership import Blocks, Law, RangeIndex, Shown
+from ipamc.model.ownership import Blocks, Law, RangeIndex, ShownBlocks
 from ipamc.model.plan import ShownBlock, Want
 
 
@@ -79,7 +79,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""
-        there = Shown(shown)
+        there = ShownBlocks(shown)
         families = {block.block.family for block in shown}
         follows = self.follows(shown)
         for line in lines:

@@ -12,7 +12,7 @@ from ipamc.check.held_blocks import ILLEGAL
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
-from ipamc.model.ownership import Blocks, Shown
+from ipamc.model.ownership import Blocks, ShownBlocks
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.context import Context
 
@@ -126,7 +126,7 @@ def has_arrived(node: NodeState, *, one_block: bool) -> bool:
     pending = node.pending
     if not pending or node.empty:
         return bool(pending)
-    shown = Shown(node.shown)
+    shown = ShownBlocks(node.shown)
     # Pods may use another block of the family beside it: Cilium gives them addresses of the first alone.
     families = {line.block.family for line in pending}
     alone = not one_block or sum(each.block.family in families for each in node.shown) <= len(pending)
@@ -149,7 +149,7 @@ def settle(node: NodeState, context: Context) -> NodeState:
     """Make a node's pending lines held by consent; those of shared pools wait until the operator gave them.
     Without other lines all are settled, and `follow` refuses that.
     """
-    shown = Shown(node.shown)
+    shown = ShownBlocks(node.shown)
     theirs = context.operator_pools if context.follows(node.shown) else frozenset()
     mine = [line for line in node.pending if line.pool not in theirs or shown.fits(line.block)]
     return complete(node, context.today, one_block=context.one_block, pending=mine or None)

@@ -49,7 +49,7 @@ _YAML_ITEM = re.compile(r"^- ", re.MULTILINE)
 _CUT_OFF = "the file ends inside its list: it was cut off"
 
 
-class Item(NamedTuple):
+class DumpItem(NamedTuple):
     """An object of a dump, not decoded yet."""
 
     api_version: str
@@ -118,7 +118,7 @@ class _Text:
                 return self.at < len(self.buffer)
 
 
-def items(path: str, chunks: Iterable[bytes]) -> Iterator[Item]:
+def items(path: str, chunks: Iterable[bytes]) -> Iterator[DumpItem]:
     """Yield the objects of a dump in its order.
     Raises Unreadable, also between items: for what is neither JSON nor YAML, for a file that was cut off, for
     a list that goes on elsewhere.
@@ -137,7 +137,7 @@ def items(path: str, chunks: Iterable[bytes]) -> Iterator[Item]:
         raise Unreadable(rules.unreadable_dump(Span(path), "the file is empty"))
 
 
-def _of_kubectl(text: _Text, first: int) -> Iterator[Item]:
+def _of_kubectl(text: _Text, first: int) -> Iterator[DumpItem]:
     """Yield the items of a list that kubectl printed. `first` is where the first one begins."""
     path, prefix = text.path, text.buffer[text.at : first]
     text.skip(first)
@@ -172,11 +172,11 @@ def _of_kubectl(text: _Text, first: int) -> Iterator[Item]:
     text.skip(end)
 
 
-def _item(path: str, raw: bytes, line: int) -> Item:
+def _item(path: str, raw: bytes, line: int) -> DumpItem:
     if head := _HEAD(raw):
-        return Item(*_head(*head.groups()), line, raw)
+        return DumpItem(*_head(*head.groups()), line, raw)
     found = _decoded(path, raw, _Head, line)
-    return Item(found.api_version, found.kind, line, raw)
+    return DumpItem(found.api_version, found.kind, line, raw)
 
 
 @lru_cache(maxsize=256)
@@ -184,7 +184,7 @@ def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
     return api_version.decode(), kind.decode()
 
 
-def _whole(path: str, data: bytes, line: int) -> Iterator[Item]:
+def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
     """Yield the objects of documents, one behind the other, the first of which begins in a line."""
     view, start = memoryview(data), 0
     while data.startswith(b"{", start):
@@ -201,7 +201,7 @@ def _whole(path: str, data: bytes, line: int) -> Iterator[Item]:
         yield from _of_other(path, data[start:], line)
 
 
-def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
+def _of_other(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
     """Yield the objects of what is no JSON: of kubectl's YAML, and of calicoctl's export."""
     if other := recognised(data):
         at = first_line(path, b"\n" * (line - 1) + data)
@@ -213,10 +213,10 @@ def _of_other(path: str, data: bytes, line: int) -> Iterator[Item]:
             way_out = "run calicoctl datastore migrate export again"
             raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF, way_out))
         for value in exported(_decoded(path, more[-1], Export)):
-            yield Item(value["apiVersion"], value["kind"], 0, value)
+            yield DumpItem(value["apiVersion"], value["kind"], 0, value)
 
 
-def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Item]:
+def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[DumpItem]:
     """Yield the objects of a JSON value that begins in a line: itself, or the members of its lists."""
     if has_more_entries(data, MAX_OBJECTS):
         raise Unreadable(rules.too_many_objects(Span(path), MAX_OBJECTS, "objects"))
@@ -224,7 +224,7 @@ def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Ite
     if not _is_list(path, shell.kind, shell.items, line, depth):
         if shell.items is not None and not shell.kind:
             raise Unreadable(rules.unreadable_dump(Span(path), "the list has no kind"))
-        yield Item(shell.api_version, shell.kind, line, data)
+        yield DumpItem(shell.api_version, shell.kind, line, data)
         return
     _check_list(path, shell)
     typed = "" if shell.kind == "List" else shell.kind.removesuffix("List")
@@ -251,20 +251,20 @@ def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bo
     return listed
 
 
-def _of_yaml(path: str, text: str) -> Iterator[Item]:
+def _of_yaml(path: str, text: str) -> Iterator[DumpItem]:
     """Yield the objects of YAML: documents, or the members of their lists."""
     breaks = [found.start() for found in re.finditer("\n", text)]
     lines = [bisect_left(breaks, found.start()) + 1 for found in _YAML_ITEM.finditer(text)]
     """Where items begin, if the text is a single list as kubectl prints it."""
 
-    def objects(value: dict[Any, Any], of: Item, depth: int) -> Iterator[Item]:
+    def objects(value: dict[Any, Any], of: DumpItem, depth: int) -> Iterator[DumpItem]:
         version, kind = str(value.get("apiVersion") or of.api_version), str(value.get("kind") or of.kind)
         members = value.get("items")
         if members is not None and not kind:  # kubectl prints the kind after the items
             end = Span(path, len(text.rstrip().splitlines()), 1, 1)
             raise Unreadable(rules.unreadable_dump(end, _CUT_OFF))
         if members is None or not _is_list(path, kind, members, of.line, depth):
-            yield Item(version, kind, of.line, value)
+            yield DumpItem(version, kind, of.line, value)
             return
         if not isinstance(members, list):
             raise Unreadable(rules.wrong_object(Span(path), "the list", "items is no list"))
@@ -275,14 +275,14 @@ def _of_yaml(path: str, text: str) -> Iterator[Item]:
             if not isinstance(each, dict):
                 raise Unreadable(rules.wrong_object(Span(path), f"item {index}", "it is no object"))
             line = of.line if depth else lines[index] if len(lines) == len(members) else 0
-            yield from objects(each, Item(version, typed, line, None), depth + 1)
+            yield from objects(each, DumpItem(version, typed, line, None), depth + 1)
 
     for document in yaml_documents(path, text):
         if document.value is None:
             continue
         if not isinstance(document.value, dict):
             raise Unreadable(rules.unreadable_dump(Span(path), "neither JSON nor YAML of kubectl"))
-        yield from objects(document.value, Item("", "", 0, None), 0)
+        yield from objects(document.value, DumpItem("", "", 0, None), 0)
 
 
 def _check_list(path: str, shell: _Shell) -> None:

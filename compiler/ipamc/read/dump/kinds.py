@@ -25,7 +25,7 @@ from ipamc.model.dump import (
 )
 from ipamc.read import rules
 from ipamc.read.dump import shapes
-from ipamc.read.dump.items import Item
+from ipamc.read.dump.items import DumpItem
 from ipamc.read.kinds.nodes import RawCiliumNode, read_cilium_node, read_node
 from ipamc.read.syntax.document import Keys
 
@@ -38,7 +38,7 @@ class Reader(Struct):
     texts: dict[str, str] = field(default_factory=dict)
     """Texts that many objects share: keys and values of labels, names of nodes."""
     newest: str = ""
-    item: Item | None = None
+    item: DumpItem | None = None
     """The present item, as it is in the file."""
     raw: Any = None
     """The same as its struct."""
@@ -97,11 +97,11 @@ class Reader(Struct):
             name = f"{namespace}/{metadata.name}" if namespace else metadata.name
             self.found.append(rules.unreadable_address(self.at(self.item), f"{self.item.kind} {name}", bad))
 
-    def at(self, item: Item) -> Span:
+    def at(self, item: DumpItem) -> Span:
         """Return the place of an item."""
         return Span(self.file, item.line, 1, 1) if item.line else Span(self.file)
 
-    def origin(self, raw: Any, item: Item) -> dict[str, Any]:
+    def origin(self, raw: Any, item: DumpItem) -> dict[str, Any]:
         """Return the fields that every Object of `model.dump` has."""
         return {"name": raw.metadata.name, "file": self.file, "line": item.line}
 
@@ -122,7 +122,7 @@ _ROLES = {
 }
 
 
-def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
+def read_live_node(raw: shapes.Node, item: DumpItem, reader: Reader) -> Node:
     """Return a Node."""
     spec, status = raw.spec or shapes.NodeSpec(), raw.status or shapes.NodeStatus()
     for condition in status.conditions or ():
@@ -137,7 +137,7 @@ def read_live_node(raw: shapes.Node, item: Item, reader: Reader) -> Node:
     )
 
 
-def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
+def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> SeenPool:
     """Return a CiliumPodIPPool."""
     spec = raw.spec or shapes.PoolSpec()
     families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
@@ -151,7 +151,7 @@ def read_pool(raw: shapes.Pool, item: Item, reader: Reader) -> SeenPool:
     )
 
 
-def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> SeenNodeConfig:
+def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> SeenNodeConfig:
     """Return a CiliumNodeConfig."""
     spec = raw.spec or shapes.NodeConfigSpec()
     return SeenNodeConfig(
@@ -162,7 +162,7 @@ def read_node_config(raw: shapes.NodeConfig, item: Item, reader: Reader) -> Seen
     )
 
 
-def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpoint:
+def read_endpoint(raw: shapes.Endpoint, item: DumpItem, reader: Reader) -> SeenEndpoint:
     """Return a CiliumEndpoint."""
     networking = (raw.status.networking if raw.status else None) or shapes.Networking()
     texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
@@ -174,7 +174,7 @@ def read_endpoint(raw: shapes.Endpoint, item: Item, reader: Reader) -> SeenEndpo
     )
 
 
-def read_pod(raw: shapes.Pod, item: Item, reader: Reader) -> SeenPod:
+def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> SeenPod:
     """Return a Pod; command lines and the image only of what decides about addresses."""
     metadata, spec, status = raw.metadata, raw.spec or _NO_SPEC, raw.status or _NO_STATUS
     for time in (status.start_time, metadata.creation_timestamp):
@@ -214,7 +214,7 @@ def release_of(labels: Mapping[str, str | None]) -> str:
     return labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or ""
 
 
-def is_app(item: Item) -> bool:
+def is_app(item: DumpItem) -> bool:
     """Tell whether a Pod is one of the control plane or of the pod network, or cannot be read."""
     try:
         if isinstance(item.raw, bytes):
@@ -236,7 +236,7 @@ def _app(labels: Mapping[str, str | None]) -> str:
     return ""
 
 
-def read_other(raw: shapes.Other, item: Item, reader: Reader) -> SeenObject:
+def read_other(raw: shapes.Other, item: DumpItem, reader: Reader) -> SeenObject:
     """Return an object as it is."""
     value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
@@ -267,7 +267,7 @@ _WINDOWS = "windows-reserved-ipam-handle"
 """The handle of the addresses that Windows keeps of each block (lib/ipam/ipam_block.go)."""
 
 
-def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> SeenBlock | None:
+def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -> SeenBlock | None:
     """Return an IPAMBlock; None where its CIDR cannot be read."""
     spec, uses = raw.spec, []
     if not (blocks := reader.blocks([spec.cidr])):
@@ -293,7 +293,7 @@ def read_calico_block(raw: shapes.CalicoBlock, item: Item, reader: Reader) -> Se
     )
 
 
-def read_affinity(raw: shapes.Affinity, item: Item, reader: Reader) -> SeenAffinity | None:
+def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> SeenAffinity | None:
     """Return a BlockAffinity; None where its CIDR cannot be read."""
     spec = raw.spec
     if not (blocks := reader.blocks([spec.cidr])):
@@ -311,22 +311,24 @@ def read_affinity(raw: shapes.Affinity, item: Item, reader: Reader) -> SeenAffin
 Value = Object | Node | CiliumNode
 
 
-class Kind(NamedTuple):
+class DumpKind(NamedTuple):
     """A kind of object: its struct, and the function that makes a value of it."""
 
     shape: type
-    read: Callable[[Any, Item, Reader], Value | None]
+    read: Callable[[Any, DumpItem, Reader], Value | None]
     decode: Callable[[bytes], Any]
     rendered: bool = False
     """ipamc renders such objects."""
 
 
-def _kind(shape: type, read: Callable[[Any, Item, Reader], Value | None], *, rendered: bool = False) -> Kind:
-    return Kind(shape, read, msgspec.json.Decoder(shape).decode, rendered)
+def _kind(
+    shape: type, read: Callable[[Any, DumpItem, Reader], Value | None], *, rendered: bool = False
+) -> DumpKind:
+    return DumpKind(shape, read, msgspec.json.Decoder(shape).decode, rendered)
 
 
 _CALICO = ("crd.projectcalico.org", "projectcalico.org")
-KINDS: Mapping[tuple[str, str], Kind] = {
+KINDS: Mapping[tuple[str, str], DumpKind] = {
     ("", "Node"): _kind(shapes.Node, read_live_node, rendered=True),
     ("", "Pod"): _kind(shapes.Pod, read_pod),
     ("cilium.io", "CiliumNode"): _kind(
@@ -364,7 +366,7 @@ NAMES = frozenset(
 
 
 @lru_cache(maxsize=256)
-def kind_of(api_version: str, kind: str) -> Kind | None:
+def kind_of(api_version: str, kind: str) -> DumpKind | None:
     """Return how to read an item; None for a kind that ipamc does not ask for."""
     group = api_version.rpartition("/")[0]
     found = KINDS.get((group, kind))

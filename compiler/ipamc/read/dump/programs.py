@@ -39,7 +39,7 @@ def programs_of(dump: Dump) -> Iterator[Program]:
     for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
         workload = dump.other(kind, app)
         if workload and app not in seen:
-            image = next((str(each.get("image") or "") for each in _containers(workload)), "")
+            image = next((str(each.get("image") or "") for each in _containers(workload.value)), "")
             releases = [
                 release_of(texts_of(value_at(workload, *keys, "metadata", "labels")))
                 for keys in ((), ("spec", "template"))
@@ -74,15 +74,19 @@ def value_at(item: SeenObject | None, *keys: str) -> Any:
     return member(item.value if item else None, *keys)
 
 
-def _containers(workload: SeenObject | None) -> list[Mapping[str, Any]]:
+def _containers(workload: Any) -> list[Mapping[str, Any]]:
     """Return the containers of a workload."""
-    found = list_at(workload, "spec", "template", "spec", "containers")
-    return [item for item in found if isinstance(item, dict)]
+    found = member(workload, "spec", "template", "spec", "containers")
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def words_of(deployment: SeenObject | None) -> tuple[str, ...]:
-    """Return the words of the command lines of a Deployment's containers."""
-    lines = [container.get(key) for container in _containers(deployment) for key in ("command", "args")]
+def words_of(deployment: Any) -> tuple[str, ...]:
+    """Return the words of the operator's command line, from its Deployment, whose shape nobody checked.
+    They are of the container cilium-operator, and of all containers where none is called so.
+    """
+    every = _containers(deployment)
+    some = [container for container in every if container.get("name") == OPERATOR] or every
+    lines = [container.get(key) for container in some for key in ("command", "args")]
     texts = (str(text) for line in lines if isinstance(line, list) for text in line)
     return tuple(word for text in texts for word in text.split())
 

@@ -23,7 +23,7 @@ from ipamc.model.dump import (
 )
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read import rules
-from ipamc.read.dump.items import MAX_OBJECTS, Item, items
+from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
 from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, is_app, kind_of, printed
 from ipamc.read.syntax.document import MAX_NODES, Unreadable
 
@@ -119,7 +119,7 @@ def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
     return attrgetter(*[key for key in ("namespace",) if key in shape.__struct_fields__], "name")
 
 
-def _add(item: Item, reader: Reader, collection: _Collection, found: Findings) -> None:
+def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Findings) -> None:
     """Read an item, and keep its value. Raises Enough after MAX_NODES of a kind."""
     if not item.kind:
         found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))

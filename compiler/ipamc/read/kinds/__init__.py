@@ -99,7 +99,7 @@ _SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
 _FLUX = ".toolkit.fluxcd.io"
 
 
-class Item(msgspec.Struct, frozen=True):
+class InputItem(msgspec.Struct, frozen=True):
     """A document, or an item of a list, with its kind. A Struct, because there are 100,000 of them."""
 
     kind: Kind
@@ -109,7 +109,7 @@ class Item(msgspec.Struct, frozen=True):
     """With keys that begin at this item."""
 
 
-def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
+def walk(document: Document, reading: Reading) -> Iterator[InputItem | Place]:
     """Yield the items of a document, or of a list in its order.
     A Place is yielded for a list that is continued elsewhere. Empty documents and those of kustomize, Argo CD
     and Flux are skipped. An unknown kind is reported.
@@ -120,7 +120,7 @@ def walk(document: Document, reading: Reading) -> Iterator[Item | Place]:
 
 def _walk(
     value: Any, at: Place, odd: tuple[Odd, ...], inherited: Mapping[str, str], reading: Reading
-) -> Iterator[Item | Place]:
+) -> Iterator[InputItem | Place]:
     if not isinstance(value, dict):
         reading.found.append(
             rules.wrong_shape(at, "the document is not a mapping", "write apiVersion and kind")
@@ -144,7 +144,7 @@ def _walk(
     if group in _SKIPPED or group.endswith(_FLUX):
         return
     if known := _BY_NAME.get((version, kind)):
-        yield Item(known, at, {**inherited, **value} if inherited else value, odd)
+        yield InputItem(known, at, {**inherited, **value} if inherited else value, odd)
     elif (version, kind) == ("v1", "List") or (version, kind.removesuffix("List")) in _BY_NAME:
         typed = {} if kind == "List" else {"apiVersion": version, "kind": kind.removesuffix("List")}
         yield from _walk_list(value, at, odd, typed, reading)
@@ -159,7 +159,7 @@ def _walk(
 
 def _walk_list(
     value: Mapping[str, Any], at: Place, odd: tuple[Odd, ...], typed: Mapping[str, str], reading: Reading
-) -> Iterator[Item | Place]:
+) -> Iterator[InputItem | Place]:
     """Yield the items of a List. Those of a typed list, such as NodeList, need no apiVersion and kind."""
     items = value.get("items")
     if any(member(value, "metadata", key) for key in ("continue", "remainingItemCount")):

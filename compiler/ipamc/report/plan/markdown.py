@@ -16,7 +16,7 @@ from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, name
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
-from ipamc.review.diff.plan_report import ClusterReport, PlanReport, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
 LONGEST = 60_000
 """Characters."""
@@ -95,7 +95,7 @@ def _stops(cluster: ClusterReport) -> bool:
     """Tell whether a person must look: it is refused, the cluster goes, nodes move, or there are steps."""
     difference = cluster.difference
     moves = difference is not None and bool(difference.lines.counts.renumbered or difference.steps)
-    return cluster.failed or cluster.status is Status.DELETED or moves
+    return cluster.failed or cluster.status is PlanStatus.DELETED or moves
 
 
 def plain(text: str) -> str:

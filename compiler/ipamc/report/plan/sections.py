@@ -15,7 +15,7 @@ from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import Misplaced, Renumber
-from ipamc.review.diff.plan_report import ClusterReport, Status
+from ipamc.review.diff.plan_report import ClusterReport, PlanStatus
 from ipamc.review.diff.pools import Capacity, PoolField, PoolStatus
 
 NONE = "(none)"
@@ -62,9 +62,9 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     Before them, where there are any: refused and deleted clusters, vanished nodes, changes of mode.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
-    failed = sum(cluster.status in {Status.REFUSED, Status.FAILED} for cluster in clusters)
+    failed = sum(cluster.status in {PlanStatus.REFUSED, PlanStatus.FAILED} for cluster in clusters)
     vanished = sum(nodes.vanished for nodes in counts)
-    gone = sum(cluster.status is Status.DELETED for cluster in clusters)
+    gone = sum(cluster.status is PlanStatus.DELETED for cluster in clusters)
     deleted = sum(cluster.nodes for cluster in clusters)
     settings = [each for cluster in clusters if cluster.difference for each in cluster.difference.settings]
     modes = [f"mode {setting.old} {ARROW} {setting.new}" for setting in settings if setting.name == "mode"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import visible
 from ipamc.report.utilisation import KINDS
-from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
+from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
 
 _OF_USE = {f"addresses_{kind}": kind for kind in KINDS}
 _OF_USE |= {"blocks_total": "blocks", "blocks_held": "blocks_held", "blocks_free": "blocks_free"}
@@ -27,12 +27,12 @@ _FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")
 """The last four are wide forms of the first four."""
 
 
-def pools(clusters: Iterable[Shown]) -> str:
+def pools(clusters: Iterable[ShownCluster]) -> str:
     """Return a row for each pool and family."""
     return _table(POOLS, (_pool(cluster.name, pool) for cluster in clusters for pool in cluster.pools))
 
 
-def blocks(clusters: Iterable[Shown]) -> str:
+def blocks(clusters: Iterable[ShownCluster]) -> str:
     """Return a row for each chosen line of the locks."""
     return _table(BLOCKS, (row for cluster in clusters for row in _blocks(cluster)))
 
@@ -44,7 +44,7 @@ def _pool(name: str, shown: ShownPool) -> Sequence[object]:
     return name, shown.use.pool.name, f"IPv{family.family}", family.block_size, *numbers, shown.room, *end
 
 
-def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:
+def _blocks(cluster: ShownCluster) -> Iterator[Sequence[object]]:
     for shown in cluster.pools:
         for part in shown.use.ranges:
             for line in (cluster.lines or {}).get(part.range.block, ()):
@@ -53,7 +53,7 @@ def _blocks(cluster: Shown) -> Iterator[Sequence[object]]:
         yield _block(cluster, "", "", line)
 
 
-def _block(cluster: Shown, pool: str, cidr: str, line: Line) -> Sequence[object]:
+def _block(cluster: ShownCluster, pool: str, cidr: str, line: Line) -> Sequence[object]:
     days = cluster.quarantine_days
     ends = quarantine_ends(line, days) if line.state is State.QUARANTINED and days is not None else ""
     family = f"IPv{line.block.family}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.lock import State
-from ipamc.review.shown_pools import Shown
+from ipamc.review.shown_pools import ShownCluster
 
 _STATES = ("held", "quarantined", "released", "reserved", "free")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
@@ -18,7 +18,7 @@ Sample = tuple[Mapping[str, str], float]
 """Labels and value."""
 
 
-def render(clusters: Sequence[Shown]) -> str:
+def render(clusters: Sequence[ShownCluster]) -> str:
     """Return all metrics of all clusters; a metric without a sample is left out."""
     text = ""
     for name, about, samples in _metrics(clusters):
@@ -29,7 +29,7 @@ def render(clusters: Sequence[Shown]) -> str:
     return text
 
 
-def _metrics(clusters: Sequence[Shown]) -> Iterator[tuple[str, str, Sequence[Sample]]]:
+def _metrics(clusters: Sequence[ShownCluster]) -> Iterator[tuple[str, str, Sequence[Sample]]]:
     pools = [
         (
             {"cluster": cluster.name, "pool": pool.use.pool.name, "family": f"IPv{pool.use.family.family}"},

@@ -19,7 +19,7 @@ from ipamc.model.lock import Line, State
 from ipamc.report.show.columns import Screen, TableRow, dots, draw, head_row, lay_out, legend, used
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
-from ipamc.review.shown_pools import Shown, ShownPool, quarantine_ends
+from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
 
 MOST = 30
 """Pools of one cluster on a terminal; more are shown in a pipe, and by `--all`."""
@@ -43,7 +43,7 @@ class Look(Struct, frozen=True, kw_only=True):
     """Pools may be missing: totals are of those that are shown."""
 
 
-def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
+def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     """Return the pools of all clusters, in the order given, and a total over more than one cluster.
     A pool is red that has no room for a node, and yellow with less than LOW percent of its addresses free, of
     which a compile warns too (IPC0215). The bar shows held addresses, then those in quarantine and reserved.
@@ -65,7 +65,7 @@ def render(clusters: Sequence[Shown], look: Look, screen: Screen) -> str:
     return "".join(f"{line}\n" for line in text)
 
 
-def _cluster(cluster: Shown, look: Look, screen: Screen) -> tuple[list[TableRow], list[str]]:
+def _cluster(cluster: ShownCluster, look: Look, screen: Screen) -> tuple[list[TableRow], list[str]]:
     """Return the rows of a cluster's pools and of their total, and the lines below them."""
     groups = _sorted(cluster.pools, look)
     limit = MOST if screen.cuts and not look.every and len(groups) > MOST + MOST // 5 else len(groups)
@@ -81,7 +81,7 @@ def _cluster(cluster: Shown, look: Look, screen: Screen) -> tuple[list[TableRow]
     return rows, foot
 
 
-def _title(cluster: Shown, look: Look, screen: Screen, *, back: bool) -> list[str]:
+def _title(cluster: ShownCluster, look: Look, screen: Screen, *, back: bool) -> list[str]:
     """Return the lines above a cluster's pools; with `back` also when the next blocks come free."""
     parts = [f"{count(cluster.nodes, 'node')} with {count(cluster.blocks, 'block')}"]
     ends = [pool.ending for pool in cluster.pools if pool.ending]
@@ -127,7 +127,9 @@ def _share(use: Use) -> float:
     return used(use) / use.total if use.total else 0
 
 
-def _pool_rows(cluster: Shown, group: Sequence[ShownPool], look: Look, screen: Screen) -> Iterator[TableRow]:
+def _pool_rows(
+    cluster: ShownCluster, group: Sequence[ShownPool], look: Look, screen: Screen
+) -> Iterator[TableRow]:
     for shown in group:
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
@@ -186,7 +188,7 @@ def _style(pool: Pool, use: Use, room: int) -> str:
     return "warning" if use.available * 100 < use.total * LOW else ""
 
 
-def _totals(name: str, clusters: Sequence[Shown]) -> list[TableRow]:
+def _totals(name: str, clusters: Sequence[ShownCluster]) -> list[TableRow]:
     """Return a row for each family of which there is more than one pool."""
     rows = []
     for family in (4, 6):
@@ -205,7 +207,7 @@ def _totals(name: str, clusters: Sequence[Shown]) -> list[TableRow]:
     return rows
 
 
-def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) -> Iterator[str]:
+def _listed(lines: Sequence[Line], cluster: ShownCluster, indent: str, screen: Screen) -> Iterator[str]:
     """Yield block, node, state and end of quarantine of lines; in two rows where the terminal is narrow."""
     blocks = [str(line.block) for line in lines]
     names = [visible(line.node) for line in lines]
@@ -220,7 +222,7 @@ def _listed(lines: Sequence[Line], cluster: Shown, indent: str, screen: Screen) 
             yield f"{indent}{block:{wide}}  {name}{' ' * (wider - width(name))}  {said}"
 
 
-def _state(line: Line, cluster: Shown) -> str:
+def _state(line: Line, cluster: ShownCluster) -> str:
     said = state(line, started=line.block in cluster.started)
     if line.state is not State.QUARANTINED or cluster.quarantine_days is None:
         return said

@@ -18,7 +18,7 @@ from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Related, and_others, count, error, names, note, warning
 from ipamc.model.lock import State
-from ipamc.model.ownership import Ownership, Shown
+from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
@@ -120,7 +120,7 @@ def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
     With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool
     nobody else gets it, of a shared one the operator gives it to another node.
     """
-    there, own = Shown(blocks), context.cluster.own_pools
+    there, own = ShownBlocks(blocks), context.cluster.own_pools
     return any(
         (not own or f"{POOL} {line.pool}" in context.git.objects) and not there.fits(line.block)
         for line in context.held_lines(node)

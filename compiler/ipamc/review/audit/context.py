@@ -190,7 +190,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def arguments(self) -> Sequence[str] | None:
         """The words of the operator's command line, of its Deployment or else of its Pod; None: not known."""
         if self.deployment is not None:
-            return words_of(self.deployment)
+            return words_of(self.deployment.value)
         return self.operator_pod.words if self.operator_pod else None
 
     @cached_property

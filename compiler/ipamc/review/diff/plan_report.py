@@ -44,7 +44,7 @@ def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
     return Picture(map=mapped, before=before, changes=changes_of(before.lines, plan), lock_path=lock_path)
 
 
-class Status(enum.StrEnum):
+class PlanStatus(enum.StrEnum):
     """What became of a cluster since the base."""
 
     PLANNED = "planned"
@@ -61,7 +61,7 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     """The plan of one cluster."""
 
     name: str
-    status: Status = Status.PLANNED
+    status: PlanStatus = PlanStatus.PLANNED
     difference: Difference | None = None
     """None if there is nothing to compare: deleted, refused or failed."""
     said: str = ""
@@ -82,13 +82,13 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
         """Return whether the plan is refused without any `--fail-on`."""
         if self.difference is not None and self.difference.unlawful:
             return True
-        gone = self.status is Status.DELETED and not self.agreed
-        return gone or self.status in {Status.REFUSED, Status.FAILED}
+        gone = self.status is PlanStatus.DELETED and not self.agreed
+        return gone or self.status in {PlanStatus.REFUSED, PlanStatus.FAILED}
 
     @property
     def changed(self) -> bool:
         """Return whether the report shows more than "no changes"."""
-        return self.status is not Status.PLANNED or self.difference is None or self.difference.changed
+        return self.status is not PlanStatus.PLANNED or self.difference is None or self.difference.changed
 
 
 class PlanReport(Struct, frozen=True, kw_only=True):
@@ -187,10 +187,10 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     and what `fail_on` names.
     """
     for cluster in report.clusters:
-        if cluster.status is Status.DELETED and not cluster.agreed:
+        if cluster.status is PlanStatus.DELETED and not cluster.agreed:
             gone = "the cluster was deleted, and its lock with it"
             yield f"{cluster.name}: {gone}; if it may go: --allow-deleted"
-        if cluster.status is Status.DELETED and "leave" in fail_on:
+        if cluster.status is PlanStatus.DELETED and "leave" in fail_on:
             left_nodes = count(cluster.nodes, "node")
             yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
         if cluster.difference is None:
@@ -224,7 +224,7 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
     What was pending before and is still pending is no change. A re-created node has the block that it had:
     only its uid is another one, and the plan shows nothing.
     """
-    if report.status is not Status.PLANNED or report.difference is None:
+    if report.status is not PlanStatus.PLANNED or report.difference is None:
         yield f"the cluster is {report.status}: {report.said}"
         return
     difference = report.difference

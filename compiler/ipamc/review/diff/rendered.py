@@ -23,7 +23,7 @@ from ipamc.model.plan import Want
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
-from ipamc.read.rendered import Found, Rendered
+from ipamc.read.rendered import Rendered, RenderedObject
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -157,7 +157,7 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     )
 
 
-def _stays(gone: Found, nodes: Collection[str]) -> Stays:
+def _stays(gone: RenderedObject, nodes: Collection[str]) -> Stays:
     if gone.kind != "CiliumNode":
         return _OF_KIND.get(gone.kind, Stays.OTHER)
     if gone.name in nodes:
@@ -270,7 +270,7 @@ class _Config(msgspec.Struct, frozen=True):
 class _Configs:
     """CiliumNodeConfigs: those that select one host name, and the others by name."""
 
-    def __init__(self, configs: Iterable[Found]) -> None:
+    def __init__(self, configs: Iterable[RenderedObject]) -> None:
         """Read CiliumNodeConfigs. One that cannot be read is left out: it is written again."""
         found: list[_Config] = []
         for each in configs:

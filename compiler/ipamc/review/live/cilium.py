@@ -22,6 +22,7 @@ from ipamc.model.address_sets import covers
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import OPERATOR, Assumed, ipam_argument, listed
 from ipamc.model.diagnostics import names
+from ipamc.read.dump.programs import words_of
 from ipamc.review.live.blocks import without
 from ipamc.review.live.objects import Object, parsed
 
@@ -53,16 +54,7 @@ class FlagDifference(Struct, frozen=True, kw_only=True):
 
 def running(config_map: Object | None, deployment: Object | None) -> Running:
     """Read ConfigMap cilium-config and Deployment cilium-operator, as kubectl prints them."""
-    words = None
-    if deployment is not None:
-        pod = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
-        containers = pod.get("containers") or []
-        words = [
-            word
-            for container in [each for each in containers if each.get("name") == OPERATOR] or containers
-            for text in (*(container.get("command") or ()), *(container.get("args") or ()))
-            for word in str(text).split()
-        ]
+    words = None if deployment is None else words_of(deployment)
     return Running(data=None if config_map is None else config_map.get("data") or {}, arguments=words)
 
 
