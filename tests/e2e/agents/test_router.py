@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
-
 import pytest
 
 from tests.e2e.agents.clusters import documents
@@ -75,7 +73,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         until(
             lambda: router.table() == wrong, "the router sends the traffic of c to d, and that of d to c", 300
         )
-        assert lab.unreachable() == set(permutations(lab.pods, 2))
+        assert {("c1", "d1"), ("d1", "c1")} <= lab.unreachable()
 
         # Both at once: each has the block that the other one needs.
         lab.conditions = {"cordon", "drain"}
