@@ -25,6 +25,7 @@ JOINS = [
     f"save the Nodes: {KUBECTL} get node n1 --output=yaml > n1.saved.yaml",
     f"delete the Nodes: {KUBECTL} delete node n1",
     "on the node: restart their kubelets: they join again: sudo systemctl restart kubelet",
+    f"cordon them again: {KUBECTL} cordon n1",
     REFRESH,
 ]
 
@@ -35,7 +36,7 @@ JOINS = [
         (
             "kubernetes",
             {},
-            JOINS,
+            [*JOINS, RESTART, PODS, UNCORDON],
         ),
         (
             "cluster-pool",

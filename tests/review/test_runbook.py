@@ -122,14 +122,14 @@ def test_all_targets_are_reserved_before_the_first_node_moves() -> None:
 
 
 BRANCH = ["branch", "propose", "merge"]
-JOINS = ["save-node", "delete-node", "restart-kubelet", "label-node", *BRANCH]
+JOINS = ["save-node", "delete-node", "restart-kubelet", "label-node", "cordon", *BRANCH]
 AGENTS = ["restart-agent", "agent-ready", "restart-pods"]
 
 
 @pytest.mark.parametrize(
     ("mode", "between"),
     [
-        ("kubernetes", [*JOINS, "apply"]),
+        ("kubernetes", [*JOINS, "apply", *AGENTS]),
         ("annotations", ["apply", *AGENTS]),
         ("bystander", ["apply", "delete-ciliumnode", *AGENTS]),
         ("patched", [*JOINS, "apply", "delete-ciliumnode", *AGENTS]),
@@ -141,7 +141,7 @@ AGENTS = ["restart-agent", "agent-ready", "restart-pods"]
 )
 def test_the_order_of_a_wave(mode: str, between: list[str]) -> None:
     """Settled before a Node is deleted: one that joins again gets for good what is rendered then."""
-    end = ["shown", "audit"] if mode == "kubernetes" else ["shown", "audit", "uncordon"]
+    end = ["shown", "audit", "uncordon"]
     assert keys(ask("renumber", made(mode)), phase=1) == ["cordon", "drain", *BRANCH, *between, *end]
 
 

@@ -81,8 +81,8 @@ def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
     if site.joins_again:
         yield from map(sentence, join.values())
         yield f"{refresh}, merge and apply: the new Node has another uid"
+    yield from (sentence(step) for step in move.values() if step.key != "agent-ready")
     if not site.agents_read_nodes:
-        yield from (sentence(step) for step in move.values() if step.key != "agent-ready")
         yield f"{refresh}, and merge: the CiliumNodes in git still show the former blocks"
 
 
