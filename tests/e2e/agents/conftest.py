@@ -20,6 +20,7 @@ from tests.e2e.conftest import KINDS, OPERATORS, SERVERS, minor, serving
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
+from tests.support import forking
 
 AGENTS = [each for each in SERVERS if each.name.startswith("agent-")]
 """Folders that `.ci/agents` prints: the agents to run, each with the operator of its minor."""
@@ -93,7 +94,7 @@ def here() -> dict[object, object]:
 
 
 def others() -> list[str]:
-    """Return the commands that run in this namespace besides this one and those above it."""
+    """Return the commands that run in this namespace besides this one, those above it, and the process that ipamc's are copies of, which ends with it."""
     found = []
     above = {1, os.getpid(), os.getppid()}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -101,9 +102,8 @@ def others() -> list[str]:
             command = (folder / "cmdline").read_text().replace("\0", " ")
         except FileNotFoundError:
             continue
-        if (
-            command and int(folder.name) not in above
-        ):  # what has ended and waits for its parent has no command
+        # What has ended and waits for its parent has no command.
+        if command and int(folder.name) not in above and forking.__name__ not in command:
             found.append(command)
     return found
 

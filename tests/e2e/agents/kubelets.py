@@ -40,18 +40,9 @@ class Kubelets(threading.Thread):
             self._failed.append(problem)
 
     def _look(self) -> None:
-        for name in self._deleted(PODS):
-            if name in self.pods:
+        for name, each in self.api.items(PODS).items():
+            if "deletionTimestamp" in each["metadata"] and name in self.pods:
                 self.pods.pop(name).end()
-        for name in self._deleted(AGENT_PODS):
-            node = self.nodes[name.removeprefix("cilium-")]
-            node.stop_agent()
-            node.start_agent()
+        agents = self.api.items(AGENT_PODS)
         for node in list(self.nodes.values()):
-            if node.agent and not node.reported:
-                node.ready()
-
-    def _deleted(self, path: str) -> list[str]:
-        return [
-            name for name, each in self.api.items(path).items() if "deletionTimestamp" in each["metadata"]
-        ]
+            node.look_after(agents)

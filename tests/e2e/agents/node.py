@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,9 @@ class Node(Machine):
         self.api, self.release, self.folder = api, release, folder
         self.cgroup = cgroups / name
         self.agent: Program | None = None
+        self.lock = threading.RLock()
+        """Held by who starts and stops the agent: the test, and the kubelets that look after its Pod."""
+        self._uid = ""
         self.reported = False
         super().__init__(name, number, folder, mounts(self.cgroup, release / "bpf"))
 
@@ -80,7 +84,7 @@ class Node(Machine):
         """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
         assert not self.agent
         self.reported = False
-        self._create_pod()
+        self._uid = self._create_pod()
         kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
         self.run(
             "cilium-dbg",
@@ -101,7 +105,7 @@ class Node(Machine):
         """The name of the agent's Pod, of the DaemonSet `cilium`."""
         return f"cilium-{self.name}"
 
-    def _create_pod(self) -> None:
+    def _create_pod(self) -> str:
         owner = {
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",
@@ -112,7 +116,8 @@ class Node(Machine):
         metadata = {"name": self.pod, "labels": {"k8s-app": "cilium"}, "ownerReferences": [owner]}
         container = {"name": "cilium-agent", "image": f"quay.io/cilium/cilium:v{self.version}"}
         spec = {"nodeName": self.name, "hostNetwork": True, "containers": [container]}
-        self.api.sure("POST", AGENT_PODS, {"metadata": metadata, "spec": spec})
+        made = self.api.sure("POST", AGENT_PODS, {"metadata": metadata, "spec": spec})
+        return str(made["metadata"]["uid"])
 
     @property
     def version(self) -> str:
@@ -144,10 +149,24 @@ class Node(Machine):
 
     def stop_agent(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the agent and its Pod; the datapath goes on without it."""
-        if self.agent:
-            self.agent.stop(how, 60)
-            self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
-        self.agent = None
+        with self.lock:
+            if self.agent:
+                self.agent.stop(how, 60)
+                self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
+            self.agent, self._uid = None, ""
+
+    def look_after(self, pods: Mapping[str, Object]) -> None:
+        """Do what a kubelet and a DaemonSet do: report an agent that is ready, and start it again where its Pod was deleted.
+
+        pods: those of all agents as they were read, perhaps before somebody stopped this one.
+        """
+        with self.lock:
+            metadata = pods.get(self.pod, {}).get("metadata", {})
+            if self._uid and metadata.get("uid") == self._uid and "deletionTimestamp" in metadata:
+                self.stop_agent()
+                self.start_agent()
+            elif self.agent and not self.reported:
+                self.ready()
 
     def memory(self) -> int:
         """Return how much memory the agent uses, in MiB."""
