@@ -18,7 +18,7 @@ RENUMBERED = sorted(MODES.keys() - {"shared"})
 """With shared pools it is the operator who gives out blocks: a node moves by joining again."""
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", RENUMBERED)
 def test_pods_come_back_in_the_new_block_and_no_other_pod_loses_a_packet(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
