@@ -15,7 +15,7 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
 
-STEPS = int(os.environ.get("IPAMC_SOAK_STEPS") or 8)
+STEPS = int(os.environ.get("IPAMC_SOAK_STEPS") or 5)
 SEED = int(os.environ.get("IPAMC_SOAK_SEED") or 1)
 MOST = 4
 """Pods of a node: each pings each other one after a step."""
