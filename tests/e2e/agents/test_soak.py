@@ -95,6 +95,9 @@ class Walk:
             return ""
         name = away[0]
         self.lab.nodes[name].register()
+        self.lab.sh(
+            "git fetch --quiet origin && git switch --quiet --force-create main origin/main"
+        )  # a runbook leaves it
         self.lab.refreshed()
         self.lab.sh("ipamc ci apply fleet")
         self.lab.agents([name])
