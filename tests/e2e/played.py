@@ -19,7 +19,7 @@ from typing import Any
 from ipamc.cli import VERBS
 from tests.e2e.api import CILIUM_NODES, NODES, POOLS, Api, Object
 from tests.e2e.objects import allocated
-from tests.e2e.operator import Operator
+from tests.e2e.operator import LEADS, Operator
 from tests.e2e.processes import Program
 from tests.e2e.proof import agent_starts
 from tests.e2e.site import Site, dumped, loaded
@@ -108,14 +108,21 @@ class Player:
 
     # The operator
 
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The keys of cilium-config that the operator starts with: those that are rendered."""
+        return self.site.config
+
+    @property
+    def arguments(self) -> list[str]:
+        """What the operator's command line needs besides."""
+        return self.site.arguments
+
     def start_operator(self) -> None:
-        """Let the operator start, with the flags that are rendered."""
+        """Let the operator start, with its flags."""
         self.stop_operator()
-        self.program = self.operator.start(self.site.config, *self.site.arguments)
-        leads = "Leading the operator HA deployment"
-        program = self.program
-        program.until(lambda: leads in program.said(), "the operator leads")
-        self.operator.program = program
+        program = self.program = self.operator.program = self.operator.start(self.config, *self.arguments)
+        program.until(lambda: LEADS in program.said(), "the operator leads")
 
     def stop_operator(self) -> None:
         """End the operator."""
@@ -282,11 +289,23 @@ class Player:
         """
         if self.site.cluster["ipam"]["mode"] != "kubernetes":
             return
-        if " delete node " in command:
-            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
-        elif command.startswith("ipamc ci apply "):
+        self.collect_garbage(command)
+        if command.startswith("ipamc ci apply "):
             live, there = self.api.items(CILIUM_NODES), self.api.items(NODES)
             self.agents([name for name in there if name not in live and there[name]["spec"].get("podCIDRs")])
+
+    def collect_garbage(self, command: str) -> None:
+        """Play the garbage collector of kube-controller-manager: a CiliumNode goes with its Node."""
+        if " delete node " in command:
+            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
+
+    def seed(self) -> None:
+        """Apply the seeds, if there are any, as pages and plans say it."""
+        if self.site.rendering("seeds/*.yaml"):
+            self.sh(
+                f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc-seeds "
+                f"--filename={self.site.rendered}/seeds"
+            )
 
     def _empty(self, name: str, node: Object) -> Object:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"]}

@@ -25,7 +25,7 @@ from tests.e2e.api import (
 )
 from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
-from tests.e2e.played import Player
+from tests.e2e.played import Edit, Player
 from tests.e2e.proof import at_rest, handled_by_operator
 from tests.e2e.site import Site
 from tests.e2e.test_import_calico import with_calico  # noqa: F401 - a fixture
@@ -103,10 +103,7 @@ def begin(api: Api, operator: Operator, tmp_path: Path) -> Iterator[Any]:
             return player
         site.apply()
         player.roll_out()
-        if mode in {"pinned", "shared"}:
-            player.sh(
-                f"kubectl --context=fleet apply --server-side --field-manager=ipamc-seeds -f {site.rendered}/seeds"
-            )
+        player.seed()
         player.agents(player.names)
         rest(player)
         player.refreshed()
@@ -191,20 +188,20 @@ def test_a_machine_is_replaced_under_the_same_name(begin: Any, mode: str) -> Non
 @pytest.mark.parametrize("mode", ALL)
 def test_a_machine_is_replaced_under_another_name(begin: Any, mode: str) -> None:
     player = begin(mode)
-    player.edits = {"edit-inventory": plan_e}
+    player.edits = {"edit-inventory": planned("e", rack="r1")}
     runbook = player.runbook("--change replace-node --node b --to e")
     player.play(runbook)
     ends(player, mode, {"a": BEFORE["a"], "c": BEFORE["c"], "d": BEFORE["d"], "e": BEFORE["b"]})
 
 
-def plan_e(site: Site) -> None:
-    """Plan node e, with the labels of b."""
+def planned(name: str, **labels: str) -> Edit:
+    """Return the edit that plans a node."""
 
     def change(document: Object) -> None:
         if document["kind"] == "NodeInventory":
-            document["nodes"].append({"name": "e", "labels": {"rack": "r1"}, "planned": True})
+            document["nodes"].append({"name": name, "labels": labels, "planned": True})
 
-    site.edit(change)
+    return lambda site: site.edit(change)
 
 
 NEW = "10.7.0.0/24"

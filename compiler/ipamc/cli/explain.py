@@ -8,11 +8,7 @@ from collections.abc import Mapping
 
 import click
 
-from ipamc.catalogue import catalogue
 from ipamc.cli.command import DONE, Verb
-from ipamc.report.concepts import concepts
-from ipamc.report.explain import field_text, fields_of, matching, rule_text
-from ipamc.workspace.disk import assets, schemas
 
 _NUMBER = re.compile(r"(?:IPC)?\d{1,4}", re.IGNORECASE).fullmatch
 
@@ -31,6 +27,9 @@ def command(*, words: tuple[str, ...]) -> int:
         ipamc explain  # every code and its rule
         ipamc explain versions  # what each Cilium minor does, and how that is known
     """
+    from ipamc.catalogue import catalogue
+    from ipamc.workspace.disk import assets
+
     word = " ".join(words)
     if word == "versions":
         from ipamc.report.versions import versions_text
@@ -40,12 +39,16 @@ def command(*, words: tuple[str, ...]) -> int:
         for entry in catalogue(assets("rules")).values():
             click.echo(f"{entry.code}  {entry.title}")
     elif word == "concepts":
+        from ipamc.report.concepts import concepts
+        from ipamc.workspace.disk import assets
+
         for concept in concepts(assets("words")):
             first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
             name = f"{concept.name:<15} "
             click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
     elif _NUMBER(word) and (known := catalogue(assets("rules")).get(_code(word))):
         from ipamc.catalogue.examples import examples
+        from ipamc.report.explain import rule_text
 
         click.echo(rule_text(known, examples(assets("examples")).get(known.code)), nl=False)
     elif texts := _meanings(word):
@@ -61,6 +64,10 @@ def _code(word: str) -> str:
 
 def _meanings(word: str) -> list[str]:
     """Return the texts of the concept, the fields and the verb of a name."""
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import field_text, fields_of, matching
+    from ipamc.workspace.disk import assets, schemas
+
     texts = [str(concept) for concept in concepts(assets("words")) if concept.is_named(word)]
     every = fields_of(schemas())
     found = matching(word, every)
@@ -86,7 +93,11 @@ def _verbs() -> Mapping[str, str]:
 
 def _unknown(word: str) -> str:
     """Return the error for a word that nothing explains, with similar ones."""
+    from ipamc.catalogue import catalogue
     from ipamc.model.wording import listing, near
+    from ipamc.report.concepts import concepts
+    from ipamc.report.explain import fields_of
+    from ipamc.workspace.disk import assets, schemas
 
     if _NUMBER(word) or word.upper().startswith("IPC"):
         meant = near(_code(word), catalogue(assets("rules")), 3)

@@ -22,8 +22,8 @@ from ipamc.read.dump.programs import (
     minor_of_kubelet,
     programs_of,
     texts_of,
-    words_of,
 )
+from ipamc.read.dump.workload import words_of
 
 _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")

@@ -49,8 +49,6 @@ LEFT = (
 """What a test leaves in the kube-apiserver, besides what all others do."""
 CGROUPS = Path("/mnt")
 """Where the tests see the control groups of the machine: in their own mount namespace."""
-TIMERS = Path("/proc/sys/kernel/timer_migration")
-"""A setting of the whole machine that agents change."""
 
 collect_ignore_glob = [] if AGENTS else ["test_*.py"]
 
@@ -82,15 +80,13 @@ def cgroups() -> Iterator[Path]:
     remove_cables()
     ran("find", str(own), "-depth", "-type", "d", "-exec", "rmdir", "{}", "+")
     ran("umount", "-n", str(CGROUPS))
-    TIMERS.write_text(str(before[TIMERS]))
     assert here() == before
     until(lambda: not others(), f"no process is left, but there is {others()}")
 
 
-def here() -> dict[object, object]:
+def here() -> dict[str, object]:
     """Return what must be afterwards as it was before."""
-    files = (TIMERS, Path("/proc/self/mounts"))
-    return {**{file: file.read_text() for file in files}, "devices": devices()}
+    return {"mounts": Path("/proc/self/mounts").read_text(), "devices": devices()}
 
 
 def others() -> list[str]:

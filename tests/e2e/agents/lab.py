@@ -14,7 +14,6 @@ from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
 from tests.e2e.agents.pod import Ping, Pod
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
-from tests.e2e.operator import LEADS
 from tests.e2e.played import Player
 from tests.e2e.test_ci_apply import flags
 from tests.e2e.test_import import given
@@ -95,9 +94,8 @@ class Lab(Player):
                 node.wait()
 
     def agents_of_nodes(self, command: str) -> None:
-        """Play kube-controller-manager's garbage collector alone: a CiliumNode goes with its Node. The agents see for themselves."""
-        if " delete node " in command:
-            self.api.delete(*(f"{CILIUM_NODES}/{name}" for name in command.split(" delete node ")[1].split()))
+        """Play the garbage collector alone: the agents see for themselves."""
+        self.collect_garbage(command)
 
     def cannot(self, check: str) -> bool:
         """A check about agents asks their Pods, which are there; nobody counts for a DaemonSet or a Deployment."""
@@ -128,11 +126,7 @@ class Lab(Player):
     def install(self) -> None:
         """Do what comes first in a cluster's life: apply all that is rendered, then install Cilium; its operator starts, then its agents."""
         self.sh(f"ipamc ci apply {self.site.name}")
-        if self.site.rendering("seeds/*.yaml"):
-            self.sh(
-                f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc-seeds "
-                f"--filename={self.site.rendered}/seeds"
-            )
+        self.seed()
         self.roll_out()
         self.agents(self.names)
         self.ready()
@@ -148,12 +142,11 @@ class Lab(Player):
         """What the operator's command line needs besides; nothing before the cluster has a folder."""
         return self.site.arguments if self.site.rendered.exists() else []
 
-    def start_operator(self) -> None:
-        """Let the operator start, with the flags that are there."""
-        self.stop_operator()
-        config = self.api.get(f"{CONFIG_MAPS}/cilium-config")["data"]
-        program = self.program = self.operator.program = self.operator.start(config, *self.arguments)
-        program.until(lambda: LEADS in program.said(), "the operator leads")
+    @property
+    def config(self) -> Mapping[str, str]:
+        """The keys of cilium-config that are in the cluster."""
+        found: Mapping[str, str] = self.api.get(f"{CONFIG_MAPS}/cilium-config")["data"]
+        return found
 
     def blocks(self) -> dict[str, list[str]]:
         """Return the blocks that each node has: what its agent reads, and others see."""

@@ -19,6 +19,11 @@ RUN = "/run/cilium"
 LIB = "/run/cilium-lib"
 
 
+def owner(kind: str, name: str) -> Object:
+    """Return the reference to what made a Pod: kubectl drain leaves Pods of nobody alone."""
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+
+
 def mounts(cgroup: Path, sources: Path) -> str:
     """Return the script that gives a node what an agent must not share with others: sysfs, bpffs, its control group, /run."""
     return f"""
@@ -106,14 +111,8 @@ class Node(Machine):
         return f"cilium-{self.name}"
 
     def _create_pod(self) -> str:
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "name": "cilium",
-            "uid": "cilium",
-            "controller": True,
-        }
-        metadata = {"name": self.pod, "labels": {"k8s-app": "cilium"}, "ownerReferences": [owner]}
+        owners = [owner("DaemonSet", "cilium")]
+        metadata = {"name": self.pod, "labels": {"k8s-app": "cilium"}, "ownerReferences": owners}
         container = {"name": "cilium-agent", "image": f"quay.io/cilium/cilium:v{self.version}"}
         spec = {"nodeName": self.name, "hostNetwork": True, "containers": [container]}
         made = self.api.sure("POST", AGENT_PODS, {"metadata": metadata, "spec": spec})
@@ -167,12 +166,6 @@ class Node(Machine):
                 self.start_agent()
             elif self.agent and not self.reported:
                 self.ready()
-
-    def memory(self) -> int:
-        """Return how much memory the agent uses, in MiB."""
-        assert self.agent
-        status = Path(f"/proc/{self.agent.process.pid}/status").read_text()
-        return next(int(row.split()[1]) for row in status.splitlines() if row.startswith("VmRSS")) // 1024
 
     def install_again(self) -> None:
         """Replace the machine by an empty one: what the agent wrote to its disk is gone."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.e2e.agents.machine import Namespace, attempt
-from tests.e2e.agents.node import PATIENCE, Node
+from tests.e2e.agents.node import PATIENCE, Node, owner
 from tests.e2e.api import MERGE, Api
 from tests.e2e.processes import Program, until
 
@@ -32,18 +32,11 @@ class Pod(Namespace):
         super().__init__(name, node.folder / f"pod-{name}.log")
         self.node = node
         self.addresses: list[str] = []
-        owner = {
-            "apiVersion": "apps/v1",
-            "kind": "ReplicaSet",
-            "name": "app",
-            "uid": "app",
-            "controller": True,
-        }
         metadata = {
             "name": name,
             "labels": {"app": name},
             "annotations": dict(annotations or {}),
-            "ownerReferences": [owner],  # kubectl drain leaves pods of nobody alone
+            "ownerReferences": [owner("ReplicaSet", "app")],
         }
         spec = {"nodeName": node.name, "containers": [{"name": "main", "image": "none"}]}
         made = self.api.sure("POST", PODS, {"metadata": metadata, "spec": spec})

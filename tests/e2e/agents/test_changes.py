@@ -9,7 +9,7 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import lost
 from tests.e2e.api import Object
 from tests.e2e.site import Site
-from tests.e2e.test_runbook import NEW, in_front, second_family
+from tests.e2e.test_runbook import NEW, in_front, planned, second_family
 
 BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
 
@@ -30,17 +30,6 @@ def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
     lab.as_locked()
 
 
-def plan_d(site: Site) -> None:
-    """Plan node d."""
-    site.edit(
-        lambda document: (
-            document["nodes"].append({"name": "d", "planned": True})
-            if document["kind"] == "NodeInventory"
-            else None
-        )
-    )
-
-
 @pytest.mark.deep(part=5)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces(
@@ -49,7 +38,7 @@ def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces
     lab = begin(documents(mode), spare="d")
     lab.install()
     lab.start_pods("a1", "b1", "c1")
-    lab.edits = {"edit-inventory": plan_d}
+    lab.edits = {"edit-inventory": planned("d")}
     with lab.pinging("a1", "c1") as pings:
         lab.conditions = {"cordon", "drain"}
         lab.play(lab.runbook("--change replace-node --node b --to d"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
-
 import pytest
 
 from ipamc.model.cilium.features import Capability
@@ -11,8 +9,9 @@ from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab
+from tests.e2e.agents.node import PATIENCE
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, Router, announce, announce_by_policy, metallb
-from tests.e2e.agents.test_pools import BLUE, RACKS
+from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
 from tests.e2e.agents.test_router import next_hops
 from tests.e2e.operator import Operator
@@ -34,7 +33,7 @@ def ended(lab: Lab, words: str) -> None:
     for node in lab.nodes.values():
         agent = node.agent
         assert agent
-        until(lambda agent=agent: not agent.running, f"the agent of {node.name} ends", 300)  # type: ignore[misc]
+        agent.process.wait(PATIENCE)
         assert words in agent.said(), agent.tail()
 
 
@@ -65,7 +64,7 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
     lab.install()
     lab.start_pods("a1", "b1")
     lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "blue"})
-    assert ip_address(lab.pods["a2"].address) in ip_network(BLUE)
+    assert is_of(lab, "a2", BLUE)
     if can(operator.version, Capability.LOCAL_ROUTES):
         until(lambda: not lab.unreachable(), "all reach all, some time later", 300)
         return

@@ -10,6 +10,7 @@ from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.read.dump.kinds import release_of
+from ipamc.read.dump.workload import containers
 from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.yaml import yaml_documents
 
@@ -39,7 +40,7 @@ def programs_of(dump: Dump) -> Iterator[Program]:
     for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
         workload = dump.other(kind, app)
         if workload and app not in seen:
-            image = next((str(each.get("image") or "") for each in _containers(workload.value)), "")
+            image = next((str(each.get("image") or "") for each in containers(workload.value)), "")
             releases = [
                 release_of(texts_of(value_at(workload, *keys, "metadata", "labels")))
                 for keys in ((), ("spec", "template"))
@@ -74,21 +75,9 @@ def value_at(item: SeenObject | None, *keys: str) -> Any:
     return member(item.value if item else None, *keys)
 
 
-def _containers(workload: Any) -> list[Mapping[str, Any]]:
-    """Return the containers of a workload."""
-    found = member(workload, "spec", "template", "spec", "containers")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
-
-
-def words_of(deployment: Any) -> tuple[str, ...]:
-    """Return the words of the operator's command line, from its Deployment, whose shape nobody checked.
-    They are of the container cilium-operator, and of all containers where none is called so.
-    """
-    every = _containers(deployment)
-    some = [container for container in every if container.get("name") == OPERATOR] or every
-    lines = [container.get(key) for container in some for key in ("command", "args")]
-    texts = (str(text) for line in lines if isinstance(line, list) for text in line)
-    return tuple(word for text in texts for word in text.split())
+def is_true(flags: Mapping[str, str], name: str) -> bool:
+    """Tell whether a flag is there and true as Go reads it. A dump may hold a part of cilium-config alone."""
+    return flags.get(name, "").lower() in {"true", "t", "1"}
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
@@ -42,8 +41,9 @@ _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan'
 def render(report: PlanReport) -> str:
     """Return the comment; by its first line a bot finds the comment that it replaces."""
     # Refused clusters first, then those that a person must look at, then those that change.
-    keys = [((not each.failed, not _stops(each), quiet(each), each.name), each) for each in report.clusters]
-    clusters = [cluster for _, cluster in sorted(keys, key=itemgetter(0))]
+    clusters = sorted(
+        report.clusters, key=lambda each: (not each.failed, not _stops(each), quiet(each), each.name)
+    )
     for limit in LIMITS:
         text, left_out = _render(report, clusters, limit)
         if len(text) <= LONGEST:

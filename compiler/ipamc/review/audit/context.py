@@ -23,7 +23,8 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
-from ipamc.read.dump.programs import texts_of, words_of
+from ipamc.read.dump.programs import texts_of
+from ipamc.read.dump.workload import words_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact
@@ -175,6 +176,11 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     def config(self) -> Mapping[str, str] | None:
         """The keys of cilium-config; None where the dump does not have it."""
         return None if self.config_map is None else texts_of(self.config_map.value.get("data"))
+
+    @property
+    def config_at(self) -> At:
+        """The place of cilium-config; of the dump, where it has none."""
+        return self.config_map.at if self.config_map else self.dump.at
 
     @cached_property
     def deployment(self) -> SeenObject | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import AGENT
@@ -10,7 +10,7 @@ from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import Mode, Version
 from ipamc.model.diagnostics import Related, error, warning
 from ipamc.model.dump import SeenPod
-from ipamc.read.dump.programs import programs_of
+from ipamc.read.dump.programs import is_true, programs_of
 from ipamc.review.audit.causes import Suppressed
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import NODE_CONFIG
@@ -26,9 +26,9 @@ def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
     config, cluster = context.config, context.cluster
     if config is None or cluster.mode not in {Mode.MULTI_POOL, Mode.CRD}:
         return
-    families = [family for family in cluster.families if _is_true(config, _MASQUERADE[family])]
+    families = [family for family in cluster.families if is_true(config, _MASQUERADE[family])]
     keys = {_EGRESS, _BPF, *_MASQUERADE.values()}
-    if not families or _is_true(config, _BPF) or config.get(_EGRESS, "").strip() or _set(context, keys):
+    if not families or is_true(config, _BPF) or config.get(_EGRESS, "").strip() or _set(context, keys):
         return
     first = text(since(Capability.EGRESS_INTERFACES))
     if can(_newest(context), Capability.EGRESS_INTERFACES):
@@ -41,8 +41,7 @@ def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
     message = f"cilium-config has {_MASQUERADE[families[0]]}, and neither {_EGRESS} nor {_BPF}: {effect}"
     also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
     fix = f'set {_BPF}: "true"; or {_EGRESS}, such as "eth+", by whatever owns cilium-config'
-    at = context.config_map.at if context.config_map else context.dump.at
-    yield Result(make("IPC0934", at, message, also=also, help=fix))
+    yield Result(make("IPC0934", context.config_at, message, also=also, help=fix))
 
 
 def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
@@ -52,18 +51,14 @@ def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
         return
     native = config.get("routing-mode") == "native"
     old = not can(cluster.cilium, Capability.LOCAL_ROUTES)
-    if native and old and not _is_true(config, _ROUTES) and not _set(context, {_ROUTES}):
+    if native and old and not is_true(config, _ROUTES) and not _set(context, {_ROUTES}):
         message = f"cilium-config has no {_ROUTES}: other nodes may not reach the pods of Cilium"
-        at = context.config_map.at if context.config_map else context.dump.at
         also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
         first = text(since(Capability.LOCAL_ROUTES))
         fix = f'set {_ROUTES}: "true", by whatever owns cilium-config; or upgrade to {first}'
-        yield Result(warning("IPC0935", at, f"{message} {text(cluster.cilium)}", also=also, help=fix))
-
-
-def _is_true(config: Mapping[str, str], key: str) -> bool:
-    """Tell whether a key is there and true. A missing one is unknown: a part of cilium-config may lack it."""
-    return config.get(key, "").lower() in {"true", "t", "1"}
+        yield Result(
+            warning("IPC0935", context.config_at, f"{message} {text(cluster.cilium)}", also=also, help=fix)
+        )
 
 
 def _set(context: Context, keys: set[str]) -> bool:

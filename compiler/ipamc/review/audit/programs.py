@@ -15,7 +15,7 @@ from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.managed import offering_of
-from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
+from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, is_true, programs_of
 from ipamc.review.audit.causes import POD, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Result
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
@@ -73,8 +73,7 @@ def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
         text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}{more}"
         by_others = "roll out what is in cilium/ (helm-values.yaml or component)"
         way_out = context.apply if assumed.applied else by_others
-        at = context.config_map.at if context.config_map else context.dump.at
-        yield Result(make("IPC0933", at, text, also=[_rendered(context)], help=way_out))
+        yield Result(make("IPC0933", context.config_at, text, also=[_rendered(context)], help=way_out))
 
 
 def _same(one: str, other: str) -> bool:
@@ -102,7 +101,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"
     elif POD not in context.dump.kinds:
         return  # kubeadm's ConfigMap alone does not tell with which arguments it runs
-    elif flags.get(ALLOCATE, "").lower() in {"true", "t", "1"}:
+    elif is_true(flags, ALLOCATE):
         who = "kube-controller-manager"
         path = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
         way = f"set --{ALLOCATE}=false in {path} on each control-plane node"

@@ -168,13 +168,13 @@ def compare(
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
     flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
-    restart = restarts(trees, plan.cluster, flags, moved, before.lock.lines, ordered=bool(in_order))
+    restart = (trees, plan.cluster, flags, moved, before.lock.lines)
     return Difference(
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved, runbooks)),
-        restarts=restart if known else (),
+        restarts=restarts(*restart, ordered=bool(in_order)) if known else (),
         leaving=leaving(trees, plan.wants),
         settings=tuple(_settings(before, plan)),
         flags=flags,
