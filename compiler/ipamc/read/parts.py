@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+ADMISSION = "admission"
+"""The part with the admission policies, applied before all others."""
 FIRST = "cilium"
-"""The part that is applied before all others."""
+"""The part that is applied before all shards."""
+BEFORE_SHARDS = (ADMISSION, FIRST)
 KINDS = ("pools", "nodes", "ciliumnodes")
 """Folders of shards, in the order of application."""
 SEEDS = "seeds/"
@@ -24,7 +27,7 @@ NODES = "nodes/"
 OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
 """Tells the files with the CiliumPodIPPools of single nodes."""
 
-_PART = re.compile(rf"{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
+_PART = re.compile(rf"{ADMISSION}|{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
 
 
 def is_part(text: str) -> bool:
@@ -33,10 +36,10 @@ def is_part(text: str) -> bool:
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders with a kustomization among files: `cilium`, pools, nodes, ciliumnodes, by shard."""
+    """Return the folders with a kustomization among files, in the order of application; shards by number."""
     found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
     return tuple(
-        sorted(filter(is_part, found), key=lambda path: ((FIRST, *KINDS).index(path.partition("/")[0]), path))
+        sorted(filter(is_part, found), key=lambda path: ((*BEFORE_SHARDS, *KINDS).index(path.partition("/")[0]), path))
     )
 
 

@@ -15,6 +15,7 @@ from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
+from ipamc.read.parts import ADMISSION
 from ipamc.read.rendered import Rendered
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.cilium_node import waiting
@@ -79,11 +80,13 @@ def _kustomizations(others: Iterable[File]) -> Iterator[File]:
     `others` are in the order of application: `sortOptions: fifo` keeps it, where kustomize's own order puts
     CiliumNodes before CiliumPodIPPools.
     """
-    folders: dict[str, list[str]] = {ALWAYS: []}
+    folders: dict[str, list[str]] = {ADMISSION: [], ALWAYS: []}
     for file in others:
         if file.applied:
             folder, _, name = file.path.rpartition("/")
             folders.setdefault(folder, []).append(name)
+    if not folders[ADMISSION]:
+        del folders[ADMISSION]
     tops = {folder.partition("/")[0]: index for index, folder in reversed(list(enumerate(folders)))}
     yield _kustomization("", sorted(folders, key=lambda folder: (tops[folder.partition("/")[0]], folder)))
     for folder, names in sorted(folders.items()):

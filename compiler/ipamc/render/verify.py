@@ -33,10 +33,12 @@ _KINDS = tuple(
         r'"(?:[^"\\\n]|\\.)*+"',
         rf"{_NUMBERS}/[0-9]{{1,2}}",
         _NUMBERS,
+        r"[a-z0-9][-a-z0-9.]* [-a-z0-9.:/,=]++(?: [-a-z0-9.:/,=]++)*+",
         r"(?!(?i:true|false|null|yes|no|on|off|y|n)(?:\n|\Z))[A-Za-z][A-Za-z0-9_./-]*+",
     )
 )
-"""Kinds of scalars as `emit` writes them: quoted, a CIDR, an address, a name. Every other scalar (number,
+"""Kinds of scalars as `emit` writes them: quoted, a CIDR, an address, a node with its blocks, a
+name. Every other scalar (number,
 truth value) is its own kind."""
 _NAME = _KINDS[-1]
 _LONGEST = 300

@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import Any
 
 from ipamc.model.progress import track
-from ipamc.render.targets.context import File
+from ipamc.render.targets.context import File, Lines
 
 # Text that every YAML 1.1 and 1.2 reader reads as text, unless it is one of the words below.
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*|(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?:/[0-9]{1,2})?").fullmatch
+_ROWS = re.compile(r"(?: {6}[-a-z0-9.:/,=]+(?: [-a-z0-9.:/,=]+)*\n)*").fullmatch
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _LONGEST_WORD = max(map(len, _WORDS))
 _ESCAPED = re.compile(r"[^ !#-\[\]-~]").sub
@@ -58,7 +59,8 @@ def compiled(template: str) -> Callable[..., str]:
 
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
-    Text stays text; integers and truth values are plain. Raises TypeError for other values. It is called for
+    Text stays text; integers and truth values are plain; `Lines` are a block, indented by 6 spaces.
+    Raises TypeError for other values. It is called for
     every value that is written, and remembers none: nearly all names and CIDRs are written once.
     """
     if type(value) is str:
@@ -70,6 +72,11 @@ def scalar(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, Lines):
+        text = "".join(f"      {row}\n" for row in value.rows)
+        if not _ROWS(text):
+            raise ValueError("a line has more than names, CIDRs and single spaces")
+        return f"|-\n      '''\n{text}      '''"
     # An undefined value raises UndefinedError when it is formatted here.
     raise TypeError(f"{value} is not a scalar")
 

@@ -12,8 +12,10 @@ from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.cluster import (
+    Admission,
     Bgp,
     Cluster,
+    Enforce,
     ManagedBy,
     Mode,
     NodeObjects,
@@ -65,6 +67,12 @@ class _Output(Own):
     node_objects: NodeObjects = "guarded"
 
 
+class _Admission(Own):
+    assign: bool = False
+    assign_beta: bool = False
+    enforce: Enforce = "none"
+
+
 class RawSpec(Own):
     """`spec`."""
 
@@ -82,6 +90,7 @@ class RawSpec(Own):
     bgp: Bgp = "none"
     address_space: str = ""
     patch_nodes: PatchNodes | UnsetType = UNSET
+    admission: _Admission = field(default_factory=_Admission)
     output: _Output = field(default_factory=_Output)
 
     def __post_init__(self) -> None:
@@ -142,6 +151,11 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
+        admission=Admission(
+            assign=spec.admission.assign,
+            assign_beta=spec.admission.assign_beta,
+            enforce=spec.admission.enforce,
+        ),
     )
 
 

@@ -8,10 +8,11 @@ empties it.
 
 from __future__ import annotations
 
-from ipamc.render.targets import cilium_config, cilium_node, node, node_config, pod_ip_pool
+from ipamc.render.targets import admission, cilium_config, cilium_node, node, node_config, pod_ip_pool
 from ipamc.render.targets.context import Target
 
 TARGETS = (
+    Target("admission_policy", admission.files),
     Target("cilium_config", cilium_config.files),
     Target("helm_values", cilium_config.helm_values),
     Target("component", cilium_config.component),

@@ -28,6 +28,12 @@ class File(Struct, frozen=True):
     """The kustomization of its folder lists it."""
 
 
+class Lines(Struct, frozen=True):
+    """Lines of printable ASCII with single spaces and without quotes: a text of CEL, in a block of YAML."""
+
+    rows: tuple[str, ...]
+
+
 class Layout(Struct, frozen=True, kw_only=True):
     """The plan, and which nodes are in which shard."""
 

@@ -1,0 +1,99 @@
+"""Admission policies: kube-apiserver gives a node its blocks as it joins, and refuses other ones.
+
+The blocks stand in the policies, as a text with a line for each node. ConfigMaps as parameters would be
+shorter, and are not reliable: when the last binding with such a parameter is deleted, whoever made it, a
+kube-apiserver goes on with the old ConfigMaps until it restarts (seen on 1.36.3; kubernetes/kubernetes#130887
+and #133827). They also cost more: all of them are read for every request.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from ipamc.model.cilium.operator_list import given_by_operator
+from ipamc.model.cluster import ASSIGN, Cluster, Mode
+from ipamc.read.parts import ADMISSION
+from ipamc.render.targets import cel
+from ipamc.render.targets.cilium_node import allocated
+from ipamc.render.targets.context import File, Layout, Lines, texts
+
+_TEXT = 90_000
+"""Characters of a text at most: kube-apiserver takes expressions of 100,000."""
+_NAMES = 1_024
+"""How many names a text has on average: one of so many begins a new one, whatever the others are."""
+_NODES = 6_000
+"""How many nodes a policy has, roughly: an object may have 1.5 MiB in etcd, and 12,000 nodes with two blocks
+take half of that."""
+_LABEL = 63
+"""The longest value of a label."""
+
+
+def files(layout: Layout) -> Iterator[File]:
+    """Yield `admission/<policy>.yaml`: the policies of one question and kind of object, with their bindings."""
+    cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
+    if not admission.used:
+        return
+    split = max(1, layout.plan.lock.shards * cluster.shard_size // _NODES)
+    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
+    label = cluster.name if len(cluster.name) <= _LABEL else f"{_digest(cluster.name):016x}"
+    older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
+    values = {"cluster": cluster.name, "label": label, "mutating": "v1beta1" if older else "v1"}
+    for carrier in cel.carriers(cluster):
+        some = [cel.assign] if admission.assign and carrier.patches else []
+        some += [cel.enforce] if admission.enforce != "none" and carrier.agrees else []
+        for make in some:
+            policies = tuple(make(cluster, carrier, part) for part in parts)
+            path = f"{ADMISSION}/{policies[0].name}.yaml"
+            yield File(path, "admission_policy.yaml.j2", {**values, "policies": policies})
+
+
+def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
+    """Yield rows, which are sorted, in several texts. A row more or less changes one of them; one of 1,024
+    divides it. Where they begin follows from the names alone: no earlier compile is needed to know it.
+    """
+    starts, size = [0], 0
+    for place, row in enumerate(rows):
+        size += len(row) + 1
+        if place and (size > _TEXT or _digest(row.partition(" ")[0]) % _NAMES == 0):
+            starts.append(place)
+            size = len(row) + 1
+    for start, end in pairwise((*starts, len(rows))):
+        yield cel.Rows(first=rows[start].partition(" ")[0] if start else "", lines=Lines(tuple(rows[start:end])))
+
+
+def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
+    """Yield the texts of so many policies, some of which may have none. The number follows from the count of
+    shards, which never falls: a policy that was applied is always rendered again.
+    """
+    bounds = [place * len(found) // number for place in range(number + 1)]
+    firsts = [found[place].first if 0 < place < len(found) else "" for place in bounds]
+    for place, (start, end) in enumerate(pairwise(bounds)):
+        yield cel.Part(
+            number=place if number > 1 else None,
+            first=firsts[place],
+            end=firsts[place + 1],
+            rows=tuple(found[start:end]) or (cel.Rows(first="", lines=Lines(())),),
+        )
+
+
+def _digest(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+
+
+def _rows(layout: Layout) -> Iterator[str]:
+    """Yield `NODE BLOCK...`, IPv4 first, for each node whose blocks the lock decides; in multi-pool mode
+    `NODE POOL=CIDR,CIDR...`.
+    """
+    cluster, lock = layout.plan.cluster, layout.plan.lock
+    if cluster.mode is Mode.MULTI_POOL:
+        for want in layout.plan.wants:
+            if lines := layout.held.get(want.node.name):
+                pools = allocated(cluster, layout.plan.operator_pools, want.node, lines)
+                yield " ".join((want.node.name, *(f"{pool}={','.join(cidrs)}" for pool, cidrs, _ in pools)))
+        return
+    others = given_by_operator(cluster, lock.lines)
+    for name, lines in layout.plan.held.items():
+        if name not in others:
+            yield " ".join((name, *texts(line.block for line in lines)))

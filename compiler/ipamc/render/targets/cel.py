@@ -1,0 +1,289 @@
+"""The expressions of admission policies, in CEL as kube-apiserver compiles it (1.30 to 1.36 were run).
+
+An object that carries the blocks of a node is a `Carrier`: how they are read out of it, how they are put into
+it. What a policy asks is then the same for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.pool_words import FLAG_FIELDS
+from ipamc.render.targets.context import Lines
+
+PROBE = "ipamc-probe"
+"""The name of a Node or CiliumNode that nobody has. A dry run that creates it shows whether the policies work,
+and of which commit the blocks are that they know."""
+KNOWN = "ipamc/blocks-of"
+"""The annotation by which a policy answers such a dry run."""
+
+
+
+class Rows(Struct, frozen=True, kw_only=True):
+    """Consecutive nodes with their blocks."""
+
+    first: str
+    """Where their names begin; "" for the first ones."""
+    lines: Lines
+    """`NODE BLOCK...`, by name."""
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """The nodes of one policy: of all, or of a range of names."""
+
+    number: int | None
+    """None: there is one policy for all."""
+    first: str
+    """Where its names begin; "" for the first part."""
+    end: str
+    """Where those of the next one begin; "" for the last part."""
+    rows: tuple[Rows, ...]
+
+
+class Policy(Struct, frozen=True, kw_only=True):
+    """A policy and its binding."""
+
+    carrier: Carrier
+    part: Part
+    mutates: bool
+    action: str = ""
+    """What the binding of one that validates does: Deny or Warn."""
+    failure: str
+    """What becomes of a request for which an expression has an error: Fail or Ignore."""
+    condition: str
+    """Which requests it is about."""
+    variables: tuple[tuple[str, str], ...]
+    """In an order in which each uses those before it alone."""
+    expression: str
+    """A list of JSON patches, or a truth value."""
+    message: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it is called, without the number of its part."""
+        return f"{'assign' if self.mutates else 'enforce'}-{self.carrier.name}"
+
+    @property
+    def number(self) -> str:
+        """The end of its name."""
+        return "" if self.part.number is None else f"-{self.part.number}"
+
+
+class Carrier(Struct, frozen=True, kw_only=True):
+    """A kind of object that says in some field which blocks a node has."""
+
+    name: str
+    group: str
+    version: str
+    resource: str
+    carried: str
+    """The list of what the object `{it}` has there, each in the words of the rows."""
+    patches: str = ""
+    """The JSON patches that put `variables.given` there; "": nobody is given blocks there."""
+    operations: tuple[str, ...] = ("CREATE", "UPDATE")
+    """With which requests a node is given blocks."""
+    given: str = "variables.row"
+    """What the lock gives, from the node's row."""
+    agrees: str = "variables.carried == variables.given"
+    """Whether a node may have what is carried; "": nothing is refused."""
+    node: str = "object.metadata.name"
+    about: str = ""
+    """Which objects of the resource carry blocks, where not all do."""
+
+    def has(self, it: str) -> str:
+        """Return the expression for what an object has."""
+        return self.carried.replace("{it}", it)
+
+
+def carriers(cluster: Cluster) -> Iterator[Carrier]:
+    """Yield the carriers of a cluster. In kubernetes mode agents copy to CiliumNodes what Nodes have."""
+    if cluster.mode is Mode.CLUSTER_POOL:
+        yield Carrier(
+            name="ciliumnodes",
+            **_CILIUM_NODE,
+            carried="(has({it}.spec.ipam) && has({it}.spec.ipam.podCIDRs) ? {it}.spec.ipam.podCIDRs : [])",
+            patches=_put(("ipam", "podCIDRs"), "variables.given"),
+        )
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from _of_pools(cluster)
+    if cluster.patch_nodes == "podCIDRs":
+        yield Carrier(
+            name="nodes",
+            **_NODE,
+            carried="(has({it}.spec.podCIDRs) ? {it}.spec.podCIDRs : [])",
+            patches=_list(
+                _add("/spec/podCIDR", "variables.given[0]"), _add("/spec/podCIDRs", "variables.given")
+            ),
+            # Rows have IPv4 first, podCIDRs are in the order of `ipFamilies`.
+            given=f"variables.row.filter(it, {_IPV6}) + variables.row.filter(it, !{_IPV6})"
+            if cluster.families == (6, 4)
+            else "variables.row",
+        )
+    if cluster.patch_nodes == "annotations":
+        yield _annotated(cluster)
+
+
+_CILIUM_NODE = {"group": "cilium.io", "version": "v2", "resource": "ciliumnodes"}
+_NODE = {"group": "", "version": "v1", "resource": "nodes"}
+_IPV6 = "it.contains(':')"
+
+
+def _annotated(cluster: Cluster) -> Carrier:
+    keys = {family: pod_cidr_annotation(cluster.cilium, family) for family in sorted(cluster.families)}
+    there = "has({it}.metadata.annotations)"
+    carried = " + ".join(
+        f"({there} && '{key}' in {{it}}.metadata.annotations ? [{{it}}.metadata.annotations['{key}']] : [])"
+        for key in keys.values()
+    )
+    values = {key: f"variables.given[{place}]" for place, key in enumerate(keys.values())}
+    pointers = {f"/metadata/annotations/{key.replace('/', '~1')}": value for key, value in values.items()}
+    one_by_one = _list(*(_add(pointer, value) for pointer, value in pointers.items()))
+    return Carrier(
+        name="nodes",
+        **_NODE,
+        carried=f"({carried})",
+        patches=f"({there.replace('{it}', 'object')} ? {one_by_one} : "
+        f"{_list(_add('/metadata/annotations', _map(values)))})",
+    )
+
+
+def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
+    """Yield the carriers of multi-pool mode: a row has `POOL=CIDR,CIDR` for each pool.
+    Operator and agent own the list of blocks once the node joined, so it is given by the first request alone.
+    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's.
+    """
+    allocated = "{it}.spec.ipam.pools.allocated"
+    there = f"has({{it}}.spec.ipam) && has({{it}}.spec.ipam.pools) && has({allocated})"
+    own, of_node = "entry.pool.contains('.')", "given.startsWith(entry.pool + '=')"
+    listed = "given.substring(size(entry.pool) + 1).split(',')"
+    yield Carrier(
+        name="ciliumnodes",
+        **_CILIUM_NODE,
+        carried=f"({there} ? {allocated}.map(entry, entry.pool + '=' + entry.cidrs.join(',')) : [])",
+        patches=_put(("ipam", "pools", "allocated"), f"variables.given.map(given, {_entry(cluster)})"),
+        operations=("CREATE",),
+        agrees=f"!({there}) || {allocated}.all(entry, !{own} || entry.cidrs.all(cidr, "
+        f"variables.given.exists(given, {of_node} && cidr in {listed})))".replace("{it}", "object")
+        if cluster.own_pools
+        else "",
+    )
+    if cluster.own_pools:
+        name = "object.metadata.name"
+        cidrs = [f"(has({{it}}.spec.ipv{family}) ? {{it}}.spec.ipv{family}.cidrs : [])" for family in (4, 6)]
+        yield Carrier(
+            name="ciliumpodippools",
+            group="cilium.io",
+            version="v2alpha1",
+            resource="ciliumpodippools",
+            carried=f"({' + '.join(cidrs)})",
+            given=f"variables.row.filter(it, it.startsWith({name} + '='))"
+            f".map(it, it.substring(size({name}) + 1))",
+            agrees="sets.equivalent(variables.carried, "
+            "size(variables.given) == 0 ? [] : variables.given[0].split(',').map(it, it))",
+            node=f"{name}.substring({name}.indexOf('.') + 1)",
+            about=f"{name}.contains('.')",
+        )
+
+
+def _entry(cluster: Cluster) -> str:
+    """Return the entry of `allocated` for `POOL=CIDR,CIDR`, with what its pool allows."""
+    name = "given.split('=')[0]"
+    entry = {"pool": f"dyn({name})", "cidrs": "dyn(given.split('=')[1].split(',').map(it, it))"}
+    found = _map(entry)
+    for pool in cluster.pools:
+        if allows := {key: "dyn(true)" for key, allowed in pool.allows.items() if allowed and key in FLAG_FIELDS}:
+            of_pool = f"({name} + '.').startsWith('{pool.name}.')"
+            found = f"({of_pool} ? {_map({**entry, **allows})} : {found})"
+    return found
+
+
+def assign(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
+    """Return the policy that gives a node its blocks: with an update, too, where it has none yet.
+    An error must not stop a kubelet or an agent: a node without blocks waits, and the next request heals it.
+    """
+    probe = f"object.metadata.name == '{PROBE}'"
+    answer = _list(_add("/metadata/annotations", _map({KNOWN: "variables.commit"})))
+    return Policy(
+        carrier=carrier,
+        part=part,
+        mutates=True,
+        failure="Ignore",
+        condition=_all(*_responsible(carrier, part), f"size({carrier.has('object')}) == 0"),
+        variables=_variables(carrier, part),
+        expression=f"size(variables.given) > 0 ? {carrier.patches} : {probe} ? {answer} : []",
+    )
+
+
+def enforce(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
+    """Return the policy that refuses, or warns of, blocks that the lock does not give.
+    An error refuses a CiliumNode, which can be sent again. It lets a Node pass: a kubelet that cannot register
+    is the greater harm.
+    """
+    before = f"(oldObject == null ? [] : {carrier.has('oldObject')})"
+    git = f"'git gives ' + {carrier.node} + ' ' + {_shown('given', 'no block')}"
+    commit = "(variables.commit == '' ? '' : ' (commit ' + variables.commit + ')')"
+    return Policy(
+        carrier=carrier,
+        part=part,
+        mutates=False,
+        action="Deny" if cluster.admission.enforce == "deny" else "Warn",
+        failure="Ignore" if carrier.resource == "nodes" else "Fail",
+        condition=_all(*_responsible(carrier, part), f"{carrier.has('object')} != {before}"),
+        variables=(*_variables(carrier, part), ("carried", carrier.has("object"))),
+        expression=carrier.agrees,
+        message=f"{git} + ', not ' + {_shown('carried', 'none')} + {commit}",
+    )
+
+
+def _variables(carrier: Carrier, part: Part) -> tuple[tuple[str, str], ...]:
+    """Return the variables that find the node's line. A variable that is not asked for costs nothing."""
+    which = "variables.rows0"
+    for number, rows in enumerate(part.rows[1:], 1):
+        which = f"{carrier.node} >= '{rows.first}' ? variables.rows{number} : {which}"
+    return (
+        ("commit", "''"),
+        ("found", f"({which}).split('\\n' + {carrier.node} + ' ', 2)"),
+        ("row", "size(variables.found) < 2 ? [] : variables.found[1].split('\\n', 2)[0].split(' ').map(it, it)"),
+        ("given", carrier.given),
+    )
+
+
+def _responsible(carrier: Carrier, part: Part) -> Iterator[str]:
+    """Yield the conditions under which this policy is the one that would have the node's line."""
+    yield carrier.about
+    yield f"{carrier.node} >= '{part.first}'" if part.first else ""
+    yield f"{carrier.node} < '{part.end}'" if part.end else ""
+
+
+def _shown(variable: str, none: str) -> str:
+    return f"(size(variables.{variable}) == 0 ? '{none}' : variables.{variable}.join(' '))"
+
+
+def _all(*conditions: str) -> str:
+    return " && ".join(filter(None, conditions))
+
+
+def _put(keys: Sequence[str], value: str, above: str = "object.spec", pointer: str = "/spec") -> str:
+    """Return the patches that put a value below `spec`, with everything above it that lacks."""
+    here, path, rest = f"{above}.{keys[0]}", f"{pointer}/{keys[0]}", keys[1:]
+    nested = value
+    for key in reversed(rest):
+        nested = _map({key: nested})
+    whole = _list(_add(path, nested))
+    return f"(has({here}) ? {_put(rest, value, here, path)} : {whole})" if rest else whole
+
+
+def _add(pointer: str, value: str) -> str:
+    return f"JSONPatch{{op: 'add', path: '{pointer}', value: {value}}}"
+
+
+def _list(*items: str) -> str:
+    return f"[{', '.join(items)}]"
+
+
+def _map(entries: Mapping[str, str]) -> str:
+    return f"{{{', '.join(f'{key!r}: {value}' for key, value in entries.items())}}}"
