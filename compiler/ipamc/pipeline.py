@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
+from ipamc.check.admission import policy_too_large
 from ipamc.check.capacity import config_map_too_large
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
@@ -135,7 +136,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         phase("checking what was rendered")
-        log.add(config_map_too_large(plan.cluster, files))
+        log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
         log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
     found = locate(log.diagnostics, _texts(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found)

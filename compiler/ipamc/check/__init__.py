@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ipamc.check.admission import check_admission
 from ipamc.check.capacity import (
     fewer_than_max_pods,
     nearly_full,
@@ -39,6 +40,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_pods(cluster)
     yield from check_usage(cluster)
     yield from check_bgp(cluster)
+    yield from check_admission(cluster)
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:

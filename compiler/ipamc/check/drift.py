@@ -177,7 +177,7 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
 def node_without_uid(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0554: a node whose Node object is rendered has a uid."""
     cluster = plan.cluster
-    if cluster.patch_nodes == "none" or cluster.node_objects == "create":
+    if cluster.patch_nodes == "none" or cluster.node_objects == "create" or cluster.admission.assign:
         return
     without = [node for node in cluster.nodes if not node.uid and not node.planned and node.name in plan.held]
     if without:

@@ -141,9 +141,9 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18."""
-    if not cluster.operator_adopts or can(cluster.cilium, Capability.DO_NOT_GC):
+    planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
+    if not cluster.operator_adopts:
         return
-    planned = [node for node in cluster.nodes if node.planned]
     if planned:
         what = f"with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}"
         message = several([node.name for node in planned], "planned node", what)

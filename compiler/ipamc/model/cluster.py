@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
+from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
@@ -32,7 +33,6 @@ Unpooled = Literal["refuse", "hold"]
 Bgp = Literal["none", "metallb", "control-plane"]
 PatchNodes = Literal["podCIDRs", "annotations", "none"]
 NodeObjects = Literal["guarded", "create"]
-Enforce = Literal["none", "warn", "deny"]
 
 
 class Mode(enum.StrEnum):
@@ -242,30 +242,6 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     """`status.ipam.operator-status.error`."""
     deleting: bool = False
-
-
-ENFORCE: Version = (1, 30)
-"""The first Kubernetes with ValidatingAdmissionPolicy v1, always on (KEP-3488)."""
-ASSIGN: Version = (1, 36)
-"""The first Kubernetes with MutatingAdmissionPolicy v1, always on (KEP-3962)."""
-ASSIGN_BETA: Version = (1, 34)
-"""The first with v1beta1 of it, off by default."""
-
-
-class Admission(Struct, frozen=True, kw_only=True):
-    """What kube-apiserver does by admission policies when somebody writes the blocks of a node."""
-
-    assign: bool = False
-    """A node gets its blocks in the request that creates its Node or CiliumNode."""
-    assign_beta: bool = False
-    """Kubernetes 1.34 and 1.35: the gate and the API of MutatingAdmissionPolicy are on."""
-    enforce: Enforce = "none"
-    """What becomes of a request that gives a node other blocks than the lock."""
-
-    @property
-    def used(self) -> bool:
-        """Return whether any policy is rendered."""
-        return self.assign or self.enforce != "none"
 
 
 class Cluster(Struct, frozen=True, kw_only=True, dict=True):

@@ -39,7 +39,10 @@ def parts(paths: Iterable[str]) -> tuple[str, ...]:
     """Return the folders with a kustomization among files, in the order of application; shards by number."""
     found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
     return tuple(
-        sorted(filter(is_part, found), key=lambda path: ((*BEFORE_SHARDS, *KINDS).index(path.partition("/")[0]), path))
+        sorted(
+            filter(is_part, found),
+            key=lambda path: ((*BEFORE_SHARDS, *KINDS).index(path.partition("/")[0]), path),
+        )
     )
 
 

@@ -23,8 +23,8 @@ from msgspec import Struct, field
 from ipamc.model.cilium.operator_list import CONFIG, OPERATOR
 from ipamc.read.rendered import identity
 from ipamc.review.live.blocks import Pod
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, name_of
-from ipamc.review.live.rights import CILIUM, RESOURCES
+from ipamc.review.live.objects import CILIUM_NODE, MANAGER, NODE, POLICIES, Object, name_of
+from ipamc.review.live.rights import ADMISSION, CILIUM, RESOURCES
 from ipamc.workspace import shapes
 from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.shapes import checked, decoded
@@ -36,6 +36,8 @@ LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc c
 
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
+LISTED = {**CRDS, **{kind: f"{resource}.{ADMISSION}" for kind, resource in POLICIES.items()}}
+"""The kinds that are rendered and read whole, as kubectl knows them."""
 
 PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 has them in this version alone
 SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of the apiserver
@@ -97,7 +99,7 @@ class Kube(Struct, frozen=True, kw_only=True):
     def apply(self, objects: Sequence[Object]) -> Applied:
         """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream."""
         text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        options = ("--server-side", "--field-manager=ipamc")
+        options = ("--server-side", f"--field-manager={MANAGER}")
         code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
         lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
         named = (line.split()[0].partition("/") for line in lines)
@@ -105,6 +107,12 @@ class Kube(Struct, frozen=True, kw_only=True):
         refused = [each for each in objects if (str(each["kind"]).lower(), name_of(each)) not in taken]
         problem = complaint.strip() or f"kubectl exits with {code}"
         return Applied(refused=refused, problem=problem if code else "")
+
+    def dry_run(self, document: Object) -> str:
+        """Return all that kubectl prints of a dry run on the server, which writes nothing."""
+        options = ("--server-side", "--dry-run=server", f"--field-manager={MANAGER}", "-o", "json")
+        _, said, complaint = self._ask("apply", *options, "-f", "-", stdin=json.dumps(document))
+        return said + complaint
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""
@@ -120,8 +128,8 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def listed(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the objects of a custom resource by identity; nothing where the cluster has no such kind."""
-        text = self.read(f"{kind}s", "get", CRDS[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
+        """Return the objects of a kind by identity; nothing where the cluster has no such kind."""
+        text = self.read(f"{kind}s", "get", LISTED[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
         shape: Any = shapes.KINDS.get(kind, shapes.ANY)
         answer = msgspec.defstruct("List", [("items", list[shape] | None, None)])
         items = decoded(f"{kind}s", text, answer).get("items")
@@ -165,8 +173,8 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def delete(self, kind: str, namespace: str, names: Sequence[str]) -> str:
-        """Delete objects of a custom resource; return what went wrong, or ""."""
-        asked = ["delete", CRDS[kind], "--ignore-not-found", "--wait=false"]
+        """Delete objects of a kind; return what went wrong, or ""."""
+        asked = ["delete", LISTED[kind], "--ignore-not-found", "--wait=false"]
         asked += ["-n", namespace] if namespace else []
         problems = []
         for start in range(0, len(names), AT_ONCE):

@@ -6,6 +6,7 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -16,17 +17,22 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
-from ipamc.read.parts import FIRST, KUSTOMIZATION
+from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import Rendered, identity
+from ipamc.review.live.admission import naming, probes
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
-from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_of
+from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Forbidden, Kube, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
+from ipamc.workspace.revision import known
 from ipamc.workspace.trouble import Trouble
+
+_PAUSE = 0.5
+"""Seconds between two dry runs."""
 
 Parts = Mapping[str, Sequence[Object]]
 """Objects by the part of the tree that has them."""
@@ -58,26 +64,19 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not.
     `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
     """
-    folder = f"{disk.CLUSTERS}/{name}"
     phase(f"comparing {name} with the cluster")
-    kube, there = Kube(context=name), manifests(folder)
-    if FIRST not in there.parts:
-        raise Trouble(f"nothing is rendered in {disk.CLUSTERS}/{name}: run ipamc compile {name}")
-    if missing := sorted(set(given) - set(there.parts)):
-        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
-    compiled = recompiled(folder)
-    _refuse_incomplete(name, there, compiled.rendered)
-    built = {part: _built(kube, there, part) for part in there.parts if part in {FIRST, *given} or not given}
+    kube, commit = Kube(context=name), known(".", "HEAD")
+    there, waiting, built = _tree(kube, name, given, commit)
     flags = there.flags
     kinds = {document["kind"] for objects in built.values() for document in objects}
     seen = _seen(kube, flags.namespace, kinds, options)
-    parts = _parts(name, built, compiled.waiting, seen.live, whole=not given)
+    parts = _parts(name, built, waiting, seen.live, whole=not given)
     every = [document for objects in parts.values() for document in objects]
     differ = _differ(name, flags, seen)
     if any(item.level == "refused" for item in differ) and not options.before_flags:
         say(f"error: {name}: nothing was applied; --before-flags applies what is rendered before the flags")
         return False
-    withheld = _withheld(kube, name, every, seen, former_blocks(folder))
+    withheld = _withheld(kube, name, every, seen, former_blocks(f"{disk.CLUSTERS}/{name}"))
     # Only a repair asks whether Nodes exist.
     nodes = seen.nodes() if options.repair else None
     drifts = list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
@@ -91,8 +90,12 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         else:
             refused |= _apply(kube, name, part, objects, withheld)
         sent[f"{name}/{part}"] = True
-        if part == FIRST and (restart or (refused and not options.repair)):
-            return False  # flags and pools, which the shards need
+        # Shards need the policies, the flags and the pools.
+        stops = part in BEFORE_SHARDS and refused and not options.repair
+        if stops or (part == FIRST and restart):
+            return False
+        if part == ADMISSION and not _effective(kube, name, objects, commit, options.timeout):
+            return False
     if refused:
         say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
     elif not every:
@@ -112,6 +115,22 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         read = functools.partial(_nodes, kube)
         well &= name_left_over(kube, after, wanted, seen.live, read, prune=options.prune)
     return well and not withheld and not refused
+
+
+def _tree(kube: Kube, name: str, given: Sequence[str], commit: str) -> tuple[Manifests, Parts, Parts]:
+    """Return what is rendered for a cluster, the CiliumNodes that a compile does not write, and the objects
+    of the parts to apply, built. Policies name the commit. Raises Trouble unless all of it is as compiled.
+    """
+    folder = f"{disk.CLUSTERS}/{name}"
+    there = manifests(folder)
+    if FIRST not in there.parts:
+        raise Trouble(f"nothing is rendered in {folder}: run ipamc compile {name}")
+    if missing := sorted(set(given) - set(there.parts)):
+        raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
+    compiled = recompiled(folder)
+    _refuse_incomplete(name, there, compiled.rendered)
+    some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
+    return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
 
 
 def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
@@ -170,7 +189,7 @@ def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) 
     kube.wait_for_crds(sorted(CRDS[kind] for kind in kinds & CRDS.keys()), options.timeout)
     version = version_of(kube) if options.wait else ""
     live: dict[str, Object] = {}
-    for kind in sorted({CILIUM_NODE, *(kinds & CRDS.keys())}):
+    for kind in sorted({CILIUM_NODE, *(kinds & LISTED.keys())}):
         live.update(kube.listed(kind))
     nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
     if NODE in kinds:
@@ -236,6 +255,27 @@ def _apply(
     refused = _send(kube, name, free)
     say(f"{name}/{part}: {count(len(free) - len(refused), 'object')} applied")
     return refused
+
+
+def _effective(kube: Kube, name: str, objects: Sequence[Object], commit: str, seconds: int) -> bool:
+    """Wait until policies that were applied work, for `seconds`; print what does not.
+    Each kube-apiserver reads policies by itself: of several, this one has answered.
+    """
+    end = time.monotonic() + seconds
+    for document in probes(objects):
+        kind = document["kind"]
+        while commit not in (answer := kube.dry_run(document)):
+            if "(Forbidden)" in answer or "no matches for kind" in answer:
+                reason = answer.strip().splitlines()[-1]
+                say(f"{name}: whether the policies for a {kind} work was not seen: {reason}")
+                break
+            if time.monotonic() > end:
+                what = f"the policies for a {kind} do not work {seconds} seconds after the apply"
+                beta = "is MutatingAdmissionPolicy on in each kube-apiserver?"
+                say(f"error: {name}: {what}; {beta}")
+                return False
+            time.sleep(_PAUSE)
+    return True
 
 
 def _repair(

@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import FIRST
+from ipamc.read.parts import BEFORE_SHARDS
 
 GITHUB_JOBS = 256
 """Jobs of one matrix in one run (GitHub: usage limits)."""
@@ -72,7 +72,7 @@ def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most
     """
     targets: list[str] = []
     for name, parts in sorted(clusters.items()):
-        shards = [part for part in parts if part != FIRST]
+        shards = [part for part in parts if part not in BEFORE_SHARDS]
         sharded = apply and len(shards) > large
         targets += [f"{name}/{shard}" for shard in shards] if sharded else [name]
     count = min(len(targets), most)

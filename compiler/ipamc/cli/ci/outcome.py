@@ -15,6 +15,7 @@ from ipamc.review.live.drift import ORDER, LeftOver, drift, is_strange, left_ove
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
+    POLICIES,
     POOL,
     Object,
     cidrs,
@@ -23,7 +24,7 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
+from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
@@ -132,10 +133,12 @@ def name_left_over(
     """
     name = kube.context
     live: dict[str, Object] = dict(after.live)
-    for kind in sorted(CRDS.keys() - {CILIUM_NODE}):
+    for kind in sorted(LISTED.keys() - {CILIUM_NODE}):
         try:
             live.update(kube.listed(kind))
         except Forbidden as problem:
+            if kind in POLICIES and not any(about.startswith(f"{kind} ") for about in wanted):
+                continue  # roles of before, and a tree without policies
             say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
     found = left_over(wanted, live, None, None)
     if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:

@@ -17,7 +17,7 @@ from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import FIRST
+from ipamc.read.parts import BEFORE_SHARDS
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
@@ -180,8 +180,10 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
         if not is_name(name) or folder != f"{disk.CLUSTERS}/{name}":
             raise Trouble(f"{folder} is not a cluster below {disk.CLUSTERS}/")
         secret = f"{name}-kubeconfig" if remote else ""
-        for part in parts_of(folder):
-            title, after = f"{name}-{part.replace('/', '-')}", f"{name}-{FIRST}" if part != FIRST else ""
+        parts = parts_of(folder)
+        for part in parts:
+            title, before = f"{name}-{part.replace('/', '-')}", BEFORE_SHARDS[: parts.index(part)]
+            after = f"{name}-{before[-1]}" if before and before[-1] in parts else ""
             path_of = f"./{folder}/{disk.RENDERED}/{part}"
             items.append({"name": title, "path": path_of, "after": after, "secret": secret})
     if not items:

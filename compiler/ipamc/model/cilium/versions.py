@@ -53,8 +53,10 @@ def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
 
 
 def waits_for_agent(cluster: Cluster, node: Node) -> bool:
-    """Return whether the operator would delete a node's CiliumNode that is there before its agent runs."""
-    return node.planned and not can(cluster.cilium, Capability.DO_NOT_GC)
+    """Return whether the operator would delete a node's CiliumNode that is there before its agent runs.
+    Where admission gives blocks, none is.
+    """
+    return node.planned and not (cluster.admission.assign or can(cluster.cilium, Capability.DO_NOT_GC))
 
 
 def minors() -> Iterator[Version]:

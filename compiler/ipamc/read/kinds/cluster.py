@@ -8,14 +8,13 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ipamc.model.admission import Admission, Enforce
 from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.cluster import (
-    Admission,
     Bgp,
     Cluster,
-    Enforce,
     ManagedBy,
     Mode,
     NodeObjects,

@@ -9,11 +9,12 @@ and #133827). They also cost more: all of them are read for every request.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from ipamc.model.admission import ASSIGN
 from ipamc.model.cilium.operator_list import given_by_operator
-from ipamc.model.cluster import ASSIGN, Cluster, Mode
+from ipamc.model.cluster import Mode
 from ipamc.read.parts import ADMISSION
 from ipamc.render.targets import cel
 from ipamc.render.targets.cilium_node import allocated
@@ -23,30 +24,33 @@ _TEXT = 90_000
 """Characters of a text at most: kube-apiserver takes expressions of 100,000."""
 _NAMES = 1_024
 """How many names a text has on average: one of so many begins a new one, whatever the others are."""
-_NODES = 6_000
-"""How many nodes a policy has, roughly: an object may have 1.5 MiB in etcd, and 12,000 nodes with two blocks
-take half of that."""
+_SHARDS = 24
+"""How many shards a policy has the nodes of, roughly: some 6,000 nodes, of 80 bytes each at most."""
 _LABEL = 63
 """The longest value of a label."""
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `admission/<policy>.yaml`: the policies of one question and kind of object, with their bindings."""
+    """Yield `admission/<policy>.yaml`: policies that look at one kind of object, with their bindings."""
     cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
     if not admission.used:
         return
-    split = max(1, layout.plan.lock.shards * cluster.shard_size // _NODES)
+    split = max(1, layout.plan.lock.shards // _SHARDS)
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
     label = cluster.name if len(cluster.name) <= _LABEL else f"{_digest(cluster.name):016x}"
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": cluster.name, "label": label, "mutating": "v1beta1" if older else "v1"}
     for carrier in cel.carriers(cluster):
-        some = [cel.assign] if admission.assign and carrier.patches else []
-        some += [cel.enforce] if admission.enforce != "none" and carrier.agrees else []
-        for make in some:
-            policies = tuple(make(cluster, carrier, part) for part in parts)
-            path = f"{ADMISSION}/{policies[0].name}.yaml"
-            yield File(path, "admission_policy.yaml.j2", {**values, "policies": policies})
+        if admission.assign and carrier.patches:
+            yield _file(values, [cel.assign(carrier, part) for part in parts])
+        if admission.enforce != "none" and carrier.agrees:
+            action = admission.enforce.title()
+            yield _file(values, [cel.enforce(carrier, part, action) for part in parts])
+
+
+def _file(values: Mapping[str, str], policies: Sequence[cel.Policy]) -> File:
+    path = f"{ADMISSION}/{policies[0].name}.yaml"
+    return File(path, "admission_policy.yaml.j2", {**values, "policies": policies})
 
 
 def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
@@ -60,7 +64,8 @@ def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
             starts.append(place)
             size = len(row) + 1
     for start, end in pairwise((*starts, len(rows))):
-        yield cel.Rows(first=rows[start].partition(" ")[0] if start else "", lines=Lines(tuple(rows[start:end])))
+        first = rows[start].partition(" ")[0] if start else ""
+        yield cel.Rows(first=first, lines=Lines(tuple(rows[start:end])))
 
 
 def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
@@ -71,7 +76,7 @@ def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
     firsts = [found[place].first if 0 < place < len(found) else "" for place in bounds]
     for place, (start, end) in enumerate(pairwise(bounds)):
         yield cel.Part(
-            number=place if number > 1 else None,
+            number=place,
             first=firsts[place],
             end=firsts[place + 1],
             rows=tuple(found[start:end]) or (cel.Rows(first="", lines=Lines(())),),

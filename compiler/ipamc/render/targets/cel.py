@@ -10,17 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ipamc.model.admission import COMMIT, KNOWN, PROBE
 from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode
-from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.render.targets.context import Lines
-
-PROBE = "ipamc-probe"
-"""The name of a Node or CiliumNode that nobody has. A dry run that creates it shows whether the policies work,
-and of which commit the blocks are that they know."""
-KNOWN = "ipamc/blocks-of"
-"""The annotation by which a policy answers such a dry run."""
-
 
 
 class Rows(Struct, frozen=True, kw_only=True):
@@ -35,8 +28,7 @@ class Rows(Struct, frozen=True, kw_only=True):
 class Part(Struct, frozen=True, kw_only=True):
     """The nodes of one policy: of all, or of a range of names."""
 
-    number: int | None
-    """None: there is one policy for all."""
+    number: int
     first: str
     """Where its names begin; "" for the first part."""
     end: str
@@ -67,19 +59,25 @@ class Policy(Struct, frozen=True, kw_only=True):
         """What it is called, without the number of its part."""
         return f"{'assign' if self.mutates else 'enforce'}-{self.carrier.name}"
 
-    @property
-    def number(self) -> str:
-        """The end of its name."""
-        return "" if self.part.number is None else f"-{self.part.number}"
+
+class Resource(Struct, frozen=True):
+    """What a policy looks at."""
+
+    group: str
+    version: str
+    name: str
+
+
+_NODES = Resource("", "v1", "nodes")
+_CILIUM_NODES = Resource("cilium.io", "v2", "ciliumnodes")
+_POOLS = Resource("cilium.io", "v2alpha1", "ciliumpodippools")
 
 
 class Carrier(Struct, frozen=True, kw_only=True):
     """A kind of object that says in some field which blocks a node has."""
 
     name: str
-    group: str
-    version: str
-    resource: str
+    resource: Resource
     carried: str
     """The list of what the object `{it}` has there, each in the words of the rows."""
     patches: str = ""
@@ -88,7 +86,7 @@ class Carrier(Struct, frozen=True, kw_only=True):
     """With which requests a node is given blocks."""
     given: str = "variables.row"
     """What the lock gives, from the node's row."""
-    agrees: str = "variables.carried == variables.given"
+    agrees: str
     """Whether a node may have what is carried; "": nothing is refused."""
     node: str = "object.metadata.name"
     about: str = ""
@@ -101,19 +99,25 @@ class Carrier(Struct, frozen=True, kw_only=True):
 
 def carriers(cluster: Cluster) -> Iterator[Carrier]:
     """Yield the carriers of a cluster. In kubernetes mode agents copy to CiliumNodes what Nodes have."""
+    agrees = "variables.carried == variables.given"
+    if ranges := [repr(str(cidr.block)) for pool in cluster.pools if pool.unlisted for cidr in pool.ranges]:
+        # Nodes that the lock does not know have what the operator gives them.
+        inside = f"isCIDR(it) && {_list(*ranges)}.exists(range, cidr(range).containsCIDR(it))"
+        agrees += f" || size(variables.row) == 0 && variables.carried.all(it, {inside})"
     if cluster.mode is Mode.CLUSTER_POOL:
         yield Carrier(
             name="ciliumnodes",
-            **_CILIUM_NODE,
+            resource=_CILIUM_NODES,
             carried="(has({it}.spec.ipam) && has({it}.spec.ipam.podCIDRs) ? {it}.spec.ipam.podCIDRs : [])",
             patches=_put(("ipam", "podCIDRs"), "variables.given"),
+            agrees=agrees,
         )
     if cluster.mode is Mode.MULTI_POOL:
         yield from _of_pools(cluster)
     if cluster.patch_nodes == "podCIDRs":
         yield Carrier(
             name="nodes",
-            **_NODE,
+            resource=_NODES,
             carried="(has({it}.spec.podCIDRs) ? {it}.spec.podCIDRs : [])",
             patches=_list(
                 _add("/spec/podCIDR", "variables.given[0]"), _add("/spec/podCIDRs", "variables.given")
@@ -122,17 +126,16 @@ def carriers(cluster: Cluster) -> Iterator[Carrier]:
             given=f"variables.row.filter(it, {_IPV6}) + variables.row.filter(it, !{_IPV6})"
             if cluster.families == (6, 4)
             else "variables.row",
+            agrees=agrees,
         )
     if cluster.patch_nodes == "annotations":
-        yield _annotated(cluster)
+        yield _annotated(cluster, agrees)
 
 
-_CILIUM_NODE = {"group": "cilium.io", "version": "v2", "resource": "ciliumnodes"}
-_NODE = {"group": "", "version": "v1", "resource": "nodes"}
 _IPV6 = "it.contains(':')"
 
 
-def _annotated(cluster: Cluster) -> Carrier:
+def _annotated(cluster: Cluster, agrees: str) -> Carrier:
     keys = {family: pod_cidr_annotation(cluster.cilium, family) for family in sorted(cluster.families)}
     there = "has({it}.metadata.annotations)"
     carried = " + ".join(
@@ -144,10 +147,11 @@ def _annotated(cluster: Cluster) -> Carrier:
     one_by_one = _list(*(_add(pointer, value) for pointer, value in pointers.items()))
     return Carrier(
         name="nodes",
-        **_NODE,
+        resource=_NODES,
         carried=f"({carried})",
         patches=f"({there.replace('{it}', 'object')} ? {one_by_one} : "
         f"{_list(_add('/metadata/annotations', _map(values)))})",
+        agrees=agrees,
     )
 
 
@@ -162,7 +166,7 @@ def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
     listed = "given.substring(size(entry.pool) + 1).split(',')"
     yield Carrier(
         name="ciliumnodes",
-        **_CILIUM_NODE,
+        resource=_CILIUM_NODES,
         carried=f"({there} ? {allocated}.map(entry, entry.pool + '=' + entry.cidrs.join(',')) : [])",
         patches=_put(("ipam", "pools", "allocated"), f"variables.given.map(given, {_entry(cluster)})"),
         operations=("CREATE",),
@@ -176,9 +180,7 @@ def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
         cidrs = [f"(has({{it}}.spec.ipv{family}) ? {{it}}.spec.ipv{family}.cidrs : [])" for family in (4, 6)]
         yield Carrier(
             name="ciliumpodippools",
-            group="cilium.io",
-            version="v2alpha1",
-            resource="ciliumpodippools",
+            resource=_POOLS,
             carried=f"({' + '.join(cidrs)})",
             given=f"variables.row.filter(it, it.startsWith({name} + '='))"
             f".map(it, it.substring(size({name}) + 1))",
@@ -195,13 +197,14 @@ def _entry(cluster: Cluster) -> str:
     entry = {"pool": f"dyn({name})", "cidrs": "dyn(given.split('=')[1].split(',').map(it, it))"}
     found = _map(entry)
     for pool in cluster.pools:
-        if allows := {key: "dyn(true)" for key, allowed in pool.allows.items() if allowed and key in FLAG_FIELDS}:
+        if any(pool.allows.values()):
+            allows = {key: "dyn(true)" for key, allowed in pool.allows.items() if allowed}
             of_pool = f"({name} + '.').startsWith('{pool.name}.')"
             found = f"({of_pool} ? {_map({**entry, **allows})} : {found})"
     return found
 
 
-def assign(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
+def assign(carrier: Carrier, part: Part) -> Policy:
     """Return the policy that gives a node its blocks: with an update, too, where it has none yet.
     An error must not stop a kubelet or an agent: a node without blocks waits, and the next request heals it.
     """
@@ -218,10 +221,10 @@ def assign(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
     )
 
 
-def enforce(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
+def enforce(carrier: Carrier, part: Part, action: str) -> Policy:
     """Return the policy that refuses, or warns of, blocks that the lock does not give.
-    An error refuses a CiliumNode, which can be sent again. It lets a Node pass: a kubelet that cannot register
-    is the greater harm.
+    An error refuses a CiliumNode, which is sent again. It lets a Node pass: a kubelet that cannot register is
+    the greater harm.
     """
     before = f"(oldObject == null ? [] : {carrier.has('oldObject')})"
     git = f"'git gives ' + {carrier.node} + ' ' + {_shown('given', 'no block')}"
@@ -230,8 +233,8 @@ def enforce(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
         carrier=carrier,
         part=part,
         mutates=False,
-        action="Deny" if cluster.admission.enforce == "deny" else "Warn",
-        failure="Ignore" if carrier.resource == "nodes" else "Fail",
+        action=action,
+        failure="Ignore" if carrier.resource is _NODES else "Fail",
         condition=_all(*_responsible(carrier, part), f"{carrier.has('object')} != {before}"),
         variables=(*_variables(carrier, part), ("carried", carrier.has("object"))),
         expression=carrier.agrees,
@@ -241,13 +244,13 @@ def enforce(cluster: Cluster, carrier: Carrier, part: Part) -> Policy:
 
 def _variables(carrier: Carrier, part: Part) -> tuple[tuple[str, str], ...]:
     """Return the variables that find the node's line. A variable that is not asked for costs nothing."""
-    which = "variables.rows0"
+    which, found = "variables.rows0", "variables.found"
     for number, rows in enumerate(part.rows[1:], 1):
         which = f"{carrier.node} >= '{rows.first}' ? variables.rows{number} : {which}"
     return (
-        ("commit", "''"),
+        (COMMIT, "''"),
         ("found", f"({which}).split('\\n' + {carrier.node} + ' ', 2)"),
-        ("row", "size(variables.found) < 2 ? [] : variables.found[1].split('\\n', 2)[0].split(' ').map(it, it)"),
+        ("row", f"size({found}) < 2 ? [] : {found}[1].split('\\n', 2)[0].split(' ').map(it, it)"),
         ("given", carrier.given),
     )
 

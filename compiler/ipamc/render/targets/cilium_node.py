@@ -34,6 +34,8 @@ def files(layout: Layout) -> Iterator[File]:
     if cluster.mode is Mode.KUBERNETES:
         return  # there agents copy a Node's podCIDRs
     seeds = cluster.mode is Mode.MULTI_POOL
+    if seeds and cluster.admission.assign:
+        return
     for shard, nodes in layout.by_shard(_maker(layout)):
         if seeds:
             yield File(f"seeds/{shard}.yaml", TEMPLATE, {"nodes": nodes}, applied=False)
@@ -59,7 +61,8 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)
 
     def rendered(node: Node) -> bool:
-        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator
+        joins = node.planned and cluster.admission.assign
+        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator and not joins
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node

@@ -2,7 +2,7 @@
 
 With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one. Annotations keep
 Argo CD and Flux from deleting a Node whose manifest is gone. A planned node has no Node object: its kubelet
-creates one.
+creates one. Where admission gives blocks, a node without a uid has none either.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def files(layout: Layout) -> Iterator[File]:
 
     def values(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if node.planned:
-            return None
+        if node.planned or (cluster.admission.assign and not node.uid and cluster.node_objects == "guarded"):
+            return None  # it has its blocks when it joins
         blocks = pod_cidrs(cluster, lines)
         return _values(cluster, node, blocks) if writable(cluster, node, blocks) else None
 

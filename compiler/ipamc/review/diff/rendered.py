@@ -24,6 +24,7 @@ from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered, RenderedObject
+from ipamc.review.live.objects import POLICIES
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -100,11 +101,15 @@ class Stays(enum.Enum):
     CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
     NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
     CONFIG_MAP = "cilium-config keeps the keys, and Cilium reads them; who owns it now sets them"
+    ADMISSION = "it goes on, with the blocks of its last apply"
     OTHER = "it stays as it is"
 
 
-_REMOVED = frozenset({Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.OTHER})
+_REMOVED = frozenset(
+    {Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.ADMISSION, Stays.OTHER}
+)
 _OF_KIND = {
+    **dict.fromkeys(POLICIES, Stays.ADMISSION),
     "CiliumNodeConfig": Stays.NODE_CONFIG,
     "CiliumPodIPPool": Stays.POD_IP_POOL,
     "Node": Stays.NODE,

@@ -18,6 +18,7 @@ from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
     NODE_CONFIG,
+    POLICIES,
     POOL,
     Object,
     allocated,
@@ -101,8 +102,8 @@ def _families(pool: Object) -> set[str]:
     return {"ipv4", "ipv6"} & (pool.get("spec") or {}).keys()
 
 
-ORDER = (NODE_CONFIG, CILIUM_NODE, POOL)
-"""The kinds in the order of deletion: what names a pool, what has blocks of it, the pool."""
+ORDER = (*POLICIES, NODE_CONFIG, CILIUM_NODE, POOL)
+"""The kinds in the order of deletion: policies, what names a pool, what has blocks of it, the pool."""
 
 
 class LeftOver(Struct, frozen=True, kw_only=True):
@@ -129,7 +130,10 @@ def left_over(
     users, left = pool_users(live.values()), []
     for document in [live[about] for about in _ours(live) if about not in wanted]:
         name, kind, kept = name_of(document), str(document["kind"]), ""
-        if kind == NODE_CONFIG:
+        if kind in POLICIES:
+            does = "gives nodes" if kind.startswith("Mutating") else "lets nodes have no other blocks than"
+            effect = f"it still {does} the blocks of its last apply"
+        elif kind == NODE_CONFIG:
             wins = "and win over those of a name before it"
             effect = f"its settings still hold for the nodes that it selects, {wins}"
         elif kind == CILIUM_NODE:

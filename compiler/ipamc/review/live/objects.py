@@ -15,6 +15,13 @@ Object = Mapping[str, Any]
 
 NODE, CILIUM_NODE, POOL, NODE_CONFIG = "Node", "CiliumNode", "CiliumPodIPPool", "CiliumNodeConfig"
 
+POLICIES = {
+    f"{how}AdmissionPolicy{part}": f"{how.lower()}admissionpolic{plural}"
+    for part, plural in (("Binding", "ybindings"), ("", "ies"))
+    for how in ("Mutating", "Validating")
+}
+"""The resources of admission policies by kind; bindings first, because a policy without one does nothing."""
+
 MANAGER = "ipamc"
 """The field manager of every apply."""
 

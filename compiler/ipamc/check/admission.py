@@ -1,0 +1,77 @@
+"""Rules about admission policies: which Kubernetes has them, and in which modes they say something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ipamc.model.admission import ASSIGN, ASSIGN_BETA, CIDR_IN_CEL, ENFORCE
+from ipamc.model.cilium.versions import text
+from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.diagnostics import Diagnostic, Related, error
+
+_GATE = "--feature-gates=MutatingAdmissionPolicy=true"
+_API = "--runtime-config=admissionregistration.k8s.io/v1beta1=true"
+LARGEST = 1_400_000
+"""Bytes of an object: etcd takes requests of 1.5 MiB (--max-request-bytes)."""
+
+
+def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield findings about `admission`."""
+    if cluster.admission.used:
+        yield from kubernetes_without_policies(cluster)
+        yield from nothing_to_assign(cluster)
+        yield from nothing_to_enforce(cluster)
+
+
+def kubernetes_without_policies(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0571: the cluster's Kubernetes has the admission policies that are rendered."""
+    asked, runs = cluster.admission, cluster.kubernetes
+    lowest = 'kubernetes: {version: "1.36"} with the lowest minor that runs in the cluster'
+    if runs is None:
+        at, message = cluster.field("spec", "admission"), "admission needs to know the version of Kubernetes"
+        yield error("IPC0571", at, message, help=f"write {lowest}")
+        return
+    also = [Related(cluster.field("spec", "kubernetes", "version"), "the version is set here")]
+    if asked.assign and runs < ASSIGN and not (asked.assign_beta and runs >= ASSIGN_BETA):
+        message = f"assign needs Kubernetes {text(ASSIGN)}, and this is {text(runs)}"
+        beta = f"or assignBeta: true, if each kube-apiserver runs with {_GATE} {_API}"
+        fix = f"take assign out until Kubernetes is upgraded{f'; {beta}' if runs >= ASSIGN_BETA else ''}"
+        yield error("IPC0571", cluster.field("spec", "admission", "assign"), message, also=also, help=fix)
+    unlisted = any(pool.unlisted for pool in cluster.pools)
+    needed = CIDR_IN_CEL if unlisted else ENFORCE
+    if asked.enforce != "none" and runs < needed:
+        why = " where a pool is unlisted" if unlisted else ""
+        message = f"enforce needs Kubernetes {text(needed)}{why}, and this is {text(runs)}"
+        fix = "write enforce: none until Kubernetes is upgraded"
+        yield error("IPC0571", cluster.field("spec", "admission", "enforce"), message, also=also, help=fix)
+
+
+def nothing_to_assign(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0572: admission policies give no blocks in crd mode."""
+    if cluster.admission.assign and cluster.mode is Mode.CRD:
+        message = "assign in crd mode, where a CiliumNode lists single addresses"
+        fix = "write assign: false; ipamc ci apply gives a node its addresses when it joined"
+        at = cluster.field("spec", "admission", "assign")
+        yield error("IPC0572", at, message, also=[cluster.mode_here], help=fix)
+
+
+def nothing_to_enforce(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0573: admission policies enforce blocks that the lock decides."""
+    if cluster.admission.enforce != "none" and (cluster.mode is Mode.CRD or cluster.shared_pools):
+        chooses = "where Cilium's operator chooses the blocks of a node"
+        single = "where a CiliumNode lists single addresses"
+        message = f"enforce in {cluster.mode} mode, {single if cluster.mode is Mode.CRD else chooses}"
+        pinned = "; or ipam: {pinning: node}" if cluster.shared_pools else ""
+        at = cluster.field("spec", "admission", "enforce")
+        yield error("IPC0573", at, message, also=[cluster.mode_here], help=f"write enforce: none{pinned}")
+
+
+def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
+    """IPC0574: an admission policy is at most 1.4 MB."""
+    for path, rendered in files.items():
+        largest = max(map(len, rendered.split("\n---\n")), default=0) if path.startswith("admission/") else 0
+        if largest > LARGEST:
+            message = f"a policy of {path} has {largest:,} bytes; the limit is {LARGEST:,}"
+            fix = f"write a smaller output: {{shardSize}}, then ipamc lock {cluster.name} --reshard"
+            yield error("IPC0574", cluster.field("spec", "admission"), message, help=fix)
+            return

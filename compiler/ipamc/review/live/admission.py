@@ -1,0 +1,65 @@
+"""Admission policies as they are applied: the commit that they name, and the dry run that shows them at work.
+
+A kube-apiserver evaluates a policy some moments after it was written. A dry run that creates an object which
+nobody has shows what it does now: the policy that gives blocks writes the commit into an annotation, the one
+that refuses them names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ipamc.model.admission import COMMIT, PROBE
+from ipamc.review.live.objects import POLICIES, Object
+
+_CIDR = "192.0.2.0/32"  # of RFC 5737: no node has it
+_KEYS = ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
+_BLOCKS: Mapping[str, Mapping[str, Any]] = {
+    "nodes": {
+        "metadata": {"annotations": {key.format(family): _CIDR for key in _KEYS for family in (4, 6)}},
+        "spec": {"podCIDR": _CIDR, "podCIDRs": [_CIDR]},
+    },
+    "ciliumnodes": {
+        "spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": [{"pool": "a.b", "cidrs": [_CIDR]}]}}}
+    },
+}
+_KINDS = {"nodes": ("v1", "Node"), "ciliumnodes": ("cilium.io/v2", "CiliumNode")}
+
+
+def naming(objects: Iterable[Object], commit: str) -> list[Object]:
+    """Return objects as they are applied: policies name the commit."""
+    return [_naming(each, commit) if each["kind"] in POLICIES else each for each in objects]
+
+
+def _naming(document: Object, commit: str) -> Object:
+    found = document["spec"].get("variables") or ()
+    variables = [
+        {**each, "expression": f"'{commit}'"} if each.get("name") == COMMIT else each for each in found
+    ]
+    return {**document, "spec": {**document["spec"], "variables": variables}} if variables else document
+
+
+def probed(objects: Iterable[Object]) -> Mapping[str, Collection[str]]:
+    """Return which kinds of policies there are, by the resource that they look at."""
+    found: dict[str, set[str]] = {}
+    for document in objects:
+        if document["kind"] in POLICIES:
+            for rule in (document["spec"].get("matchConstraints") or {}).get("resourceRules") or ():
+                for resource in rule.get("resources") or ():
+                    found.setdefault(resource, set()).add(document["kind"])
+    return found
+
+
+def probes(objects: Sequence[Object]) -> Iterator[Object]:
+    """Yield the objects of dry runs. The answer to each, taken or refused, names the commit."""
+    for resource, kinds in sorted(probed(objects).items()):
+        if resource not in _KINDS:
+            continue
+        version, kind = _KINDS[resource]
+        head = {"apiVersion": version, "kind": kind}
+        if "MutatingAdmissionPolicy" in kinds:
+            yield {**head, "metadata": {"name": PROBE}, "spec": {}}
+        if "ValidatingAdmissionPolicy" in kinds:
+            blocks = _BLOCKS[resource]
+            yield {**head, **blocks, "metadata": {**blocks.get("metadata", {}), "name": PROBE}}
