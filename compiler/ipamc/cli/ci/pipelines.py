@@ -182,8 +182,8 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
         secret = f"{name}-kubeconfig" if remote else ""
         parts = parts_of(folder)
         for part in parts:
-            title, before = f"{name}-{part.replace('/', '-')}", BEFORE_SHARDS[: parts.index(part)]
-            after = f"{name}-{before[-1]}" if before and before[-1] in parts else ""
+            before = [each for each in parts[: parts.index(part)] if each in BEFORE_SHARDS]
+            title, after = f"{name}-{part.replace('/', '-')}", f"{name}-{before[-1]}" if before else ""
             path_of = f"./{folder}/{disk.RENDERED}/{part}"
             items.append({"name": title, "path": path_of, "after": after, "secret": secret})
     if not items:
