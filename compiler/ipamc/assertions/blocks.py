@@ -102,7 +102,8 @@ class _Allowed:
         found: dict[Block, tuple[Line, str, Place]] = {}
         for family, within in self._within.items():
             ranges = [cidr for cidr in asserts.within if cidr.block.family == family]
-            why = f"not within {_listed(ranges)}"
+            more = f" and {len(ranges) - 3} more" if len(ranges) > 3 else ""
+            why = f"not within {', '.join(str(cidr.block) for cidr in ranges[:3])}{more}"
             for line in _not_within(lines, family, within):
                 found[line.block] = line, why, self._at / "within"
         for cidr in asserts.outside:
@@ -147,11 +148,6 @@ def _not_within(lines: Sequence[Line], family: int, within: Sequence[Block]) -> 
         yield from lines[at:low]
         at = bisect.bisect_left(lines, Block(family, cidr.last + 1, 0), low, key=by_block)
     yield from lines[at : bisect.bisect_left(lines, Block(family + 1, 0, 0), at, key=by_block)]
-
-
-def _listed(ranges: Sequence[Range]) -> str:
-    more = f" and {len(ranges) - 3} more" if len(ranges) > 3 else ""
-    return ", ".join(str(cidr.block) for cidr in ranges[:3]) + more
 
 
 def check_node(test: Assertion, asserts: NodeHas, subjects: Subjects) -> Judgement:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from ipamc.assertions.assertion_rules import SHOWN, Wrong, cancel_of, fails, line_place, said
+from ipamc.assertions.assertion_rules import SHOWN, Wrong, cancel_of, fails, has, line_place, said
 from ipamc.assertions.blocks import Judgement
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.assertion import Agreed, Assertion, Renumber
@@ -29,12 +29,12 @@ def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, toda
         if not fnmatch.fnmatchcase(entry.ticket, asserts.ticket)
     ]
     if missing:
-        wrong = [
-            Wrong(line, subjects.want(line.node), _said(line), test.at / "renumber")
-            for line in sorted(missing, key=lambda line: (line.node, line.block))
-        ]
-        at = test.at / "renumber" / "agreed"
-        findings.append(renumber_not_agreed(plan, test, at, wrong))
+        wrong = []
+        for line in sorted(missing, key=lambda line: (line.node, line.block)):
+            moved = f"node {line.node} moved away from {line.block} on {line.since}"
+            why = has(plan, line) if line.state is State.PENDING else moved
+            wrong.append(Wrong(line, subjects.want(line.node), why, test.at / "renumber"))
+        findings.append(renumber_not_agreed(plan, test, test.at / "renumber" / "agreed", wrong))
     nodes = {line.node for line in under_way}
     if idle := [entry for entry in asserts.agreed if entry.node not in nodes]:
         findings.append(agreed_for_nothing(test, idle))
@@ -51,12 +51,6 @@ def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
         return False
     over = last_day(today, plan.cluster.quarantine_days)
     return not (over and line.since <= over)
-
-
-def _said(line: Line) -> str:
-    if line.state is State.PENDING:
-        return f"node {line.node} is to move to {line.block}"
-    return f"node {line.node} moved away from {line.block} on {line.since}"
 
 
 def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:

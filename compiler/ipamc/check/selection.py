@@ -78,7 +78,7 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     without = [
         pool
         for pool in idle_by_itself
-        if pool.selector.keys.isdisjoint(missing) and not pool.selector.impossible()
+        if pool.selector.keys.isdisjoint(missing) and not pool.selector.impossible
     ]
     yield from selects_no_node(without, cluster.nodes)
 
@@ -116,7 +116,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     selectors = {id(pool.selector): pool.selector for pool in pools}
     # By selector and key: the values of which a node must have one.
     wanted = {
-        number: {key: it.members for key, it in selector.outcomes().items() if it.listed and not it.absent}
+        number: {key: it.members for key, it in selector.outcomes.items() if it.listed and not it.absent}
         for number, selector in selectors.items()
     }
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}

@@ -13,21 +13,7 @@ from itertools import islice, zip_longest
 import msgspec
 from msgspec.structs import replace
 
-from ipamc.lock.file_rules import (
-    FORMAT,
-    LFS,
-    foreign_lock,
-    has_two_held,
-    lock_empty,
-    lock_missing,
-    lock_unreadable,
-    newer_format,
-    not_canonical,
-    other_mode,
-    overlapping_lines,
-    row_at,
-    two_held,
-)
+from ipamc.lock import file_rules as rules
 from ipamc.lock.record import (
     HEADER,
     RECORD,
@@ -87,15 +73,15 @@ def load(
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
     if text is None:
-        return empty, [lock_missing(path)] if rendered else []
+        return empty, [rules.lock_missing(path)] if rendered else []
     row = _first_row(text)
     head, found = _header(row, path, empty=not text.strip())
     if head is None:
         return empty, found
     if head.cluster != cluster.name:
-        return empty, [foreign_lock(path, row, head.cluster, cluster)]
+        return empty, [rules.foreign_lock(path, row, head.cluster, cluster)]
     if head.mode != cluster.mode and not consent.mode:
-        return empty, [other_mode(path, row, head.mode, cluster)]
+        return empty, [rules.other_mode(path, row, head.mode, cluster)]
     return _body(head, text, path, cluster.mode)
 
 
@@ -119,13 +105,13 @@ def skim(text: bytes, cluster: str) -> list[Record] | None:
 
 def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[Diagnostic]]:
     if empty:
-        return None, [lock_empty(path)]
+        return None, [rules.lock_empty(path)]
     try:
         head = HEADER.decode(row)
     except ValueError:
-        return None, [lock_unreadable(path, 1, row, _header_problem(row))]
-    if head.lock != FORMAT:
-        return None, [newer_format(path, row, head.lock)]
+        return None, [rules.lock_unreadable(path, 1, row, _header_problem(row))]
+    if head.lock != rules.FORMAT:
+        return None, [rules.newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
         problem = f"mode {shown(head.mode)} is unknown"
     elif head.shards < 1 or head.shards & (head.shards - 1):
@@ -134,7 +120,7 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[
         problem = f"shard count {head.shards:,} is more than {MOST_SHARDS:,}"
     else:
         return head, []
-    return None, [lock_unreadable(path, 1, row, problem)]
+    return None, [rules.lock_unreadable(path, 1, row, problem)]
 
 
 def _first_row(text: bytes) -> bytes:
@@ -170,7 +156,7 @@ def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
     pairs = zip(blocks, records, strict=True)
     canonical = all(block.family == 4 or str(block) == record.block for block, record in pairs)
     in_order = sorted(blocks) == blocks and disjoint(blocks)
-    return lines if canonical and in_order and not has_two_held(lines, Mode(head.mode)) else None
+    return lines if canonical and in_order and not rules.has_two_held(lines, Mode(head.mode)) else None
 
 
 def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
@@ -179,8 +165,8 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
     lines, found = _records(rows, path)
     if not found:
         # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
-        found += islice(overlapping_lines(lines, path, rows), MOST)
-        found += islice(two_held(lines, path, rows, Mode(head.mode)), MOST)
+        found += islice(rules.overlapping_lines(lines, path, rows), MOST)
+        found += islice(rules.two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
     lock = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
@@ -188,7 +174,7 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
         wanted = canonical.split(b"\n")
         pairs = enumerate(zip_longest(rows, wanted, fillvalue=b""))
         index, (row, own) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
-        found = [not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
+        found = [rules.not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
     return written, found
 
 
@@ -198,7 +184,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """
     index = bisect.bisect_left(lock.written, line.block, key=by_block)
     if index < len(lock.written) and lock.written[index].block == line.block:
-        return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
+        return rules.row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
 
 
@@ -213,7 +199,7 @@ def first_shards(nodes: int, shard_size: int) -> int:
 def _header_problem(row: bytes) -> str:
     if row.startswith(codecs.BOM_UTF8):
         return "a byte order mark, which an editor wrote before the header line"
-    if row.startswith(LFS):
+    if row.startswith(rules.LFS):
         return "a pointer of Git LFS: the file itself was not fetched"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
@@ -230,12 +216,12 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
     read = RECORD.decode
     if rows[-1]:
         problem = "no newline at its end, the file was cut off"
-        found.append(lock_unreadable(path, len(rows), rows[-1], problem))
+        found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
             lines.append((number, line_of(read(row))))
         except ValueError as cause:  # msgspec's errors and CidrErrors are some
-            found.append(lock_unreadable(path, number, row, _record_problem(cause)))
+            found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
                 break
     return lines, found

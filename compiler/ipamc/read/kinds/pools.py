@@ -48,17 +48,15 @@ class _Term(Own):
     match_fields: list[_Requirement] | UnsetType = UNSET
 
 
-class RawSelector(Own):
-    """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
-
-    node_selector_terms: list[_Term] | UnsetType = UNSET
-    match_labels: dict[str, str] | UnsetType = UNSET
-    match_expressions: list[_Requirement] | UnsetType = UNSET
-
-
 class _LabelSelector(Own):
     match_labels: dict[str, str] | UnsetType = UNSET
     match_expressions: list[_Requirement] | UnsetType = UNSET
+
+
+class RawSelector(_LabelSelector):
+    """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
+
+    node_selector_terms: list[_Term] | UnsetType = UNSET
 
 
 class _Family(Own):

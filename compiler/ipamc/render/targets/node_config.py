@@ -219,7 +219,7 @@ class _ByLabels:
             theirs = self._own[number]
             if theirs is not None and apart(mine.outcomes, theirs.outcomes):
                 continue
-            opposite = self._higher[number].selector.negated_requirement()
+            opposite = self._higher[number].selector.negated_requirement
             if opposite is None:
                 return None
             expression = _expression(opposite)
@@ -255,12 +255,12 @@ class OwnSelector(Struct, frozen=True):
 
 def _own(pool: Pool) -> OwnSelector | None:
     """Return a pool's own selector; None if there is no equivalent LabelSelector."""
-    shape: Any = pool.selector.label_selector()
+    shape: Any = pool.selector.label_selector
     if shape is None:
         return None
     labels = tuple(sorted(shape.get("matchLabels", {}).items()))
     expressions = tuple(sorted(map(_expression, shape.get("matchExpressions", ()))))
-    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes())
+    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes)
 
 
 def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:
