@@ -73,6 +73,8 @@ class Row(Struct, frozen=True):
 
 
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
+_ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}"
+_WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
 _AGENTS = (15, 18, 20)
@@ -94,10 +96,10 @@ TABLE = (
     Row(
         Capability.BYSTANDER, _CLUSTER_POOL, run=_SERVERS, decides="`component/`, `helm-values.yaml`, IPC0515"
     ),
-    Row(Capability.NODE_GC, f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}", since=12, run=_SERVERS),
+    Row(Capability.NODE_GC, _WITH_CILIUM_NODES, since=12, run=_SERVERS),
     Row(
         Capability.DO_NOT_GC,
-        f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
+        _WITH_CILIUM_NODES,
         since=18,
         run=_SERVERS,
         decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
@@ -138,35 +140,15 @@ TABLE = (
     Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
     Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), decides="IPC0532"),
     Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
-    Row(
-        Capability.TINY_BLOCKS,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        since=17,
-        run=_SERVERS,
-        decides="IPC0552, pre-allocation",
-    ),
+    Row(Capability.TINY_BLOCKS, _ALL_BUT_CRD, since=17, run=_SERVERS, decides="IPC0552, pre-allocation"),
     Row(Capability.IPV6_BITMAP, f"{_CLUSTER_POOL}, {_MULTI_POOL}", run=_SERVERS, decides="IPC0211"),
-    Row(Capability.METALLB, f"{_KUBERNETES}, {_CLUSTER_POOL}", until=16, run=(15,), decides="IPC0541"),
+    Row(Capability.METALLB, _ONE_BLOCK, until=16, run=(15,), decides="IPC0541"),
     Row(Capability.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=(15,), decides="IPC0541"),
-    Row(
-        Capability.BGP_CONTROL_PLANE,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}",
-        since=12,
-        run=_AGENTS,
-        decides="IPC0542",
-    ),
+    Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(
-        Capability.BGP_PEERING_POLICY,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        since=12,
-        until=18,
-        run=(15, 18),
-    ),
-    Row(
-        Capability.BGP_ADVERTISEMENT, f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}", since=16, run=(18, 20)
-    ),
+    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=(15, 18)),
+    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=(18, 20)),
 )
 
 SOURCES: Mapping[Capability, str] = {
