@@ -181,25 +181,10 @@ def node_lacks_block(
     return fails("IPC1002", test, first[1], message, also, f"{way_out}; {OR_THE_TEST}")
 
 
-class Lack(NamedTuple):
-    """Too little room for nodes of a kind."""
-
-    wanted: int
-    room: int
-    """So many of these fit."""
-    who: str
-    """What the nodes are like, for the message."""
-    why: str
-    also: Sequence[Related]
-    """The pools, and a node of the kind."""
-    way_out: str
-
-
-def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
+def no_room_for(test: Assertion, has: str, why: str, also: Sequence[Related], way_out: str) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test says."""
-    message = f"room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}"
-    fix = f"{lack.way_out}; {OR_THE_TEST}"
-    return fails("IPC1003", test, test.at / "room" / "nodes", message, lack.also, fix)
+    at, fix = test.at / "room" / "nodes", f"{way_out}; {OR_THE_TEST}"
+    return fails("IPC1003", test, at, f"room for {has}; {why}", also, fix)
 
 
 class Shared(NamedTuple):

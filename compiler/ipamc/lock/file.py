@@ -38,9 +38,7 @@ MOST_SHARDS = 1 << 20
 
 
 def dumps(lock: Lock) -> str:
-    """Return the canonical text of a lock: a header, then a line per block by address. O(n log n).
-    A lock with the lines of its file keeps the text of that file.
-    """
+    """Return the canonical text: a header, then lines by address; if unchanged, the file's. O(n log n)."""
     header = encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
@@ -67,9 +65,7 @@ def mode_of(text: bytes | None) -> str:
 def load(
     text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lock of a cluster; return an empty one where there is none. O(n log n).
-    A missing lock beside a `rendered` tree was lost (rule 8).
-    """
+    """Read a cluster's lock; without one return an empty one, and beside `rendered` a finding. O(n log n)."""
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
     if text is None:

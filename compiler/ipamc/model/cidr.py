@@ -165,9 +165,7 @@ def around(family: int, first: int, last: int) -> Block:
 
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
-    """Return the network that an address without a length probably begins: its zero octets are its hosts.
-    The length of its prefix is between the two bounds.
-    """
+    """Return the network that an address begins, its prefix within the bounds: zero octets are hosts."""
     unit = 8 if family == 4 else 16
     zeros = BITS[family] if not number else (number & -number).bit_length() - 1
     prefix = min(max(BITS[family] - zeros // unit * unit, shortest), longest)

@@ -192,9 +192,7 @@ class Reading(Struct):
         pods: bool = True,
         lengths: Lengths = NO_LENGTHS,
     ) -> Block | None:
-        """Return a CIDR, or None and report what is wrong.
-        `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what may have been meant.
-        """
+        """Return a CIDR, or None and report it. `family` 0: both; `pods`: for pods; `lengths`: the usual."""
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:

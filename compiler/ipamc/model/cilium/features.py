@@ -13,9 +13,7 @@ LAST: Version = (1, 20)
 
 
 class Capability(enum.Enum):
-    """Something that Cilium does from some minor on, up to some minor, or always.
-    The value describes it in Markdown.
-    """
+    """Something that Cilium does in some minors, or always. The value describes it in Markdown."""
 
     POD_CIDRS = "agents use a Node's `podCIDRs`"
     NETWORK_ANNOTATIONS = (

@@ -18,19 +18,9 @@ from msgspec import Struct
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cluster import Version
 
-READ_AT = {
-    11: "1.11.1",
-    12: "1.12.19",
-    13: "1.13.18",
-    14: "1.14.19",
-    15: "1.15.19",
-    16: "1.16.19",
-    17: "1.17.8",
-    18: "1.18.5",
-    19: "1.19.7",
-    20: "1.20.2",
-}
-"""The release whose source was read."""
+_READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
+READ_AT = {int(release.split(".")[1]): release for release in _READ.split()}
+"""By minor the release whose source was read."""
 
 
 class Known(enum.StrEnum):

@@ -64,9 +64,7 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
-    """Read a NodeSelector: all parts of one of its terms must hold.
-    An empty term selects nothing, and so does an empty list. Raises SelectorError.
-    """
+    """Read a NodeSelector: all of one term must hold; empty ones, or none, select nothing. SelectorError."""
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
         help_ = "write nodeSelectorTerms: [{matchExpressions: […]}]"
@@ -118,23 +116,20 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
             if operator in {"Gt", "Lt"} and integer(value) is None:
                 problem, help_ = f"{shown(value)} is not an integer", f"{operator} compares 64-bit integers"
                 raise SelectorError(problem, keys=(*at, "values", place), help=help_)
-        yield _label_requirement(key, operator, tuple(sorted(set(values))))
-
-
-def _label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Parsed:
-    match operator:
-        case "In":
-            return Parsed(f"{key} in ({','.join(values)})", Test(key, Operator.IN, values))
-        case "NotIn":
-            return Parsed(f"{key} notin ({','.join(values)})", Test(key, Operator.NOT_IN, values))
-        case "Exists":
-            return Parsed(key, Test(key, Operator.HAS))
-        case "DoesNotExist":
-            return Parsed(f"!{key}", Not(Test(key, Operator.HAS)))
-        case "Gt":
-            return Parsed(f"{key}>{values[0]}", Test(key, Operator.ABOVE, values))
-        case _:
-            return Parsed(f"{key}<{values[0]}", Test(key, Operator.BELOW, values))
+        some = tuple(sorted(set(values)))
+        match operator:
+            case "In":
+                yield Parsed(f"{key} in ({','.join(some)})", Test(key, Operator.IN, some))
+            case "NotIn":
+                yield Parsed(f"{key} notin ({','.join(some)})", Test(key, Operator.NOT_IN, some))
+            case "Exists":
+                yield Parsed(key, Test(key, Operator.HAS))
+            case "DoesNotExist":
+                yield Parsed(f"!{key}", Not(Test(key, Operator.HAS)))
+            case "Gt":
+                yield Parsed(f"{key}>{some[0]}", Test(key, Operator.ABOVE, some))
+            case _:
+                yield Parsed(f"{key}<{some[0]}", Test(key, Operator.BELOW, some))
 
 
 def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:

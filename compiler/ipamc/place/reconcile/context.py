@@ -64,9 +64,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
-        """Tell whether the operator decides about further blocks of a node.
-        It follows the operator, or runs while its dump shows nothing.
-        """
+        """Tell whether the operator gives a node further blocks: it follows, or its dump shows none."""
         if not self.operator_pools:
             return False
         shown = tuple(shown)
