@@ -67,7 +67,6 @@ class Aparts:
         return result
 
     def _prefixes(self, key: _Key, family: int, length: int, *, leaving: bool) -> Iterator[_Prefix]:
-        """Yield the prefixes of each group."""
         for number, (name, groups) in enumerate(self._groups[key]):
             self._subjects.count(len(groups))
             for group in groups:

@@ -86,8 +86,6 @@ def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judg
 
 
 class _Allowed:
-    """What a test of kind `blocks` allows."""
-
     def __init__(self, asserts: BlocksOf, at: Place) -> None:
         self._asserts = asserts
         self._at = at

@@ -43,11 +43,8 @@ class _Kind(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """How much room there is."""
-
     room: int
     why: str
-    """Why there is no more."""
     pools: tuple[Pool, ...]
     """Those that are full."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.check import capacity, drift
-from ipamc.check.modes import adopt_without_unlisted, check_bgp, check_modes
+from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
 from ipamc.model.cilium.operator_list import longest_prefix
@@ -23,7 +23,10 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_multi_pool(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
-    yield from check_bgp(cluster)
+    if cluster.bgp == "metallb":
+        yield from metallb(cluster)
+    elif cluster.bgp == "control-plane":
+        yield from control_plane(cluster)
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:

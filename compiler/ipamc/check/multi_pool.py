@@ -182,15 +182,6 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from selected_twice(cluster)
 
 
-def check_pods_and_nodes(
-    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
-) -> Iterator[Diagnostic]:
-    """Yield what pools that select pods cannot be to nodes. `shared` are the pools that nodes share."""
-    if cluster.mode is Mode.MULTI_POOL and any(pool.by_pods for pool in cluster.pools):
-        yield from selects_for_each_node(cluster, wants, shared)
-        yield from pods_on_other_nodes(cluster, wants)
-
-
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
     fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))

@@ -15,14 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ipamc.model.selector import label_syntax
 from ipamc.model.selector.error import SelectorError, shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
-from ipamc.model.selector.label_syntax import (
-    integer,
-    label_key_problem,
-    label_value_problem,
-    subdomain_problem,
-)
 
 Keys = tuple[str | int, ...]
 
@@ -113,7 +108,7 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
         _check_key(key, (*at, "key"))
         for place, value in enumerate(values):
             _value(value, (*at, "values", place))
-            if operator in {"Gt", "Lt"} and integer(value) is None:
+            if operator in {"Gt", "Lt"} and label_syntax.integer(value) is None:
                 problem, help_ = f"{shown(value)} is not an integer", f"{operator} compares 64-bit integers"
                 raise SelectorError(problem, keys=(*at, "values", place), help=help_)
         some = tuple(sorted(set(values)))
@@ -144,7 +139,7 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
             raise SelectorError(problem, keys=(*at, "values"), help="write one term for each name")
         (name,) = values
         # An invalid name is quoted, so that its text cannot look like another requirement.
-        text = repr(name) if subdomain_problem(name) else name
+        text = repr(name) if label_syntax.subdomain_problem(name) else name
         same = operator == "In"
         yield Parsed(f"{key}{'=' if same else '!='}{text}", Named(name) if same else Not(Named(name)))
 
@@ -173,13 +168,13 @@ def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str
 
 
 def _check_key(key: str, keys: Keys, *, at_key: bool = False) -> None:
-    if problem := label_key_problem(key):
+    if problem := label_syntax.label_key_problem(key):
         raise SelectorError(f"{shown(key)} is not a label key: it {problem}", keys=keys, at_key=at_key)
 
 
 def _value(obj: object, keys: Keys) -> str:
     text = _text(obj, keys, "value")
-    if problem := label_value_problem(text):
+    if problem := label_syntax.label_value_problem(text):
         raise SelectorError(f"{shown(text)} is not a label value: it {problem}", keys=keys)
     return text
 
