@@ -14,18 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.lock import file_rules as rules
-from ipamc.lock.record import (
-    HEADER,
-    RECORD,
-    Header,
-    Record,
-    decode_records,
-    encode,
-    encode_header,
-    encode_records,
-    line_of,
-    records_of,
-)
+from ipamc.lock import record
 from ipamc.model.address_sets import by_block, disjoint
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Cluster, Mode
@@ -39,17 +28,17 @@ MOST_SHARDS = 1 << 20
 
 def dumps(lock: Lock) -> str:
     """Return the canonical text: a header, then lines by address; if unchanged, the file's. O(n log n)."""
-    header = encode_header(lock.cluster, lock.mode, lock.shards)
+    header = record.encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
     lines = sorted(lock.lines, key=by_block)
-    return (header + encode_records(records_of(lines))).decode()
+    return (header + record.encode_records(record.records_of(lines))).decode()
 
 
 def named(text: bytes) -> str:
     """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
     try:
-        return HEADER.decode(_first_row(text)).cluster
+        return record.HEADER.decode(_first_row(text)).cluster
     except ValueError:
         return ""
 
@@ -57,7 +46,7 @@ def named(text: bytes) -> str:
 def mode_of(text: bytes | None) -> str:
     """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
     try:
-        return HEADER.decode(_first_row(text)).mode if text else ""
+        return record.HEADER.decode(_first_row(text)).mode if text else ""
     except ValueError:
         return ""
 
@@ -87,23 +76,23 @@ def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
     return (None, found) if head is None else _body(head, text, path, Mode(head.mode))
 
 
-def skim(text: bytes, cluster: str) -> list[Record] | None:
+def skim(text: bytes, cluster: str) -> list[record.Record] | None:
     """Decode a lock in a twentieth of the time of `load`, checking only header and shapes; None: unsound."""
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
     if header is None or header.cluster != cluster or not text.endswith(b"\n"):
         return None
     try:
-        return decode_records(body)
+        return record.decode_records(body)
     except ValueError:
         return None
 
 
-def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[Diagnostic]]:
+def _header(row: bytes, path: str, *, empty: bool) -> tuple[record.Header | None, list[Diagnostic]]:
     if empty:
         return None, [rules.lock_empty(path)]
     try:
-        head = HEADER.decode(row)
+        head = record.HEADER.decode(row)
     except ValueError:
         return None, [rules.lock_unreadable(path, 1, row, _header_problem(row))]
     if head.lock != rules.FORMAT:
@@ -123,7 +112,7 @@ def _first_row(text: bytes) -> bytes:
     return text.partition(b"\n")[0]
 
 
-def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+def _body(head: record.Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; check them by the rules of `mode`."""
     lines = _sound_lines(head, text)
     found: list[Diagnostic] = []
@@ -133,29 +122,29 @@ def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[
     return replace(lock, written=lock.lines, text=b"" if found else text), found
 
 
-def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
+def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
     """Return the lines of a lock without a finding; None where there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
-    header = encode_header(head.cluster, Mode(head.mode), head.shards)
+    header = record.encode_header(head.cluster, Mode(head.mode), head.shards)
     if not text.startswith(header) or not text.endswith(b"\n"):
         return None
     body = text[len(header) :]
     try:
-        records = decode_records(body)
-        if encode_records(records) != body:
+        records = record.decode_records(body)
+        if record.encode_records(records) != body:
             return None
-        lines = [line_of(record) for record in records]
+        lines = list(map(record.line_of, records))
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
     blocks = [line.block for line in lines]
     pairs = zip(blocks, records, strict=True)
-    canonical = all(block.family == 4 or str(block) == record.block for block, record in pairs)
+    canonical = all(block.family == 4 or str(block) == each.block for block, each in pairs)
     in_order = sorted(blocks) == blocks and disjoint(blocks)
     return lines if canonical and in_order and not rules.has_two_held(lines, Mode(head.mode)) else None
 
 
-def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
+def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
     """Read the lines row by row, and say what is wrong with them."""
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
@@ -180,7 +169,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """
     index = bisect.bisect_left(lock.written, line.block, key=by_block)
     if index < len(lock.written) and lock.written[index].block == line.block:
-        return rules.row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
+        return rules.row_at(lock.path, index + 2, record.encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
 
 
@@ -209,13 +198,13 @@ def _header_problem(row: bytes) -> str:
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
-    read = RECORD.decode
+    read = record.RECORD.decode
     if rows[-1]:
         problem = "no newline at its end, the file was cut off"
         found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            lines.append((number, line_of(read(row))))
+            lines.append((number, record.line_of(read(row))))
         except ValueError as cause:  # msgspec's errors and CidrErrors are some
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
