@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
@@ -250,6 +250,13 @@ class Reading(Struct):
                 problem.help = f"write {better}"
                 if better == f"has({text})":
                     problem.help += f", or {{matchLabels: {{kubernetes.io/hostname: {text}}}}} for one node"
+            return self.bad_selector(problem, at)
+
+    def selector(self, parse: Callable[[Any], Selector], fields: Any, at: Place) -> Selector:
+        """Return what `parse` makes of a selector object; report an invalid one and return `EVERY`."""
+        try:
+            return parse(fields)
+        except SelectorError as problem:
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:
