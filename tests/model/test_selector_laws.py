@@ -114,22 +114,22 @@ def test_de_morgan(texts: list[str]) -> None:
         inside = parse_calico(dual.join(f"!({text})" for text in texts))
         assert verdicts(outside) == verdicts(inside)
         assert outside.requirements == inside.requirements
-        assert outside.label_selector() == inside.label_selector()
+        assert outside.label_selector == inside.label_selector
 
 
 @given(selector)
 def test_a_label_selector_says_the_same(selector: Selector) -> None:
-    said = selector.label_selector()
+    said = selector.label_selector
     assume(said is not None)
     assert said is not None
     again = parse_label_selector(said)
     assert verdicts(again) == verdicts(selector)
-    assert again.label_selector() == said
+    assert again.label_selector == said
 
 
 @given(selector)
 def test_a_negated_requirement_says_the_opposite(selector: Selector) -> None:
-    entry = selector.negated_requirement()
+    entry = selector.negated_requirement
     assume(entry is not None)
     assert verdicts(parse_label_selector({"matchExpressions": [entry]})) == [
         not verdict for verdict in verdicts(selector)
@@ -138,7 +138,7 @@ def test_a_negated_requirement_says_the_opposite(selector: Selector) -> None:
 
 @given(selector)
 def test_impossible_is_certain(selector: Selector) -> None:
-    assume(selector.impossible())
+    assume(selector.impossible)
     for labels in WORLDS:
         if not any(map(label_key_problem, labels)) and not any(map(label_value_problem, labels.values())):
             assert not selector.matches(labels, "n")
@@ -147,13 +147,13 @@ def test_impossible_is_certain(selector: Selector) -> None:
 
 @given(label_object.map(parse_label_selector))
 def test_label_selectors_are_impossible_or_some_labels_match(selector: Selector) -> None:
-    assert bool(selector.impossible()) is not any(verdicts(selector))
+    assert bool(selector.impossible) is not any(verdicts(selector))
 
 
 @given(label_object)
 def test_every_possible_label_selector_can_be_said(obj: dict[str, Any]) -> None:
     selector = parse_label_selector(obj)
-    assert (selector.label_selector() is None) is bool(selector.impossible())
+    assert (selector.label_selector is None) is bool(selector.impossible)
 
 
 @given(selector, st.sampled_from(WORLDS))

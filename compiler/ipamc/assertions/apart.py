@@ -35,7 +35,10 @@ class Aparts:
         subjects, at = self._subjects, test.at / "apart"
         key = (asserts.each,) if asserts.each else tuple(each.canonical for each in asserts.selectors)
         if key not in self._groups:
-            self._groups[key] = self._named(asserts)
+            by_value = subjects.by_value(asserts.each).items() if asserts.each else ()
+            named = [(f"{asserts.each}={value}", groups) for value, groups in by_value]
+            named += [(selector.canonical, subjects.of(selector)) for selector in asserts.selectors]
+            self._groups[key] = named
             self._nodes[key] = sum(len(group.wants) for _, groups in self._groups[key] for group in groups)
         if asserts.each and not self._groups[key]:
             return no_nodes(test, at / "each", f"no node has the label {shown(asserts.each)}")
@@ -52,12 +55,6 @@ class Aparts:
         findings = (rules.until_moved(subjects.plan, test, at, wrong),) if wrong else ()
         return Judgement(self._nodes[key], "node", "nodes", findings)
 
-    def _named(self, asserts: Apart) -> Sequence[tuple[str, Sequence[Group]]]:
-        if asserts.each:
-            by_value = self._subjects.by_value(asserts.each)
-            return [(f"{asserts.each}={value}", groups) for value, groups in by_value.items()]
-        return [(selector.canonical, self._subjects.of(selector)) for selector in asserts.selectors]
-
     def _found(self, key: _Key, asserts: Apart, *, leaving: bool) -> list[Shared]:
         """Return what groups share; with `leaving`, also by blocks that nodes are to leave."""
         result: list[Shared] = []
@@ -70,7 +67,6 @@ class Aparts:
         return result
 
     def _prefixes(self, key: _Key, family: int, length: int, *, leaving: bool) -> Iterator[_Prefix]:
-        """Yield the prefixes of each group."""
         for number, (name, groups) in enumerate(self._groups[key]):
             self._subjects.count(len(groups))
             for group in groups:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ipamc.lock.file import line_at
-from ipamc.model.assertion import Assertion
+from ipamc.model.assertion import Agreed, Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, count, error, names, warning
 from ipamc.model.lock import Line, State
@@ -181,25 +181,10 @@ def node_lacks_block(
     return fails("IPC1002", test, first[1], message, also, f"{way_out}; {OR_THE_TEST}")
 
 
-class Lack(NamedTuple):
-    """Too little room for nodes of a kind."""
-
-    wanted: int
-    room: int
-    """So many of these fit."""
-    who: str
-    """What the nodes are like, for the message."""
-    why: str
-    also: Sequence[Related]
-    """The pools, and a node of the kind."""
-    way_out: str
-
-
-def no_room_for(test: Assertion, lack: Lack) -> Diagnostic:
+def no_room_for(test: Assertion, has: str, why: str, also: Sequence[Related], way_out: str) -> Diagnostic:
     """IPC1003: there is room for as many nodes as a test says."""
-    message = f"room for {lack.room:,} of {count(lack.wanted, 'more node')}{lack.who}; {lack.why}"
-    fix = f"{lack.way_out}; {OR_THE_TEST}"
-    return fails("IPC1003", test, test.at / "room" / "nodes", message, lack.also, fix)
+    at, fix = test.at / "room" / "nodes", f"{way_out}; {OR_THE_TEST}"
+    return fails("IPC1003", test, at, f"room for {has}; {why}", also, fix)
 
 
 class Shared(NamedTuple):
@@ -232,6 +217,31 @@ def shares_prefix(
     message = f"{count(len(shared), 'prefix', 'prefixes')} shared: {prefixes}"
     also = [*lines_shown(plan, blocks), *given_by(plan, first.other, wants[1])]
     return fails("IPC1004", test, test.at / "apart", message, also, f"{way_out}; {OR_THE_TEST}")
+
+
+def renumber_not_agreed(plan: Plan, test: Assertion, at: Place, wrong: Sequence[Wrong]) -> Diagnostic:
+    """IPC1006: every renumber has a ticket."""
+    nodes = list(dict.fromkeys(found.line.node for found in wrong))
+    entries = ", ".join(f"{{node: {node}, ticket: …}}" for node in nodes[:SHOWN])
+    cancel = cancel_of(plan, [found.line for found in wrong])
+    message = f"{count(len(nodes), 'node')} renumbered without one: {names(nodes)}"
+    also = [Related(line_place(plan, found.line, found.want), found.why) for found in wrong[:SHOWN]]
+    fix = f"first add to agreed: {entries}{' …' if len(nodes) > SHOWN else ''}"
+    return fails("IPC1006", test, at, message, also, f"{fix}, or {cancel}" if cancel else fix)
+
+
+def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
+    """IPC1010: every renumber in `agreed` is under way."""
+    entries = f"{count(len(idle), 'entry', 'entries')} of agreed for nodes that are not renumbered"
+    message = f"{said(test)}: {entries}: {names(entry.node for entry in idle)}"
+    return warning("IPC1010", idle[0].at, message, help="remove it, or renumber the node")
+
+
+def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
+    """IPC1012: every ticket in `agreed` matches the pattern `ticket`."""
+    message = f"{shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
+    also = [Related(test.at / "renumber" / "ticket", "tickets are described here")]
+    return fails("IPC1012", test, entry.at / "ticket", message, also, "correct the ticket")
 
 
 def something_there(

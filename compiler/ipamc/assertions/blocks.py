@@ -1,8 +1,9 @@
-"""Tests about where blocks are. A test costs O(its CIDRs log lines + blocks that it does not allow)."""
+"""Tests about where blocks are: O(its CIDRs log lines + blocks that it does not allow); about renumbers."""
 
 from __future__ import annotations
 
 import bisect
+import fnmatch
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -10,13 +11,14 @@ from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.assertion_rules import Wrong
 from ipamc.assertions.subjects import Subjects
 from ipamc.model.address_sets import aggregated, by_block, index_around, lines_over, shared, subtract
-from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn
+from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn, Renumber
 from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.diagnostics import Diagnostic, Place, Related
-from ipamc.model.lock import Line
-from ipamc.model.plan import Offer
+from ipamc.model.lock import Line, State
+from ipamc.model.plan import Offer, Plan
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, shown
+from ipamc.place.allocate.occupancy import last_day
 
 _REPORTED = 4
 """Steps of a block that is not allowed: a finding goes over all of them several times."""
@@ -84,8 +86,6 @@ def check_blocks(test: Assertion, asserts: BlocksOf, subjects: Subjects) -> Judg
 
 
 class _Allowed:
-    """What a test of kind `blocks` allows."""
-
     def __init__(self, asserts: BlocksOf, at: Place) -> None:
         self._asserts = asserts
         self._at = at
@@ -102,7 +102,8 @@ class _Allowed:
         found: dict[Block, tuple[Line, str, Place]] = {}
         for family, within in self._within.items():
             ranges = [cidr for cidr in asserts.within if cidr.block.family == family]
-            why = f"not within {_listed(ranges)}"
+            more = f" and {len(ranges) - 3} more" if len(ranges) > 3 else ""
+            why = f"not within {', '.join(str(cidr.block) for cidr in ranges[:3])}{more}"
             for line in _not_within(lines, family, within):
                 found[line.block] = line, why, self._at / "within"
         for cidr in asserts.outside:
@@ -147,11 +148,6 @@ def _not_within(lines: Sequence[Line], family: int, within: Sequence[Block]) -> 
         yield from lines[at:low]
         at = bisect.bisect_left(lines, Block(family, cidr.last + 1, 0), low, key=by_block)
     yield from lines[at : bisect.bisect_left(lines, Block(family + 1, 0, 0), at, key=by_block)]
-
-
-def _listed(ranges: Sequence[Range]) -> str:
-    more = f" and {len(ranges) - 3} more" if len(ranges) > 3 else ""
-    return ", ".join(str(cidr.block) for cidr in ranges[:3]) + more
 
 
 def check_node(test: Assertion, asserts: NodeHas, subjects: Subjects) -> Judgement:
@@ -216,3 +212,40 @@ def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, 
                 free = next(subtract(shared(cidr.block, over.block), kept), None)
                 if free is not None:
                     yield over.at, Related(cidr.at, f'pool "{pool.name}" may give out {free} of it')
+
+
+def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, today: str) -> Judgement:
+    """Test that every renumber is in `agreed`. O(lines + entries)."""
+    plan = subjects.plan
+    subjects.count(len(plan.lock.lines))
+    under_way = [line for line in plan.lock.lines if _is_renumber(line, plan, today)]
+    agreed = {entry.node for entry in asserts.agreed}
+    missing = [line for line in under_way if line.node not in agreed]
+    findings = [
+        rules.ticket_misspelt(test, entry, asserts.ticket)
+        for entry in asserts.agreed
+        if not fnmatch.fnmatchcase(entry.ticket, asserts.ticket)
+    ]
+    if missing:
+        wrong = []
+        for line in sorted(missing, key=lambda line: (line.node, line.block)):
+            moved = f"node {line.node} moved away from {line.block} on {line.since}"
+            why = rules.has(plan, line) if line.state is State.PENDING else moved
+            wrong.append(Wrong(line, subjects.want(line.node), why, test.at / "renumber"))
+        findings.append(rules.renumber_not_agreed(plan, test, test.at / "renumber" / "agreed", wrong))
+    nodes = {line.node for line in under_way}
+    if idle := [entry for entry in asserts.agreed if entry.node not in nodes]:
+        findings.append(rules.agreed_for_nothing(test, idle))
+    return Judgement(len(nodes), "renumber", "renumbers", tuple(findings))
+
+
+def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
+    """Tell whether a line is of a renumber that is under way, or whose old block is still in quarantine.
+    Moved lines of nodes with several blocks do not count: `ipamc resize` leaves them behind as well.
+    """
+    if line.state is State.PENDING:
+        return True
+    if not line.is_former or not plan.cluster.mode.one_block:
+        return False
+    over = last_day(today, plan.cluster.quarantine_days)
+    return not (over and line.since <= over)

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ipamc.assertions import assertion_rules as rules
-from ipamc.assertions.assertion_rules import Lack
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
 from ipamc.assertions.subjects import Group, Subjects, TooMany
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import HOSTNAME, Node, Pool
-from ipamc.model.diagnostics import Related
+from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
@@ -44,11 +43,8 @@ class _Kind(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """How much room there is."""
-
     room: int
     why: str
-    """Why there is no more."""
     pools: tuple[Pool, ...]
     """Those that are full."""
 
@@ -94,8 +90,8 @@ class Rooms:
             if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools, asserts.nodes - found.room)
-                lack = Lack(asserts.nodes, found.room, kind.who, found.why, also, way_out)
-                findings.append(rules.no_room_for(test, lack))
+                has = f"{found.room:,} of {count(asserts.nodes, 'more node')}{kind.who}"
+                findings.append(rules.no_room_for(test, has, found.why, also, way_out))
         return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
 
     def _kinds(self, asserts: Room) -> Iterator[_Kind]:
@@ -202,8 +198,8 @@ class Rooms:
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
-        lack = Lack(asserts.nodes, room, "", why, _places((pool,)), way_out)
-        finding = rules.no_room_for(test, lack)
+        has = f"{room:,} of {count(asserts.nodes, 'more node')}"
+        finding = rules.no_room_for(test, has, why, _places((pool,)), way_out)
         return Judgement(1, "pool", "pools", (finding,))
 
     def _blocks(self, pool: Pool, family: int, wanted: int) -> int:

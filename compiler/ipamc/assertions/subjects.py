@@ -64,7 +64,8 @@ class Subjects:
         self._kinds: dict[int, Sequence[Want]] = {}
         self._wants: dict[str, Want] = {}
         self._steps = self._names = 0
-        labels = frozenset(label for test in plan.cluster.tests if (label := _label(test)))
+        kinds = [test.asserts for test in plan.cluster.tests]
+        labels = frozenset(some.each for some in kinds if isinstance(some, Room | Apart) and some.each)
         self._groups = self._grouped(list(selectors.values()), labels) if selectors or labels else []
 
     def _grouped(self, selectors: Sequence[Selector], labels: frozenset[str]) -> list[Group]:
@@ -224,7 +225,3 @@ def _selectors(test: Assertion) -> Sequence[Selector]:
         case Apart(selectors=selectors):
             return selectors
     return ()
-
-
-def _label(test: Assertion) -> str:
-    return test.asserts.each if isinstance(test.asserts, Room | Apart) else ""

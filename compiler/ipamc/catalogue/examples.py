@@ -37,7 +37,6 @@ DONE = ("compiled", "committed", "applied")
 DELETED = "(deleted)\n"
 """The text of a file that a side does not have, although the base has it."""
 LINK = re.compile(r"\(link to (\S+)\)\n").fullmatch
-"""Matches the text of a symbolic link."""
 
 
 class Side(Struct, frozen=True, kw_only=True):
@@ -57,11 +56,10 @@ class Example(Struct, frozen=True, kw_only=True):
     sentence: str
     """What is wrong on the wrong side."""
     base: str
-    """The name of the base."""
     beside: str
     """What the base consists of, in a sentence."""
     given: Mapping[str, str]
-    """The files of the base by path."""
+    """The base's files by path."""
     done: tuple[str, ...]
     """What was done with the base, with `before`, before what is shown: the first of DONE, or none."""
     before: Mapping[str, str]

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ipamc.check import capacity, drift
 from ipamc.check.admission import check_admission
-from ipamc.check.capacity import (
-    fewer_than_max_pods,
-    nearly_full,
-    pinned_mask_changed,
-    pre_allocation_too_large,
-    room_for_unlisted,
-    too_many_entries,
-    too_many_shards_needed,
-)
-from ipamc.check.drift import (
-    cilium_node_differs,
-    node_without_uid,
-    pin_not_held,
-    pod_cidrs_differ,
-    several_pod_cidrs,
-)
-from ipamc.check.modes import adopt_without_unlisted, check_bgp, check_modes
+from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
 from ipamc.model.cilium.operator_list import longest_prefix
@@ -39,33 +24,36 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_multi_pool(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
-    yield from check_bgp(cluster)
+    if cluster.bgp == "metallb":
+        yield from metallb(cluster)
+    elif cluster.bgp == "control-plane":
+        yield from control_plane(cluster)
     yield from check_admission(cluster)
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
     """Yield the findings about a plan; `today` is its lock with ended quarantines released."""
-    yield from pod_cidrs_differ(plan)
-    yield from cilium_node_differs(plan)
-    yield from several_pod_cidrs(plan)
-    yield from node_without_uid(plan)
-    yield from pin_not_held(plan)
-    yield from nearly_full(plan.cluster, today)
-    yield from fewer_than_max_pods(plan)
-    yield from too_many_shards_needed(plan)
+    yield from drift.pod_cidrs_differ(plan)
+    yield from drift.cilium_node_differs(plan)
+    yield from drift.several_pod_cidrs(plan)
+    yield from drift.node_without_uid(plan)
+    yield from drift.pin_not_held(plan)
+    yield from capacity.nearly_full(plan.cluster, today)
+    yield from capacity.fewer_than_max_pods(plan)
+    yield from capacity.too_many_shards_needed(plan)
     mode = plan.cluster.mode
     if mode is Mode.CRD:
-        yield from too_many_entries(plan)
+        yield from capacity.too_many_entries(plan)
     if mode is Mode.CLUSTER_POOL:
         mask = longest_prefix(plan.cluster, 6, plan.lock.lines)
         if mask > longest_prefix(plan.cluster, 6):
             yield from ipv6_too_wide(plan.cluster, {6: mask})
         yield from adopt_without_unlisted(plan.cluster, plan.lock.lines)
-        yield from room_for_unlisted(plan)
+        yield from capacity.room_for_unlisted(plan)
     if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
         firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
     if plan.cluster.own_pools:
         yield from ipv6_too_wide(plan.cluster, {}, plan.operator_pools)
-        yield from pre_allocation_too_large(plan)
-        yield from pinned_mask_changed(plan)
+        yield from capacity.pre_allocation_too_large(plan)
+        yield from capacity.pinned_mask_changed(plan)

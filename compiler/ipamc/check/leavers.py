@@ -41,11 +41,11 @@ def allowed_to_leave(cluster: Cluster, holders: int) -> int:
     return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
-_ADD_AGAIN = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
-
-
 def _way_out(cluster: Cluster) -> str:
-    return f"if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
+    again = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
+    return (
+        f"{again}; if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
+    )
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -74,8 +74,7 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
         rule = f"no more than half, {allowed:,}, may leave without consent"
     message = several(leavers, "node", f"of {holders:,} left the inventory, and {rule}") + _in_common(leavers)
     another = "is this the inventory of another cluster? " if len(leavers) == holders else ""
-    fix = f"{another}{_ADD_AGAIN}; {_way_out(cluster)}"
-    return error("IPC0418", _first(lock, leavers), message, help=fix)
+    return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
 
 
 def emptied_pools(
@@ -90,13 +89,13 @@ def emptied_pools(
         gone = {node: surprising[node] for node in members & surprising.keys()}
         if len(gone) > FEW and members <= leavers.keys():
             message = f"pool {pool or 'none'} loses all its {several(members, 'node')}"
-            yield error("IPC0419", _first(lock, gone), message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
+            yield error("IPC0419", _first(lock, gone), message, help=_way_out(cluster))
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
     message = f"the inventory is empty while the lock has blocks of {several(leavers, 'node')}"
-    return error("IPC0420", cluster.at, message, help=f"{_ADD_AGAIN}; {_way_out(cluster)}")
+    return error("IPC0420", cluster.at, message, help=_way_out(cluster))
 
 
 def truncated_list(cluster: Cluster, consent: Consent, *, stale: bool) -> Iterator[Diagnostic]:

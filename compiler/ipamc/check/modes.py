@@ -187,14 +187,6 @@ def flag_by_hand(cluster: Cluster) -> Iterator[Diagnostic]:
         yield note("IPC0515", cluster.field("spec", "ipam", "operator"), message, help=fix)
 
 
-def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield findings about `bgp`."""
-    if cluster.bgp == "metallb":
-        yield from metallb(cluster)
-    if cluster.bgp == "control-plane":
-        yield from control_plane(cluster)
-
-
 def metallb(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0541: MetalLB in Cilium needs kubernetes or cluster-pool mode, and Cilium 1.16 or older."""
     version, also, fix = text(cluster.cilium), cluster.version_here, "set patchNodes: podCIDRs"

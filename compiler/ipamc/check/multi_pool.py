@@ -182,15 +182,6 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from selected_twice(cluster)
 
 
-def check_pods_and_nodes(
-    cluster: Cluster, wants: Sequence[Want], shared: frozenset[str]
-) -> Iterator[Diagnostic]:
-    """Yield what pools that select pods cannot be to nodes. `shared` are the pools that nodes share."""
-    if cluster.mode is Mode.MULTI_POOL and any(pool.by_pods for pool in cluster.pools):
-        yield from selects_for_each_node(cluster, wants, shared)
-        yield from pods_on_other_nodes(cluster, wants)
-
-
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
     fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
@@ -220,12 +211,12 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     elif CALICO_NAME in selector.keys:
         problem = f"only Calico gives namespaces the label {CALICO_NAME}"
         help_ = "test kubernetes.io/metadata.name instead"
-    elif selector.impossible():
-        problem = selector.impossible()
+    elif selector.impossible:
+        problem = selector.impossible
     elif pool.name in cluster.auto_create:
         problem = "autoCreate cannot say it"
         help_ = f"remove {pool.name} from autoCreate: a manifest can"
-    elif selector.label_selector() is None:
+    elif selector.label_selector is None:
         problem = "Cilium takes a LabelSelector, which cannot say this"
         help_ = "write it with ==, in, not in, has and &&; or remove namespaceSelector, or this pool"
     else:
@@ -260,8 +251,8 @@ def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
         if pool.name in cluster.auto_create:
             problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
             help_ = f"remove {pool.name} from autoCreate: a manifest can"
-        elif selector.label_selector() is None or selector.impossible():
-            why = selector.impossible() or "its conditions exclude each other"
+        elif selector.label_selector is None or selector.impossible:
+            why = selector.impossible or "its conditions exclude each other"
             problem = f'{name} of pool "{pool.name}" selects nothing: {why}'
             help_ = f"remove {name}, or change its conditions"
         else:
@@ -306,7 +297,7 @@ def pods_on_other_nodes(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Dia
 def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0565: no pod is selected by two pools of one family."""
     by_pods = [(pool, pool.by_pods.values()) for pool in cluster.pools if pool.by_pods]
-    pools = [pool for pool, both in by_pods if not any(selector.impossible() for selector in both)]
+    pools = [pool for pool, both in by_pods if not any(selector.impossible for selector in both)]
     for pool, other in _overlapping(pools):
         equal = pool.by_pods == other.by_pods
         make = error if equal else warning
@@ -326,7 +317,7 @@ def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     """
     conditions: list[dict[tuple[str, str], Outcomes]] = []
     for pool in pools:
-        both = ((field, selector.outcomes().items()) for field, selector in pool.by_pods.items())
+        both = ((field, selector.outcomes.items()) for field, selector in pool.by_pods.items())
         conditions.append({(field, key): outcomes for field, some in both for key, outcomes in some})
     tested = Counter(key for each in conditions for key, outcomes in each.items() if outcomes.listed)
     common = max(tested, key=lambda key: (tested[key], key), default=None)

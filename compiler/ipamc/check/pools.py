@@ -152,12 +152,12 @@ def impossible_selector(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0214: a selector can match a node."""
     if pool.disabled:
         return
-    if why := pool.selector.impossible():
+    if why := pool.selector.impossible:
         message = f'no node can match the selector of pool "{pool.name}": {why}'
         fix = f"correct the selector, or {no_new_blocks(pool)}"
         yield warning("IPC0214", pool.selector_at, message, help=fix)
     for size_class in pool.block_sizes:
-        if why := size_class.selector.impossible():
+        if why := size_class.selector.impossible:
             at = size_class.at / "nodeSelector"
             message = f'no node can match this size class of pool "{pool.name}": {why}'
             yield warning("IPC0214", at, message, help="correct the selector, or drop the class")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.multi_pool import check_pods_and_nodes, first_and_further, mask_size_changed
+from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
 from ipamc.lock.file_rules import ONLINE
 from ipamc.model.address_sets import blocks_over, shared, subtract
@@ -30,8 +30,10 @@ def check_published(
     """Yield impossible combinations of pools, and changes to published pools; nodes share `shared`."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
-    yield from first_and_further(cluster, wants)
-    yield from check_pods_and_nodes(cluster, wants, shared)
+    yield from multi_pool.first_and_further(cluster, wants)
+    if any(pool.by_pods for pool in cluster.pools):
+        yield from multi_pool.selects_for_each_node(cluster, wants, shared)
+        yield from multi_pool.pods_on_other_nodes(cluster, wants)
     changed = list(_roles_changed(cluster, shared, lock, published))
     yield from changed
     if changed:
@@ -44,7 +46,7 @@ def check_published(
             size = before.masks.get(family, part.block_size)
             if size != part.block_size:
                 also = Related(before.at, f"rendered with a maskSize of {size}")
-                yield mask_size_changed(pool, family, size, part.block_size, also)
+                yield multi_pool.mask_size_changed(pool, family, size, part.block_size, also)
     yield from allowed_changed(cluster, shared, published)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -78,7 +78,7 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     without = [
         pool
         for pool in idle_by_itself
-        if pool.selector.keys.isdisjoint(missing) and not pool.selector.impossible()
+        if pool.selector.keys.isdisjoint(missing) and not pool.selector.impossible
     ]
     yield from selects_no_node(without, cluster.nodes)
 
@@ -116,7 +116,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     selectors = {id(pool.selector): pool.selector for pool in pools}
     # By selector and key: the values of which a node must have one.
     wanted = {
-        number: {key: it.members for key, it in selector.outcomes().items() if it.listed and not it.absent}
+        number: {key: it.members for key, it in selector.outcomes.items() if it.listed and not it.absent}
         for number, selector in selectors.items()
     }
     present: dict[str, set[str]] = {key: set() for values in wanted.values() for key in values}
@@ -135,7 +135,14 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     for number, some in absent.items():
         asked = listing(f"{key}={value}" for key, values in sorted(some.items()) for value in sorted(values))
         why = f"no node has {asked}" if some else f"none fits {shown(selectors[number].canonical)}"
-        said[number] = why, _meant(some, present, there, few=few)
+        # The value that was probably meant, or those that there are.
+        near = (
+            f"did you mean {key}={found}? If not, "
+            for key, values in (sorted(some.items()) if few else ())
+            for value in sorted(values)
+            if (found := nearest(value, present[key]))
+        )
+        said[number] = why, next(near, "") or "".join(there[key] for key in sorted(some))
     for pool in pools:
         why, meant = said[id(pool.selector)]
         message = f'pool "{pool.name}" selects no node: {why}'
@@ -147,18 +154,3 @@ def _selectors(pool: Pool) -> Iterator[PlacedSelector]:
     yield PlacedSelector(pool, pool.selector, pool.selector_at)
     for size_class in pool.block_sizes:
         yield PlacedSelector(pool, size_class.selector, size_class.at / "nodeSelector")
-
-
-def _meant(
-    absent: Mapping[str, frozenset[str]],
-    present: Mapping[str, set[str]],
-    there: Mapping[str, str],
-    *,
-    few: bool,
-) -> str:
-    """Return which value was probably meant, or which ones there are, as the first part of a help."""
-    for key, values in sorted(absent.items()) if few else ():
-        for value in sorted(values):
-            if found := nearest(value, present[key]):
-                return f"did you mean {key}={found}? If not, "
-    return "".join(there[key] for key in sorted(absent))

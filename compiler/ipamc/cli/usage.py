@@ -82,7 +82,7 @@ def _said(problem: click.UsageError, path: str) -> Iterator[str]:
 def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
     if path != "ipamc":
         others = f"write {path} {known[0]} {shlex.quote(word)}" if len(known) == 1 else ", ".join(known)
-        if path == "ipamc ci" and word.lower() in OTHER_CI:
+        if path == "ipamc ci" and word.lower() in OTHER_CI.split():
             alone = "pipelines are written for GitHub and GitLab alone"
             yield f"{shown(word)}: {alone}; in others, jobs run these"
             for verb in ("ci requirements", "compile --locked --check", "plan", "ci apply"):

@@ -77,13 +77,14 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
         found += refused
         if not refused:
             freed = {line.block for line in chosen if line not in held}
-            lines = tuple(_released(line) if line.block in freed else line for line in lines)
+            lines = tuple(
+                Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
+                if line.block in freed
+                else line
+                for line in lines
+            )
     wanted = first_shards(len(cluster.nodes), cluster.shard_size) if consent.reshard else 0
     return replace(lock, lines=lines, shards=max(lock.shards, wanted)), found
-
-
-def _released(line: Line) -> Line:
-    return Line(block=line.block, pool=line.pool, node=line.node, state=State.RELEASED)
 
 
 def did_you_mean(scope: Scope, lines: Sequence[Line]) -> str:

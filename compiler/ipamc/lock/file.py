@@ -13,33 +13,8 @@ from itertools import islice, zip_longest
 import msgspec
 from msgspec.structs import replace
 
-from ipamc.lock.file_rules import (
-    FORMAT,
-    LFS,
-    foreign_lock,
-    has_two_held,
-    lock_empty,
-    lock_missing,
-    lock_unreadable,
-    newer_format,
-    not_canonical,
-    other_mode,
-    overlapping_lines,
-    row_at,
-    two_held,
-)
-from ipamc.lock.record import (
-    HEADER,
-    RECORD,
-    Header,
-    Record,
-    decode_records,
-    encode,
-    encode_header,
-    encode_records,
-    line_of,
-    records_of,
-)
+from ipamc.lock import file_rules as rules
+from ipamc.lock import record
 from ipamc.model.address_sets import by_block, disjoint
 from ipamc.model.cidr import CidrError
 from ipamc.model.cluster import Cluster, Mode
@@ -52,20 +27,18 @@ MOST_SHARDS = 1 << 20
 
 
 def dumps(lock: Lock) -> str:
-    """Return the canonical text of a lock: a header, then a line per block by address. O(n log n).
-    A lock with the lines of its file keeps the text of that file.
-    """
-    header = encode_header(lock.cluster, lock.mode, lock.shards)
+    """Return the canonical text: a header, then lines by address; if unchanged, the file's. O(n log n)."""
+    header = record.encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
     lines = sorted(lock.lines, key=by_block)
-    return (header + encode_records(records_of(lines))).decode()
+    return (header + record.encode_records(record.records_of(lines))).decode()
 
 
 def named(text: bytes) -> str:
     """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
     try:
-        return HEADER.decode(_first_row(text)).cluster
+        return record.HEADER.decode(_first_row(text)).cluster
     except ValueError:
         return ""
 
@@ -73,7 +46,7 @@ def named(text: bytes) -> str:
 def mode_of(text: bytes | None) -> str:
     """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
     try:
-        return HEADER.decode(_first_row(text)).mode if text else ""
+        return record.HEADER.decode(_first_row(text)).mode if text else ""
     except ValueError:
         return ""
 
@@ -81,21 +54,19 @@ def mode_of(text: bytes | None) -> str:
 def load(
     text: bytes | None, path: str, cluster: Cluster, consent: Consent, *, rendered: bool
 ) -> tuple[Lock, list[Diagnostic]]:
-    """Read the lock of a cluster; return an empty one where there is none. O(n log n).
-    A missing lock beside a `rendered` tree was lost (rule 8).
-    """
+    """Read a cluster's lock; without one return an empty one, and beside `rendered` a finding. O(n log n)."""
     shards = first_shards(len(cluster.nodes), cluster.shard_size)
     empty = Lock(cluster=cluster.name, mode=cluster.mode, shards=shards, path=path)
     if text is None:
-        return empty, [lock_missing(path)] if rendered else []
+        return empty, [rules.lock_missing(path)] if rendered else []
     row = _first_row(text)
     head, found = _header(row, path, empty=not text.strip())
     if head is None:
         return empty, found
     if head.cluster != cluster.name:
-        return empty, [foreign_lock(path, row, head.cluster, cluster)]
+        return empty, [rules.foreign_lock(path, row, head.cluster, cluster)]
     if head.mode != cluster.mode and not consent.mode:
-        return empty, [other_mode(path, row, head.mode, cluster)]
+        return empty, [rules.other_mode(path, row, head.mode, cluster)]
     return _body(head, text, path, cluster.mode)
 
 
@@ -105,27 +76,27 @@ def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
     return (None, found) if head is None else _body(head, text, path, Mode(head.mode))
 
 
-def skim(text: bytes, cluster: str) -> list[Record] | None:
+def skim(text: bytes, cluster: str) -> list[record.Record] | None:
     """Decode a lock in a twentieth of the time of `load`, checking only header and shapes; None: unsound."""
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
     if header is None or header.cluster != cluster or not text.endswith(b"\n"):
         return None
     try:
-        return decode_records(body)
+        return record.decode_records(body)
     except ValueError:
         return None
 
 
-def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[Diagnostic]]:
+def _header(row: bytes, path: str, *, empty: bool) -> tuple[record.Header | None, list[Diagnostic]]:
     if empty:
-        return None, [lock_empty(path)]
+        return None, [rules.lock_empty(path)]
     try:
-        head = HEADER.decode(row)
+        head = record.HEADER.decode(row)
     except ValueError:
-        return None, [lock_unreadable(path, 1, row, _header_problem(row))]
-    if head.lock != FORMAT:
-        return None, [newer_format(path, row, head.lock)]
+        return None, [rules.lock_unreadable(path, 1, row, _header_problem(row))]
+    if head.lock != rules.FORMAT:
+        return None, [rules.newer_format(path, row, head.lock)]
     if head.mode not in set(Mode):
         problem = f"mode {shown(head.mode)} is unknown"
     elif head.shards < 1 or head.shards & (head.shards - 1):
@@ -134,14 +105,14 @@ def _header(row: bytes, path: str, *, empty: bool) -> tuple[Header | None, list[
         problem = f"shard count {head.shards:,} is more than {MOST_SHARDS:,}"
     else:
         return head, []
-    return None, [lock_unreadable(path, 1, row, problem)]
+    return None, [rules.lock_unreadable(path, 1, row, problem)]
 
 
 def _first_row(text: bytes) -> bytes:
     return text.partition(b"\n")[0]
 
 
-def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
+def _body(head: record.Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[Diagnostic]]:
     """Read the lines below the header; check them by the rules of `mode`."""
     lines = _sound_lines(head, text)
     found: list[Diagnostic] = []
@@ -151,36 +122,36 @@ def _body(head: Header, text: bytes, path: str, mode: Mode) -> tuple[Lock, list[
     return replace(lock, written=lock.lines, text=b"" if found else text), found
 
 
-def _sound_lines(head: Header, text: bytes) -> list[Line] | None:
+def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
     """Return the lines of a lock without a finding; None where there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
-    header = encode_header(head.cluster, Mode(head.mode), head.shards)
+    header = record.encode_header(head.cluster, Mode(head.mode), head.shards)
     if not text.startswith(header) or not text.endswith(b"\n"):
         return None
     body = text[len(header) :]
     try:
-        records = decode_records(body)
-        if encode_records(records) != body:
+        records = record.decode_records(body)
+        if record.encode_records(records) != body:
             return None
-        lines = [line_of(record) for record in records]
+        lines = list(map(record.line_of, records))
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
     blocks = [line.block for line in lines]
     pairs = zip(blocks, records, strict=True)
-    canonical = all(block.family == 4 or str(block) == record.block for block, record in pairs)
+    canonical = all(block.family == 4 or str(block) == each.block for block, each in pairs)
     in_order = sorted(blocks) == blocks and disjoint(blocks)
-    return lines if canonical and in_order and not has_two_held(lines, Mode(head.mode)) else None
+    return lines if canonical and in_order and not rules.has_two_held(lines, Mode(head.mode)) else None
 
 
-def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
+def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
     """Read the lines row by row, and say what is wrong with them."""
     rows = text.split(b"\n")
     lines, found = _records(rows, path)
     if not found:
         # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
-        found += islice(overlapping_lines(lines, path, rows), MOST)
-        found += islice(two_held(lines, path, rows, Mode(head.mode)), MOST)
+        found += islice(rules.overlapping_lines(lines, path, rows), MOST)
+        found += islice(rules.two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
     lock = Lock(cluster=head.cluster, mode=Mode(head.mode), shards=head.shards, lines=tuple(written))
     canonical = b"" if found else dumps(lock).encode()
@@ -188,7 +159,7 @@ def _lines_and_findings(head: Header, text: bytes, path: str) -> tuple[list[Line
         wanted = canonical.split(b"\n")
         pairs = enumerate(zip_longest(rows, wanted, fillvalue=b""))
         index, (row, own) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
-        found = [not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
+        found = [rules.not_canonical(path, index + 1, row, own, misplaced=row in wanted)]
     return written, found
 
 
@@ -198,7 +169,7 @@ def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """
     index = bisect.bisect_left(lock.written, line.block, key=by_block)
     if index < len(lock.written) and lock.written[index].block == line.block:
-        return row_at(lock.path, index + 2, encode(lock.written[index]), str(line.block))
+        return rules.row_at(lock.path, index + 2, record.encode(lock.written[index]), str(line.block))
     return otherwise or Span(lock.path)
 
 
@@ -213,7 +184,7 @@ def first_shards(nodes: int, shard_size: int) -> int:
 def _header_problem(row: bytes) -> str:
     if row.startswith(codecs.BOM_UTF8):
         return "a byte order mark, which an editor wrote before the header line"
-    if row.startswith(LFS):
+    if row.startswith(rules.LFS):
         return "a pointer of Git LFS: the file itself was not fetched"
     if not row.startswith(b'{"lock":'):
         return 'not the header line of a lock ({"lock":1,...})'
@@ -227,15 +198,15 @@ def _header_problem(row: bytes) -> str:
 def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
-    read = RECORD.decode
+    read = record.RECORD.decode
     if rows[-1]:
         problem = "no newline at its end, the file was cut off"
-        found.append(lock_unreadable(path, len(rows), rows[-1], problem))
+        found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            lines.append((number, line_of(read(row))))
+            lines.append((number, record.line_of(read(row))))
         except ValueError as cause:  # msgspec's errors and CidrErrors are some
-            found.append(lock_unreadable(path, number, row, _record_problem(cause)))
+            found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
                 break
     return lines, found

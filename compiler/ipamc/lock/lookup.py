@@ -34,10 +34,6 @@ class NumberedLine(Struct, frozen=True, kw_only=True):
     """The row, from 1."""
 
 
-class _NotCanonicalError(ValueError):
-    """A row that was read is not as a compile writes it."""
-
-
 def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
     """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
     A row that is not canonical makes it read the whole lock. Raises Refused with what is wrong there.
@@ -86,7 +82,7 @@ def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
         line = _row(text[at:end])
         number += 1
         if last and (line.block < last.block or line.block.overlaps(last.block)):
-            raise _NotCanonicalError
+            raise ValueError("the row is not in its place")
         if (line.block.family, line.block.first) > (block.family, block.last):
             return
         if line.block.overlaps(block):
@@ -121,5 +117,5 @@ def _of(text: bytes, node: str) -> Iterator[NumberedLine]:
 def _row(row: bytes) -> Line:
     line = decode(row)
     if encode(line) != row:
-        raise _NotCanonicalError
+        raise ValueError("the row is not as a compile writes it")
     return line

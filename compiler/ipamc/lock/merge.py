@@ -235,12 +235,10 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         one, two = self.ours.get(block), self.theirs.get(block)
         both = [(line, side) for side, line in enumerate((one, two)) if line]
         if one and two and one.node == two.node:
-            if self.base.get(block) in (one, two) and not (one.in_use and two.in_use):
-                return [(line, side) for line, side in both if line != self.base[block]]
-            if one.state is two.state and one.in_use:  # they differ in how many addresses they have
-                known = self.base.get(block)
-                if known in (one, two):
-                    return [(line, side) for line, side in both if line != known]
+            known, both_in_use = self.base.get(block), one.in_use and two.in_use
+            if known in (one, two) and (one.state is two.state or not both_in_use):
+                return [(line, side) for line, side in both if line != known]
+            if one.state is two.state and both_in_use:  # they differ in how many addresses they have
                 return [max(both, key=lambda each: (not each[0].addresses, each[0].addresses))]
             if not (one.in_use or two.in_use):
                 last = max(one, two, key=lambda line: (line.since, line.was_pending))

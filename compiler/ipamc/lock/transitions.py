@@ -229,7 +229,6 @@ class _Comparison:
                 return Reason.RELEASED
 
     def _changed(self, was: Line, now: Line) -> Reason:
-        """Return what became of a line that is still there."""
         by_operator = was.pool in self.known.operator_pools and not now.is_former
         moved = was.state is State.HELD and was.node in self.known.present
         if now == replace(was, pool=now.pool, addresses=now.addresses):
@@ -256,7 +255,6 @@ class _Comparison:
         return Reason.MOVED if moved else self._begun(now)
 
     def _ended(self, was: Line) -> Transition:
-        """Return what became of a line that is gone."""
         over = lines_over(self.after, was.block)
         others = [line for line in over if line.state is not State.RELEASED or self._is_there(was.node)]
         if not over:

@@ -32,17 +32,6 @@ _ALL_OF_IPV4 = (1 << 32) - 1
 _OCTETS = tuple(map(str, range(256)))
 _NUMBERS = {octet: number for number, octet in enumerate(_OCTETS)}
 
-# Addresses that no pod can have. Calico refuses link-local for pools (libcalico-go validator); the others are
-# not unicast, or never leave a host.
-_FORBIDDEN = (
-    ("link-local", "169.254.0.0/16"),
-    ("link-local", "fe80::/10"),
-    ("multicast", "224.0.0.0/4"),
-    ("multicast", "ff00::/8"),
-    ("loopback", "127.0.0.0/8"),
-    ("loopback", "::1/128"),
-)
-
 
 class Block(NamedTuple):
     """An aligned run of addresses. Sorts by family, then by address, then the larger block first."""
@@ -163,7 +152,7 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
         better = str(Block(family, number - low, prefix))
         raise CidrError("host bits", f"{shown(text)} has host bits set", better)
     block = Block(family, number, prefix)
-    for kind, forbidden in _FORBIDDEN_BLOCKS if pods else ():
+    for kind, forbidden in _FORBIDDEN if pods else ():
         if block.overlaps(forbidden):
             raise CidrError("not for pods", f"{shown(text)} overlaps {kind} addresses ({forbidden})")
     return block
@@ -176,9 +165,7 @@ def around(family: int, first: int, last: int) -> Block:
 
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
-    """Return the network that an address without a length probably begins: its zero octets are its hosts.
-    The length of its prefix is between the two bounds.
-    """
+    """Return the network that an address begins, its prefix within the bounds: zero octets are hosts."""
     unit = 8 if family == 4 else 16
     zeros = BITS[family] if not number else (number & -number).bit_length() - 1
     prefix = min(max(BITS[family] - zeros // unit * unit, shortest), longest)
@@ -221,8 +208,17 @@ def _plain(text: str) -> Block:
     return Block(network.version, int(network.network_address), network.prefixlen)
 
 
-_FORBIDDEN_BLOCKS = tuple((kind, _plain(text)) for kind, text in _FORBIDDEN)
-NEVER_PODS = (*(block for _, block in _FORBIDDEN_BLOCKS), _plain("0.0.0.0/8"), _plain("240.0.0.0/4"))
+# Addresses that no pod can have. Calico refuses link-local for pools (libcalico-go validator); the others are
+# not unicast, or never leave a host.
+_FORBIDDEN = (
+    ("link-local", _plain("169.254.0.0/16")),
+    ("link-local", _plain("fe80::/10")),
+    ("multicast", _plain("224.0.0.0/4")),
+    ("multicast", _plain("ff00::/8")),
+    ("loopback", _plain("127.0.0.0/8")),
+    ("loopback", _plain("::1/128")),
+)
+NEVER_PODS = (*(block for _, block in _FORBIDDEN), _plain("0.0.0.0/8"), _plain("240.0.0.0/4"))
 """Blocks without addresses for pods: refused ones, `this network`, the reserved ones (RFC 1112)."""
 
 

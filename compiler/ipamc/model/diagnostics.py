@@ -225,9 +225,7 @@ def names(items: Iterable[str], limit: int = 5) -> str:
 
 
 def several(items: Collection[str], noun: str, what: str = "", *, number: int | None = None) -> str:
-    """Return a group for a message, with its size and names: `3 nodes without a uid: a, b, c`.
-    `number` counts where several items are of one thing: the blocks of a node.
-    """
+    """Return a group as `3 nodes without a uid: a, b, c`. `number`: the size, if items share one."""
     size = count(len(items) if number is None else number, noun)
     return f"{size}{what and ' '}{what}: {names(items)}"
 

@@ -170,9 +170,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         return Span(self.files[0] if self.files else "")
 
     def is_of_another(self, cluster: Cluster) -> bool:
-        """Tell whether it has no node of the inventory, by uid; without any uid in the inventory, by name.
-        An inventory without nodes is of any cluster.
-        """
+        """Tell whether it has no node of an inventory that has some: by uid, or by name if none has a uid."""
         known = {node.name: node.uid for node in cluster.nodes if not node.planned}
         uids = {uid for uid in known.values() if uid}
         same = uids & {node.uid for node in self.nodes} if uids else known.keys() & self.nodes_by_name.keys()

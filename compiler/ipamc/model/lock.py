@@ -104,7 +104,6 @@ class Growth(Struct, frozen=True, kw_only=True):
     pool: str
     family: int
     blocks: int
-    """How many more."""
     addresses: int = 0
     """How many addresses of the last one are rendered (crd mode); 0: all."""
 
@@ -125,7 +124,6 @@ class Consent(Struct, frozen=True, kw_only=True):
     leave: frozenset[str] = frozenset()
     """Names of nodes that may leave, or "all"."""
     renumber: tuple[Scope, ...] = ()
-    """Blocks to be replaced."""
     settle: frozenset[str] = frozenset()
     """Names of nodes that have moved to their pending blocks."""
     release: tuple[Scope, ...] = ()

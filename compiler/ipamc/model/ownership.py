@@ -50,12 +50,8 @@ class Law:
         self._pools = cluster.pools_by_name
         self._lines = lines
         self._operator_pools = operator_pools
-        self._ranges = ranges or RangeIndex(cluster.pools)
+        self.ranges = ranges or RangeIndex(cluster.pools)
         self._own: dict[str, tuple[Blocks, Blocks, Blocks, set[int]]] = {}
-
-    def pool_of(self, block: Block) -> Pool | None:
-        """Return the pool whose range contains a block. O(log ranges)."""
-        return self._ranges.pool_of(block)
 
     @cached_property
     def lines(self) -> Mapping[str, Sequence[Line]]:
@@ -114,12 +110,13 @@ class Law:
         """
         if not self._operator_pools or (self._multi_pool and not shown.pool):
             return False
-        pool = self.pool_of(shown.block)
+        pool = self.ranges.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self._operator_pools
 
     def is_foreign(self, shown: ShownBlock) -> bool:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
-        return self._multi_pool and shown.pool not in self._pools and self.pool_of(shown.block) is None
+        named = not self._multi_pool or shown.pool in self._pools
+        return not named and self.ranges.pool_of(shown.block) is None
 
 
 HAS = frozenset({Ownership.OWN, Ownership.PENDING})

@@ -65,9 +65,6 @@ class Fallbacks(Sequence[Offer]):
     def __hash__(self) -> int:
         return hash(tuple(self))
 
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
 
 class Offers(tuple[Offer, ...]):  # noqa: SLOT001 - the names are kept beside the offers
     """The offers of a node, the first candidate first. Nodes that look alike to the selectors share them."""

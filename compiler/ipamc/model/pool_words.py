@@ -29,7 +29,7 @@ def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
         spec["nodeSelector"] = source if len(pool.selector.canonical) <= _LONGEST else "…"
     if pool.disabled:
         spec["disabled"] = True
-    spec |= {name: selector.label_selector() or selector.source for name, selector in pool.by_pods.items()}
+    spec |= {name: selector.label_selector or selector.source for name, selector in pool.by_pods.items()}
     document = {
         "apiVersion": "ipamc/v1alpha1",
         "kind": "IPPool",

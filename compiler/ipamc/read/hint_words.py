@@ -63,30 +63,11 @@ _UNDO = Word(
 )
 _WHICH = Word("that is asked of the locks", ("ipamc which ADDRESS", "ipamc which NODE"))
 
-OTHER_CI = frozenset(
-    {
-        "actions",
-        "argo",
-        "azure",
-        "azure-devops",
-        "bamboo",
-        "bitbucket",
-        "buildkite",
-        "circleci",
-        "concourse",
-        "drone",
-        "forgejo",
-        "gitea",
-        "jenkins",
-        "prow",
-        "teamcity",
-        "tekton",
-        "travis",
-        "woodpecker",
-        "zuul",
-    }
+OTHER_CI = (
+    "actions argo azure azure-devops bamboo bitbucket buildkite circleci concourse drone forgejo gitea "
+    "jenkins prow teamcity tekton travis woodpecker zuul"
 )
-"""Names of CI systems for which no pipeline is written."""
+"""Names of CI systems for which no pipeline is written, between blanks."""
 
 VERBS: Mapping[str, Word] = {
     **dict.fromkeys(("apply", "deploy", "sync", "push", "install"), _APPLY),

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block, Range
+from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.gc_pause import paused_collector
@@ -112,9 +112,12 @@ class Assembly(Struct):
         cluster = self.clusters.get(name)
         if cluster is None:
             return None
+        in_order = sorted(
+            self.excluded, key=lambda cidr: (cidr.block, cidr.at.path, cidr.at.document, repr(cidr.at.keys))
+        )
         return replace(
             cluster,
-            excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
+            excluded=(*cluster.excluded, *in_order),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),
             cilium_nodes=tuple(self.cilium_nodes[key] for key in sorted(self.cilium_nodes)),
@@ -127,10 +130,6 @@ def _name_at(value: Named) -> At:
     """Return the place of a name; an entry of an inventory has no metadata."""
     entry = isinstance(value, Node) and not value.live
     return value.at / "name" if entry else value.at / "metadata" / "name"
-
-
-def _range_order(excluded: Range) -> tuple[Block, str, int, str]:
-    return excluded.block, excluded.at.path, excluded.at.document, repr(excluded.at.keys)
 
 
 def read(

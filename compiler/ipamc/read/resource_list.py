@@ -133,7 +133,6 @@ def read_resource_list(text: str) -> ResourceList:
 
 
 def _sort(found: ResourceList, item: ListedObject) -> None:
-    """Enter an object where it belongs."""
     version, kind, data = item.value.get("apiVersion"), item.value.get("kind"), item.value.get("data")
     if kind == "ConfigMap" and isinstance(data, dict) and LOCK in data:
         if found.state is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from operator import methodcaller
 from types import MappingProxyType
@@ -13,17 +13,9 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, Range, network_of, parse_address, parse_block
 from ipamc.model.diagnostics import At, Findings, Place
+from ipamc.model.selector import label_syntax
 from ipamc.model.selector.calico_tokens import from_kubectl
 from ipamc.model.selector.error import SelectorError
-from ipamc.model.selector.label_syntax import (
-    LONGEST_VALUE,
-    are_label_keys,
-    are_label_values,
-    are_subdomains,
-    label_key_problem,
-    label_value_problem,
-    subdomain_problem,
-)
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
 from ipamc.read.syntax.document import Keys
@@ -141,7 +133,7 @@ class Reading(Struct):
 
     def name(self, name: str, what: str, at: At, *keys: str) -> None:
         """Report a name that the apiserver would refuse; `keys` lead from `at` to it."""
-        if problem := subdomain_problem(name):
+        if problem := label_syntax.subdomain_problem(name):
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
 
     def sound(self, names: Collection[str], labels: Collection[Mapping[str, str]]) -> bool:
@@ -149,13 +141,14 @@ class Reading(Struct):
         Each distinct key and value is checked once: one at a time, 100,000 nodes took four times as long.
         Where one is not valid, `name` and `labels` report which.
         """
-        if not are_subdomains(names):
+        if not label_syntax.are_subdomains(names):
             return False
         keys = set().union(*labels) - self.keys
         values = set(chain.from_iterable(map(_values_of, labels))) - self.values
         # Nearly every name is a host name too, and a name of this length is a valid value.
-        others = values.difference(names) if max(map(len, names), default=0) <= LONGEST_VALUE else values
-        if not (are_label_keys(keys) and are_label_values(others)):
+        short = max(map(len, names), default=0) <= label_syntax.LONGEST_VALUE
+        others = values.difference(names) if short else values
+        if not (label_syntax.are_label_keys(keys) and label_syntax.are_label_values(others)):
             return False
         self.keys |= keys
         self.values |= values
@@ -170,14 +163,14 @@ class Reading(Struct):
         result = {key: text or "" for key, text in labels.items()} if labels else {}
         if not self.keys.issuperset(result):
             for key in result:
-                if key not in self.keys and (problem := label_key_problem(key)):
+                if key not in self.keys and (problem := label_syntax.label_key_problem(key)):
                     place = replace(_down(at, (*keys, key)), key=True)
                     self.found.append(rules.bad_label(place, "label key", key, problem))
                 else:
                     self.keys.add(key)
         if not self.values.issuperset(result.values()):
             for key, text in result.items():
-                if text not in self.values and (problem := label_value_problem(text)):
+                if text not in self.values and (problem := label_syntax.label_value_problem(text)):
                     self.found.append(rules.bad_label(_down(at, (*keys, key)), "label value", text, problem))
                 else:
                     self.values.add(text)
@@ -192,9 +185,7 @@ class Reading(Struct):
         pods: bool = True,
         lengths: Lengths = NO_LENGTHS,
     ) -> Block | None:
-        """Return a CIDR, or None and report what is wrong.
-        `family` 0 accepts both; `pods`: its addresses are for pods; `lengths`: what may have been meant.
-        """
+        """Return a CIDR, or None and report it. `family` 0: both; `pods`: for pods; `lengths`: the usual."""
         try:
             block = parse_block(text, pods=pods)
         except CidrError as problem:
@@ -259,6 +250,13 @@ class Reading(Struct):
                 problem.help = f"write {better}"
                 if better == f"has({text})":
                     problem.help += f", or {{matchLabels: {{kubernetes.io/hostname: {text}}}}} for one node"
+            return self.bad_selector(problem, at)
+
+    def selector(self, parse: Callable[[Any], Selector], fields: Any, at: Place) -> Selector:
+        """Return what `parse` makes of a selector object; report an invalid one and return `EVERY`."""
+        try:
+            return parse(fields)
+        except SelectorError as problem:
             return self.bad_selector(problem, at)
 
     def bad_selector(self, problem: SelectorError, at: Place) -> Selector:

@@ -26,9 +26,7 @@ ALWAYS = "cilium"
 
 
 def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
-    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
-    `before` is what was rendered before; without it, nothing was.
-    """
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
     layout = _layout(plan, before)
     files = tuple(file for target in TARGETS for file in target.files(layout))
     return (*_kustomizations(files), *files)

@@ -232,8 +232,8 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
     """Yield the groups with selectors that share no node; a group that is left with none is halted."""
     before: list[Group] = []
     for group in groups:
-        own = group.selector.outcomes()
-        rivals = [other for other in before if not apart(other.selector.outcomes(), own)]
+        own = group.selector.outcomes
+        rivals = [other for other in before if not apart(other.selector.outcomes, own)]
         before.append(group)
         if not rivals:
             yield group
@@ -244,7 +244,7 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
             mine = "" if group.selector == EVERY else f"{group.selector.canonical} && "
             selector = parse_calico(mine + less)
             taken = f"pools that Calico tries first select its nodes: {rivals[0].name}"
-            yield replace(group, selector=selector, halted=selector.impossible() and taken)
+            yield replace(group, selector=selector, halted=selector.impossible and taken)
 
 
 def strays(blocks: Iterable[Block], ranges: Iterable[Block]) -> list[Block]:

@@ -13,9 +13,7 @@ LAST: Version = (1, 20)
 
 
 class Capability(enum.Enum):
-    """Something that Cilium does from some minor on, up to some minor, or always.
-    The value describes it in Markdown.
-    """
+    """Something that Cilium does in some minors, or always. The value describes it in Markdown."""
 
     POD_CIDRS = "agents use a Node's `podCIDRs`"
     NETWORK_ANNOTATIONS = (
@@ -24,8 +22,7 @@ class Capability(enum.Enum):
     ANNOTATIONS_ASKED_FOR = 'annotations count only with `annotate-k8s-node: "true"`; before, always'
     HELM_ANNOTATE_NODE = (
         "every chart has the value `annotateK8sNode`; in 1.11 that of 1.11.5 does, with the default `true`, "
-        "and those of "
-        "1.11.1 and 1.11.2 do not"
+        "and those of 1.11.1 and 1.11.2 do not"
     )
     CLUSTER_POOL_LIST = "the operator takes several ranges"
     KEPT_POD_CIDRS = "the operator keeps the `podCIDRs` that a CiliumNode has"
@@ -47,30 +44,25 @@ class Capability(enum.Enum):
     )
     EXCHANGED_BLOCKS = (
         "a block that is taken out of its CiliumPodIPPool stays with its node until the operator starts "
-        "again; "
-        "before, until its agent writes next"
+        "again; before, until its agent writes next"
     )
     NUMERIC_ALLOCATED = "the operator writes `pools.allocated` in order of address; before, of text"
     EDITED_RANGES = (
         "the operator keeps the books of a CIDR that is widened, divided or cut in a CiliumPodIPPool; "
-        "before, "
-        "it gives out again what nodes have of it"
+        "before, it gives out again what nodes have of it"
     )
     REMOVED_RANGES = (
         "a CIDR may leave a CiliumPodIPPool wherever it stands; before, the operator crashes unless it is "
-        "the "
-        "last one, and two neighbours at once only leave from 1.19 on"
+        "the last one, and two neighbours at once only leave from 1.19 on"
     )
     IMMUTABLE_MASK = "the apiserver refuses another `maskSize`; before, only the operator does"
     POD_SELECTORS = (
         "`podSelector` and `namespaceSelector` of a CiliumPodIPPool: pods without annotations that it "
-        "selects get "
-        "its addresses, on every node; a pod that two pools select gets none"
+        "selects get its addresses, on every node; a pod that two pools select gets none"
     )
     ALLOW_ENDS = (
         "`allowFirstIP` and `allowLastIP` of a CiliumPodIPPool, which cannot change: pods get the first, "
-        "and the last "
-        "address of a block"
+        "and the last address of a block"
     )
     EGRESS_INTERFACES = (
         "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "

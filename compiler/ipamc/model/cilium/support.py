@@ -4,32 +4,23 @@ A cell of `TABLE`, one capability of one minor, is yes or no, and known in one o
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
 neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows
 (tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent). After a
-run of a server or an agent add its minor to the row's `run`, and run `pytest tests/model/test_versions.py
-tests/test_cases.py --update`.
+run of a server or an agent add its minor to the `run` of its rows, and run `pytest
+tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 from msgspec import Struct
 
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cluster import Version
 
-READ_AT = {
-    11: "1.11.1",
-    12: "1.12.19",
-    13: "1.13.18",
-    14: "1.14.19",
-    15: "1.15.19",
-    16: "1.16.19",
-    17: "1.17.8",
-    18: "1.18.5",
-    19: "1.19.7",
-    20: "1.20.2",
-}
-"""The release whose source was read; a row's `source` names paths at these tags, pull requests or issues."""
+_READ = "1.11.1 1.12.19 1.13.18 1.14.19 1.15.19 1.16.19 1.17.8 1.18.5 1.19.7 1.20.2"
+READ_AT = {int(release.split(".")[1]): release for release in _READ.split()}
+"""By minor the release whose source was read."""
 
 
 class Known(enum.StrEnum):
@@ -46,7 +37,6 @@ class Row(Struct, frozen=True):
     capability: Capability
     modes: str
     """The `ipam` modes that it concerns."""
-    source: str
     since: int = FIRST[1]
     until: int = LAST[1]
     """The first and the last minor of Cilium 1 that have it."""
@@ -56,6 +46,11 @@ class Row(Struct, frozen=True):
     """The minors for which nothing was run or read."""
     decides: str = ""
     """The rules or the rendered files that depend on it; "" for none."""
+
+    @property
+    def source(self) -> str:
+        """Return where the source says so, or others do."""
+        return SOURCES[self.capability]
 
     def of(self, version: Version) -> bool:
         """Return whether a minor has it; one that is too new counts as the newest (IPC0501 refuses it)."""
@@ -68,301 +63,150 @@ class Row(Struct, frozen=True):
 
 
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
+_ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}"
+_WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
+_SERVERS = (12, 15, 16, 17, 18, 19, 20)
+"""The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
+_AGENTS = (15, 18, 20)
+"""The minors of which whole agents are run."""
 
 TABLE = (
-    Row(
-        Capability.POD_CIDRS,
-        _KUBERNETES,
-        "pkg/k8s/node.go, ParseNode",
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="`nodes/`",
-    ),
-    Row(
-        Capability.NETWORK_ANNOTATIONS,
-        _KUBERNETES,
-        "pkg/annotation/k8s.go",
-        since=13,
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="`nodes/`",
-    ),
-    Row(
-        Capability.ANNOTATIONS_ASKED_FOR,
-        _KUBERNETES,
-        "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
-        since=12,
-        run=(12, 15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.HELM_ANNOTATE_NODE,
-        _KUBERNETES,
-        "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and 1.11.5",
-        since=12,
-        decides="`helm-values.yaml`",
-    ),
+    Row(Capability.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
+    Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
+    Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
+    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, decides="`helm-values.yaml`"),
     Row(
         Capability.CLUSTER_POOL_LIST,
         _CLUSTER_POOL,
-        "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, "
-        "operator/pkg/ipam/clusterpool.go from 1.20; "
-        "clusterPoolIPv4PodCIDRList in the chart",
-        run=(12, 15, 16, 17, 18, 19, 20),
+        run=_SERVERS,
         decides="`configmap.yaml`, `helm-values.yaml`",
     ),
+    Row(Capability.KEPT_POD_CIDRS, _CLUSTER_POOL, run=_SERVERS, decides="`ciliumnodes/`"),
+    Row(Capability.UNDONE_POD_CIDRS, _CLUSTER_POOL, since=19, run=_SERVERS),
     Row(
-        Capability.KEPT_POD_CIDRS,
-        _CLUSTER_POOL,
-        "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
-        "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="`ciliumnodes/`",
+        Capability.BYSTANDER, _CLUSTER_POOL, run=_SERVERS, decides="`component/`, `helm-values.yaml`, IPC0515"
     ),
-    Row(
-        Capability.UNDONE_POD_CIDRS,
-        _CLUSTER_POOL,
-        "allocateNode in the same file",
-        since=19,
-        run=(12, 15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.BYSTANDER,
-        _CLUSTER_POOL,
-        "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
-        "operator/pkg/ipam/clusterpool.go from 1.20",
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="`component/`, `helm-values.yaml`, IPC0515",
-    ),
-    Row(
-        Capability.NODE_GC,
-        f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
-        "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: unused "
-        "in 1.11, 0s in 1.12, 5m from 1.13",
-        since=12,
-        run=(12, 15, 16, 17, 18, 19, 20),
-    ),
+    Row(Capability.NODE_GC, _WITH_CILIUM_NODES, since=12, run=_SERVERS),
     Row(
         Capability.DO_NOT_GC,
-        f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}",
-        "operator/watchers/cilium_node_gc.go",
+        _WITH_CILIUM_NODES,
         since=18,
-        run=(12, 15, 16, 17, 18, 19, 20),
+        run=_SERVERS,
         decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
     ),
-    Row(
-        Capability.MULTI_POOL,
-        _MULTI_POOL,
-        "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; "
-        "client/crds/v2alpha1/ciliumpodippools.yaml",
-        since=14,
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="IPC0521",
-    ),
-    Row(
-        Capability.DEFAULT_IP_POOL,
-        _MULTI_POOL,
-        "PR #28818; pkg/option/config.go",
-        since=15,
-        run=(15, 18, 20),
-        decides="`pinning`, IPC0523",
-    ),
-    Row(
-        Capability.NODE_CONFIG_V2,
-        _MULTI_POOL,
-        "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, client/crds/v2/ciliumnodeconfigs.yaml from "
-        "1.16",
-        since=16,
-        run=(15, 16, 17, 18, 19, 20),
-        decides="`nodeconfigs.yaml`",
-    ),
-    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, "install/kubernetes/cilium/values.yaml", since=17),
-    Row(
-        Capability.MULTI_POOL_TUNNEL,
-        _MULTI_POOL,
-        "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
-        "Documentation/network/concepts/ipam/index.rst",
-        since=18,
-        run=(15, 18, 20),
-        decides="IPC0522",
-    ),
-    Row(
-        Capability.LOCAL_ROUTES,
-        _MULTI_POOL,
-        "PR #40191, issues #32423 and #38102; updateLocalNodeStore in pkg/ipam/multipool.go; limitations in "
-        "Documentation/network/concepts/ipam/multi-pool.rst",
-        since=18,
-        run=(15, 18, 20),
-        decides="IPC0935",
-    ),
-    Row(
-        Capability.ORPHAN_BLOCKS,
-        _MULTI_POOL,
-        "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
-        "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
-        since=19,
-        run=(15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.EXCHANGED_BLOCKS,
-        _MULTI_POOL,
-        "PR #42126; AllocateToNode in pool_allocator.go (as above)",
-        since=19,
-        run=(15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.NUMERIC_ALLOCATED,
-        _MULTI_POOL,
-        "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
-        since=20,
-        run=(15, 16, 17, 18, 19, 20),
-        decides="`seeds/`",
-    ),
+    Row(Capability.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
+    Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
+    Row(Capability.NODE_CONFIG_V2, _MULTI_POOL, since=16, run=_SERVERS[1:], decides="`nodeconfigs.yaml`"),
+    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17),
+    Row(Capability.MULTI_POOL_TUNNEL, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0522"),
+    Row(Capability.LOCAL_ROUTES, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0935"),
+    Row(Capability.ORPHAN_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
+    Row(Capability.EXCHANGED_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
+    Row(Capability.NUMERIC_ALLOCATED, _MULTI_POOL, since=20, run=_SERVERS[1:], decides="`seeds/`"),
     Row(
         Capability.EDITED_RANGES,
         _MULTI_POOL,
-        "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as above)",
         since=19,
-        run=(15, 16, 17, 18, 19, 20),
+        run=_SERVERS[1:],
         decides="`cilium/ippools.yaml`, IPC0538",
     ),
     Row(
         Capability.REMOVED_RANGES,
         _MULTI_POOL,
-        "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as above)",
         since=18,
-        run=(15, 16, 17, 18, 19, 20),
+        run=_SERVERS[1:],
         decides="`cilium/ippools.yaml`, IPC0538",
     ),
-    Row(
-        Capability.IMMUTABLE_MASK,
-        _MULTI_POOL,
-        "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
-        since=20,
-        run=(15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.POD_SELECTORS,
-        _MULTI_POOL,
-        "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
-        "pkg/ipam/metadata/manager.go",
-        since=19,
-        run=(20,),
-        decides="`ippools.yaml`, IPC0562",
-    ),
+    Row(Capability.IMMUTABLE_MASK, _MULTI_POOL, since=20, run=_SERVERS[1:]),
+    Row(Capability.POD_SELECTORS, _MULTI_POOL, since=19, run=(20,), decides="`ippools.yaml`, IPC0562"),
     Row(
         Capability.ALLOW_ENDS,
         _MULTI_POOL,
-        "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in "
-        "pkg/ipam/pool.go",
         since=20,
         run=(20,),
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
-    Row(
-        Capability.EGRESS_INTERFACES,
-        f"{_MULTI_POOL}, {_CRD}",
-        "PR #42531; newManager and allEgressMasqueradeCmds in pkg/datapath/iptables/iptables.go",
-        since=19,
-        run=(15, 18, 20),
-        decides="IPC0934",
-    ),
-    Row(
-        Capability.CRD_ADDRESSES,
-        _CRD,
-        "pkg/ipam/crd.go",
-        run=(15, 18, 20),
-        decides="`ciliumnodes/`",
-    ),
-    Row(
-        Capability.CRD_NATIVE_ONLY,
-        _CRD,
-        "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 to 1.13 do not have",
-        inferred=(11, 12, 13),
-        decides="IPC0532",
-    ),
-    Row(
-        Capability.CRD_NOT_ANNOUNCED,
-        _CRD,
-        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; pkg/bgpv1/agent/nodespecer.go in 1.13 "
-        "and 1.14, controller.go in 1.12; "
-        "CanAdvertisePodCIDR in pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
-        run=(15, 18, 20),
-        decides="IPC0541, IPC0542",
-    ),
-    Row(
-        Capability.TINY_BLOCKS,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in github.com/cilium/ipam up "
-        "to 1.13",
-        since=17,
-        run=(12, 15, 16, 17, 18, 19, 20),
-        decides="IPC0552, pre-allocation",
-    ),
-    Row(
-        Capability.IPV6_BITMAP,
-        f"{_CLUSTER_POOL}, {_MULTI_POOL}",
-        "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to 1.13",
-        decides="IPC0211",
-        run=(12, 15, 16, 17, 18, 19, 20),
-    ),
-    Row(
-        Capability.METALLB,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}",
-        "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone from 1.17",
-        until=16,
-        run=(15,),
-        decides="IPC0541",
-    ),
-    Row(
-        Capability.METALLB_CILIUM_NODE,
-        _CLUSTER_POOL,
-        "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in kubernetes mode it is "
-        "the Node in every minor",
-        since=12,
-        until=16,
-        run=(15,),
-        decides="IPC0541",
-    ),
-    Row(
-        Capability.BGP_CONTROL_PLANE,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}",
-        "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
-        since=12,
-        run=(15, 18, 20),
-        decides="IPC0542",
-    ),
-    Row(
-        Capability.BGP_CILIUM_NODE,
-        _KUBERNETES,
-        "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
-        since=15,
-        run=(15, 18, 20),
-        decides="IPC0542",
-    ),
-    Row(
-        Capability.BGP_POOL_ADVERTS,
-        _MULTI_POOL,
-        "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement of type "
-        "CiliumPodIPPool from 1.16",
-        since=15,
-        run=(15, 18, 20),
-        decides="IPC0542",
-    ),
-    Row(
-        Capability.BGP_PEERING_POLICY,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
-        since=12,
-        until=18,
-        run=(15, 18),
-    ),
-    Row(
-        Capability.BGP_ADVERTISEMENT,
-        f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}",
-        "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that reads them); pkg/bgp "
-        "from 1.19",
-        since=16,
-        run=(18, 20),
-    ),
+    Row(Capability.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
+    Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
+    Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), decides="IPC0532"),
+    Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
+    Row(Capability.TINY_BLOCKS, _ALL_BUT_CRD, since=17, run=_SERVERS, decides="IPC0552, pre-allocation"),
+    Row(Capability.IPV6_BITMAP, f"{_CLUSTER_POOL}, {_MULTI_POOL}", run=_SERVERS, decides="IPC0211"),
+    Row(Capability.METALLB, _ONE_BLOCK, until=16, run=(15,), decides="IPC0541"),
+    Row(Capability.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=(15,), decides="IPC0541"),
+    Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
+    Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
+    Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
+    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=(15, 18)),
+    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=(18, 20)),
 )
+
+SOURCES: Mapping[Capability, str] = {
+    Capability.POD_CIDRS: "pkg/k8s/node.go, ParseNode",
+    Capability.NETWORK_ANNOTATIONS: "pkg/annotation/k8s.go",
+    Capability.ANNOTATIONS_ASKED_FOR: "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
+    Capability.HELM_ANNOTATE_NODE: "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and "
+    "1.11.5",
+    Capability.CLUSTER_POOL_LIST: "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from "
+    "1.13, operator/pkg/ipam/clusterpool.go from 1.20; clusterPoolIPv4PodCIDRList in the chart",
+    Capability.KEPT_POD_CIDRS: "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
+    "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
+    Capability.UNDONE_POD_CIDRS: "allocateNode in the same file",
+    Capability.BYSTANDER: "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
+    "operator/pkg/ipam/clusterpool.go from 1.20",
+    Capability.NODE_GC: "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's "
+    "flags: unused in 1.11, 0s in 1.12, 5m from 1.13",
+    Capability.DO_NOT_GC: "operator/watchers/cilium_node_gc.go",
+    Capability.MULTI_POOL: "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend "
+    "before; client/crds/v2alpha1/ciliumpodippools.yaml",
+    Capability.DEFAULT_IP_POOL: "PR #28818; pkg/option/config.go",
+    Capability.NODE_CONFIG_V2: "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, "
+    "client/crds/v2/ciliumnodeconfigs.yaml from 1.16",
+    Capability.HELM_PRE_ALLOCATION: "install/kubernetes/cilium/values.yaml",
+    Capability.MULTI_POOL_TUNNEL: "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
+    "Documentation/network/concepts/ipam/index.rst",
+    Capability.LOCAL_ROUTES: "PR #40191, issues #32423 and #38102; updateLocalNodeStore in "
+    "pkg/ipam/multipool.go; limitations in Documentation/network/concepts/ipam/multi-pool.rst",
+    Capability.ORPHAN_BLOCKS: "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
+    "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
+    Capability.EXCHANGED_BLOCKS: "PR #42126; AllocateToNode in pool_allocator.go (as above)",
+    Capability.NUMERIC_ALLOCATED: "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from "
+    "1.20",
+    Capability.EDITED_RANGES: "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as "
+    "above)",
+    Capability.REMOVED_RANGES: "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as "
+    "above)",
+    Capability.IMMUTABLE_MASK: "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
+    Capability.POD_SELECTORS: "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
+    "pkg/ipam/metadata/manager.go",
+    Capability.ALLOW_ENDS: "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; "
+    "cidrRangeOpts in pkg/ipam/pool.go",
+    Capability.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
+    "pkg/datapath/iptables/iptables.go",
+    Capability.CRD_ADDRESSES: "pkg/ipam/crd.go",
+    Capability.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 "
+    "to 1.13 do not have",
+    Capability.CRD_NOT_ANNOUNCED: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; "
+    "pkg/bgpv1/agent/nodespecer.go in 1.13 and 1.14, controller.go in 1.12; CanAdvertisePodCIDR in "
+    "pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
+    Capability.TINY_BLOCKS: "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in "
+    "github.com/cilium/ipam up to 1.13",
+    Capability.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam "
+    "up to 1.13",
+    Capability.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is "
+    "gone from 1.17",
+    Capability.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: "
+    "in kubernetes mode it is the Node in every minor",
+    Capability.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
+    Capability.BGP_CILIUM_NODE: "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go "
+    "from 1.15",
+    Capability.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an "
+    "advertisement of type CiliumPodIPPool from 1.16",
+    Capability.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
+    Capability.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing "
+    "that reads them); pkg/bgp from 1.19",
+}
+"""Paths at the tags of `READ_AT`, pull requests or issues."""
 
 
 class Claim(Struct, frozen=True):

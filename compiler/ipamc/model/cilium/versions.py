@@ -76,11 +76,8 @@ def node_config_api(version: Version) -> str:
 
 def pod_cidr_annotation(version: Version, family: int) -> str:
     """Return the Node annotation for a block of a family that `podCIDRs` does not have (pkg/k8s/node.go)."""
-    return (
-        f"network.cilium.io/ipv{family}-pod-cidr"
-        if can(version, Capability.NETWORK_ANNOTATIONS)
-        else f"io.cilium.network.ipv{family}-pod-cidr"
-    )
+    prefix = "network.cilium.io/" if can(version, Capability.NETWORK_ANNOTATIONS) else "io.cilium.network."
+    return f"{prefix}ipv{family}-pod-cidr"
 
 
 def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | None = None) -> int:

@@ -21,9 +21,7 @@ Matcher = Callable[[Mapping[str, str], str], bool]
 
 
 class Operator(enum.StrEnum):
-    """How a label is tested, in Calico's spelling where Calico has one.
-    All but `!=` and `not in` are false without the label.
-    """
+    """A test of a label, spelt as Calico does if it has it. All but `!=` and `not in` need the label."""
 
     EQUAL = "=="
     UNEQUAL = "!="

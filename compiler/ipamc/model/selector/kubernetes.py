@@ -15,14 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from ipamc.model.selector import label_syntax
 from ipamc.model.selector.error import SelectorError, shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
-from ipamc.model.selector.label_syntax import (
-    integer,
-    label_key_problem,
-    label_value_problem,
-    subdomain_problem,
-)
 
 Keys = tuple[str | int, ...]
 
@@ -64,9 +59,7 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
-    """Read a NodeSelector: all parts of one of its terms must hold.
-    An empty term selects nothing, and so does an empty list. Raises SelectorError.
-    """
+    """Read a NodeSelector: all of one term must hold; empty ones, or none, select nothing. SelectorError."""
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
         help_ = "write nodeSelectorTerms: [{matchExpressions: […]}]"
@@ -115,26 +108,23 @@ def _match_expressions(obj: object, keys: Keys, operators: Sequence[str]) -> Ite
         _check_key(key, (*at, "key"))
         for place, value in enumerate(values):
             _value(value, (*at, "values", place))
-            if operator in {"Gt", "Lt"} and integer(value) is None:
+            if operator in {"Gt", "Lt"} and label_syntax.integer(value) is None:
                 problem, help_ = f"{shown(value)} is not an integer", f"{operator} compares 64-bit integers"
                 raise SelectorError(problem, keys=(*at, "values", place), help=help_)
-        yield _label_requirement(key, operator, tuple(sorted(set(values))))
-
-
-def _label_requirement(key: str, operator: str, values: tuple[str, ...]) -> Parsed:
-    match operator:
-        case "In":
-            return Parsed(f"{key} in ({','.join(values)})", Test(key, Operator.IN, values))
-        case "NotIn":
-            return Parsed(f"{key} notin ({','.join(values)})", Test(key, Operator.NOT_IN, values))
-        case "Exists":
-            return Parsed(key, Test(key, Operator.HAS))
-        case "DoesNotExist":
-            return Parsed(f"!{key}", Not(Test(key, Operator.HAS)))
-        case "Gt":
-            return Parsed(f"{key}>{values[0]}", Test(key, Operator.ABOVE, values))
-        case _:
-            return Parsed(f"{key}<{values[0]}", Test(key, Operator.BELOW, values))
+        some = tuple(sorted(set(values)))
+        match operator:
+            case "In":
+                yield Parsed(f"{key} in ({','.join(some)})", Test(key, Operator.IN, some))
+            case "NotIn":
+                yield Parsed(f"{key} notin ({','.join(some)})", Test(key, Operator.NOT_IN, some))
+            case "Exists":
+                yield Parsed(key, Test(key, Operator.HAS))
+            case "DoesNotExist":
+                yield Parsed(f"!{key}", Not(Test(key, Operator.HAS)))
+            case "Gt":
+                yield Parsed(f"{key}>{some[0]}", Test(key, Operator.ABOVE, some))
+            case _:
+                yield Parsed(f"{key}<{some[0]}", Test(key, Operator.BELOW, some))
 
 
 def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
@@ -149,7 +139,7 @@ def _match_fields(obj: object, keys: Keys) -> Iterator[Parsed]:
             raise SelectorError(problem, keys=(*at, "values"), help="write one term for each name")
         (name,) = values
         # An invalid name is quoted, so that its text cannot look like another requirement.
-        text = repr(name) if subdomain_problem(name) else name
+        text = repr(name) if label_syntax.subdomain_problem(name) else name
         same = operator == "In"
         yield Parsed(f"{key}{'=' if same else '!='}{text}", Named(name) if same else Not(Named(name)))
 
@@ -178,13 +168,13 @@ def _requirement(obj: object, keys: Keys, operators: Sequence[str]) -> tuple[str
 
 
 def _check_key(key: str, keys: Keys, *, at_key: bool = False) -> None:
-    if problem := label_key_problem(key):
+    if problem := label_syntax.label_key_problem(key):
         raise SelectorError(f"{shown(key)} is not a label key: it {problem}", keys=keys, at_key=at_key)
 
 
 def _value(obj: object, keys: Keys) -> str:
     text = _text(obj, keys, "value")
-    if problem := label_value_problem(text):
+    if problem := label_syntax.label_value_problem(text):
         raise SelectorError(f"{shown(text)} is not a label value: it {problem}", keys=keys)
     return text
 

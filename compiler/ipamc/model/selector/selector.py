@@ -84,25 +84,29 @@ class Selector:
         """Return where the selector, as it was written, first names a label key; the whole if it does not."""
         return self._spots.get(key, Spot())
 
+    @cached_property
     def label_selector(self) -> dict[str, object] | None:
         """Return an equivalent LabelSelector, sorted by key; {} for every node, None if there is none.
         Equality with one value goes to `matchLabels`, everything else to `matchExpressions`. Alternatives on
         one label become one `In`. There is none for other alternatives, tests of a part of a value, Gt and
         Lt, names, keys and values that Kubernetes does not allow, and a selector of no node.
         """
-        return self._label_selector
+        return normal_form.label_selector(self.form)
 
+    @cached_property
     def negated_requirement(self) -> dict[str, object] | None:
         """Return one entry of `matchExpressions` that selects exactly the other nodes, or None."""
-        return self._negated_requirement
+        return normal_form.negated_requirement(self.expression)
 
+    @cached_property
     def outcomes(self) -> Mapping[str, Outcomes]:
         """Return what each label must be, by key: the conditions that every selected node satisfies."""
-        return self._outcomes
+        return normal_form.outcomes(self.form)
 
+    @cached_property
     def impossible(self) -> str:
         """Return why no node can match, or "". A reason is certain; "" is no proof that a node can match."""
-        return self._impossible
+        return contradictions.impossible(self.form)
 
     @cached_property
     def form(self) -> Normal:
@@ -122,22 +126,6 @@ class Selector:
     @cached_property
     def _spots(self) -> Mapping[str, Spot]:
         return find_keys(self.source)
-
-    @cached_property
-    def _label_selector(self) -> dict[str, object] | None:
-        return normal_form.label_selector(self.form)
-
-    @cached_property
-    def _negated_requirement(self) -> dict[str, object] | None:
-        return normal_form.negated_requirement(self.expression)
-
-    @cached_property
-    def _outcomes(self) -> Mapping[str, Outcomes]:
-        return normal_form.outcomes(self.form)
-
-    @cached_property
-    def _impossible(self) -> str:
-        return contradictions.impossible(self.form)
 
 
 def parse_calico(text: str) -> Selector:

@@ -49,13 +49,9 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """Return the key of the blocks that are renumbered together with a line."""
         return line.key(one_block=self.one_block)
 
-    def pool_of(self, block: Block) -> Pool | None:
-        """Return the pool whose range contains a block. O(log ranges)."""
-        return self.law.pool_of(block)
-
     def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
         """Return what is wrong with a line's block."""
-        return classify(self.cluster, want, line, self.pool_of(line.block))
+        return classify(self.cluster, want, line, self.ranges.pool_of(line.block))
 
     def agrees(self, shown: tuple[ShownBlock, ...], held: Iterable[Line]) -> bool:
         """Tell whether a node shows only blocks that it holds, and all that the operator decides about."""
@@ -68,9 +64,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
-        """Tell whether the operator decides about further blocks of a node.
-        It follows the operator, or runs while its dump shows nothing.
-        """
+        """Tell whether the operator gives a node further blocks: it follows, or its dump shows none."""
         if not self.operator_pools:
             return False
         shown = tuple(shown)

@@ -57,7 +57,7 @@ def _is_recreated(node: Node, context: Context) -> bool:
 
 
 def _in_its_pool(line: Line, context: Context) -> Line:
-    pool = context.pool_of(line.block)
+    pool = context.ranges.pool_of(line.block)
     gone = "" if line.state is State.HELD and context.cluster.unpooled == "hold" else line.pool
     name = pool.name if pool else gone
     return line if name == line.pool else replace(line, pool=name)
@@ -210,11 +210,11 @@ def _holding(
     """Return a node that holds what it shows: adopted lines, over its own quarantined or released ones."""
     new: dict[Block, Line] = {}
     for each in shown:
-        block, pool = each.block, context.pool_of(each.block)
+        block, pool = each.block, context.ranges.pool_of(each.block)
         if each.part and pool and node.want:  # of single addresses: the block of the pool's size around them
             entry = node.want.node
             block = block.widened(pool.sizes(entry.labels, entry.name)[block.family])
-            pool = context.pool_of(block)
+            pool = context.ranges.pool_of(block)
         # A block that is held outside every pool has no pool's name.
         known = each.pool if pool or context.cluster.unpooled == "refuse" else ""
         name = known or (pool.name if pool else "")
@@ -262,7 +262,7 @@ def needs(
         missing = tuple([family for family in families if family not in has]) if has else families
         # A node without a block and without an offer is a finding of `unmatched_refused`.
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
-    pools = ((context.pool_of(line.block), line.block.family) for line in held)
+    pools = ((context.ranges.pool_of(line.block), line.block.family) for line in held)
     have = Counter((pool.name, family) for pool, family in pools if pool)
     result: list[Demand] = []
     for offer in want.offers:

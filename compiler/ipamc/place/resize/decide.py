@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block, part
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_of
+from ipamc.model.cilium.versions import shown, text, usable_addresses, usable_in, usable_of
 from ipamc.model.cluster import Cluster, Mode, Pool, Usage
 from ipamc.model.dump import Dump
 from ipamc.model.lock import Growth, Line, Resize, State
@@ -179,17 +179,11 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         if row.used * 100 <= high * row.usable:
             return row
         larger = range(min(block.prefix for block in row.blocks) - 1, 0, -1)
-        sizes = ((prefix, self._of(pool, row.family, prefix)) for prefix in larger)
+        blocks = (Block(row.family, 0, prefix) for prefix in larger)
+        sizes = ((block.prefix, usable_in(self.cluster, block, pool.name)) for block in blocks)
         enough = next((prefix for prefix, size in sizes if row.used * 100 <= high * size), 0)
         why = f"a node has one block in {self.cluster.mode} mode"
         return replace(_with(row, Verdict.STUCK, why), prefix=enough)
-
-    def _of(self, pool: Pool, family: int, prefix: int) -> int:
-        """Return how many addresses a new block of the pool has."""
-        block = Block(family, 0, prefix)
-        if self.cluster.mode is Mode.CRD:
-            return block.size - 2 if block.size > 2 else block.size
-        return usable_addresses(self.cluster.cilium, (block,), pool)
 
     def _grown(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
         """Give a node more: the rest of the blocks that it has, address by address, then further blocks."""
@@ -223,13 +217,13 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         prefix = offer.sizes[row.family]
         if self.cluster.own_pools and {block.prefix for block in row.blocks} != {prefix}:
             return None, f"its pool gives blocks of /{prefix} now, and maskSize cannot change"
-        each = self._of(pool, row.family, prefix)
+        block = Block(row.family, 0, prefix)
+        each = usable_in(self.cluster, block, pool.name)
         wanted = -(-missing // each) if each else 0
         number = min(wanted, usage.most - len(row.blocks))
         if number < 1:
             return None, f"maxBlocks is {usage.most}" if wanted else f"a /{prefix} has no usable address"
         last = missing - (wanted - 1) * each if number == wanted else 0
-        block = Block(row.family, 0, prefix)
         start = min(max(last, usage.addresses), room - (number - 1) * each) if usage.addresses and last else 0
         if not start and self.cluster.mode is Mode.CRD:
             number = min(number, room // each)

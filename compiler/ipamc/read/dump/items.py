@@ -252,7 +252,6 @@ def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bo
 
 
 def _of_yaml(path: str, text: str) -> Iterator[DumpItem]:
-    """Yield the objects of YAML: documents, or the members of their lists."""
     breaks = [found.start() for found in re.finditer("\n", text)]
     lines = [bisect_left(breaks, found.start()) + 1 for found in _YAML_ITEM.finditer(text)]
     """Where items begin, if the text is a single list as kubectl prints it."""

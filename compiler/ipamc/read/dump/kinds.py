@@ -10,19 +10,10 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ipamc.model import dump
 from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Span
-from ipamc.model.dump import (
-    Object,
-    SeenAffinity,
-    SeenBlock,
-    SeenEndpoint,
-    SeenNodeConfig,
-    SeenObject,
-    SeenPod,
-    SeenPool,
-)
 from ipamc.read import rules
 from ipamc.read.dump import shapes
 from ipamc.read.dump.items import DumpItem
@@ -137,12 +128,12 @@ def read_live_node(raw: shapes.Node, item: DumpItem, reader: Reader) -> Node:
     )
 
 
-def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> SeenPool:
+def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> dump.SeenPool:
     """Return a CiliumPodIPPool."""
     spec = raw.spec or shapes.PoolSpec()
     families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
     whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
-    return SeenPool(
+    return dump.SeenPool(
         **reader.origin(raw, item),
         labels=reader.labels(raw.metadata.labels),
         cidrs={family: reader.blocks(part.cidrs or ()) for family, part in families.items()},
@@ -151,10 +142,10 @@ def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> SeenPool:
     )
 
 
-def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> SeenNodeConfig:
+def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> dump.SeenNodeConfig:
     """Return a CiliumNodeConfig."""
     spec = raw.spec or shapes.NodeConfigSpec()
-    return SeenNodeConfig(
+    return dump.SeenNodeConfig(
         **reader.origin(raw, item),
         namespace=reader.text(raw.metadata.namespace),
         selector=spec.node_selector or {},
@@ -162,11 +153,11 @@ def read_node_config(raw: shapes.NodeConfig, item: DumpItem, reader: Reader) -> 
     )
 
 
-def read_endpoint(raw: shapes.Endpoint, item: DumpItem, reader: Reader) -> SeenEndpoint:
+def read_endpoint(raw: shapes.Endpoint, item: DumpItem, reader: Reader) -> dump.SeenEndpoint:
     """Return a CiliumEndpoint."""
     networking = (raw.status.networking if raw.status else None) or shapes.Networking()
     texts = [text for entry in networking.addressing or () for text in (entry.ipv4, entry.ipv6)]
-    return SeenEndpoint(
+    return dump.SeenEndpoint(
         **reader.origin(raw, item),
         namespace=reader.text(raw.metadata.namespace),
         addresses=reader.numbers(texts),
@@ -174,7 +165,7 @@ def read_endpoint(raw: shapes.Endpoint, item: DumpItem, reader: Reader) -> SeenE
     )
 
 
-def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> SeenPod:
+def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
     """Return a Pod; command lines and the image only of what decides about addresses."""
     metadata, spec, status = raw.metadata, raw.spec or _NO_SPEC, raw.status or _NO_STATUS
     for time in (status.start_time, metadata.creation_timestamp):
@@ -183,7 +174,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> SeenPod:
     app = _app(metadata.labels or {})
     containers = (spec.containers or []) if app else []
     ips = [entry.ip for entry in status.pod_ips] if status.pod_ips else [status.pod_ip]
-    return SeenPod(
+    return dump.SeenPod(
         name=metadata.name,
         file=reader.file,
         line=item.line,
@@ -236,11 +227,11 @@ def _app(labels: Mapping[str, str | None]) -> str:
     return ""
 
 
-def read_other(raw: shapes.Other, item: DumpItem, reader: Reader) -> SeenObject:
+def read_other(raw: shapes.Other, item: DumpItem, reader: Reader) -> dump.SeenObject:
     """Return an object as it is."""
     value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
-    return SeenObject(
+    return dump.SeenObject(
         name=metadata.name if metadata else "",
         file=reader.file,
         line=item.line,
@@ -258,7 +249,7 @@ def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
     if isinstance(value, Node):  # people leave podCIDR out of what they write
         cidrs = [str(block) for block in value.pod_cidrs]
         found["spec"] = {"podCIDR": cidrs[0], "podCIDRs": cidrs} if cidrs else {}
-    return {**found, "spec": value.spec} if isinstance(value, SeenPool) else found
+    return {**found, "spec": value.spec} if isinstance(value, dump.SeenPool) else found
 
 
 _HOST, _VIRTUAL = "host:", "virtual:"
@@ -267,7 +258,7 @@ _WINDOWS = "windows-reserved-ipam-handle"
 """The handle of the addresses that Windows keeps of each block (lib/ipam/ipam_block.go)."""
 
 
-def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -> SeenBlock | None:
+def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -> dump.SeenBlock | None:
     """Return an IPAMBlock; None where its CIDR cannot be read."""
     spec, uses = raw.spec, []
     if not (blocks := reader.blocks([spec.cidr])):
@@ -282,7 +273,7 @@ def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -
             pod = f"{by.get('namespace') or ''}/{by['pod']}" if by.get("pod") else ""
             user = pod or by.get("type") or owner.handle
             uses.append((blocks[0].first + number, reader.text(by.get("node")), reader.text(user)))
-    return SeenBlock(
+    return dump.SeenBlock(
         **reader.origin(raw, item),
         block=blocks[0],
         host=reader.text(host.removeprefix(_HOST)) if host.startswith(_HOST) else "",
@@ -293,12 +284,12 @@ def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -
     )
 
 
-def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> SeenAffinity | None:
+def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> dump.SeenAffinity | None:
     """Return a BlockAffinity; None where its CIDR cannot be read."""
     spec = raw.spec
     if not (blocks := reader.blocks([spec.cidr])):
         return None
-    return SeenAffinity(
+    return dump.SeenAffinity(
         **reader.origin(raw, item),
         block=blocks[0],
         host=reader.text(spec.node),
@@ -308,7 +299,7 @@ def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> SeenA
     )
 
 
-Value = Object | Node | CiliumNode
+Value = dump.Object | Node | CiliumNode
 
 
 class DumpKind(NamedTuple):

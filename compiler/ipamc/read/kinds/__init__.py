@@ -17,26 +17,7 @@ from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
-from ipamc.read.kinds.cluster import RawCluster, read_cluster
-from ipamc.read.kinds.nodes import (
-    RawAmounts,
-    RawCiliumNode,
-    RawCondition,
-    RawInventory,
-    RawNode,
-    read_cilium_node,
-    read_inventory,
-    read_node,
-)
-from ipamc.read.kinds.pools import (
-    RawCalicoPool,
-    RawClusterCidr,
-    RawPool,
-    read_calico_pool,
-    read_cluster_cidr,
-    read_pool,
-)
-from ipamc.read.kinds.tests import RawTests, read_tests
+from ipamc.read.kinds import cluster, nodes, pools, tests
 from ipamc.read.syntax.document import Document, Keys, Odd, member
 from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Foreign, Reading
@@ -62,32 +43,31 @@ class Kind(Struct, frozen=True):
 OURS = "ipamc/v1alpha1"
 TESTS = "Tests"
 """The kind of document that a compile alone reads."""
+_CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+_SIG_NETWORK = ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1")
 KINDS = (
-    Kind((OURS,), "Cluster", "cluster.schema.json", RawCluster, read_cluster),
-    Kind((OURS,), "IPPool", "ippool.schema.json", RawPool, read_pool),
-    Kind((OURS,), "NodeInventory", "nodeinventory.schema.json", RawInventory, read_inventory, of_nodes=True),
-    Kind((OURS,), TESTS, "tests.schema.json", RawTests, read_tests, of_nodes=True),
+    Kind((OURS,), "Cluster", "cluster.schema.json", cluster.RawCluster, cluster.read_cluster),
+    Kind((OURS,), "IPPool", "ippool.schema.json", pools.RawPool, pools.read_pool),
     Kind(
-        ("projectcalico.org/v3", "crd.projectcalico.org/v1"),
-        "IPPool",
-        "calico-ippool.schema.json",
-        RawCalicoPool,
-        read_calico_pool,
+        (OURS,),
+        "NodeInventory",
+        "nodeinventory.schema.json",
+        nodes.RawInventory,
+        nodes.read_inventory,
+        of_nodes=True,
     ),
+    Kind((OURS,), TESTS, "tests.schema.json", tests.RawTests, tests.read_tests, of_nodes=True),
+    Kind(_CALICO, "IPPool", "calico-ippool.schema.json", pools.RawCalicoPool, pools.read_calico_pool),
     Kind(
-        ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1"),
-        "ClusterCIDR",
-        "clustercidr.schema.json",
-        RawClusterCidr,
-        read_cluster_cidr,
+        _SIG_NETWORK, "ClusterCIDR", "clustercidr.schema.json", pools.RawClusterCidr, pools.read_cluster_cidr
     ),
-    Kind(("v1",), "Node", "node.schema.json", RawNode, read_node, of_nodes=True),
+    Kind(("v1",), "Node", "node.schema.json", nodes.RawNode, nodes.read_node, of_nodes=True),
     Kind(
         ("cilium.io/v2",),
         "CiliumNode",
         "ciliumnode.schema.json",
-        RawCiliumNode,
-        read_cilium_node,
+        nodes.RawCiliumNode,
+        nodes.read_cilium_node,
         of_nodes=True,
     ),
 )
@@ -179,13 +159,13 @@ def _walk_list(
 
 
 _NOTHING = frozenset[str]()
-_AMOUNTS = frozenset(RawAmounts.__struct_encode_fields__)
+_AMOUNTS = frozenset(nodes.RawAmounts.__struct_encode_fields__)
 _PARTS = {
     "metadata": {"managedFields": _NOTHING},
     "status": {
         "allocatable": _AMOUNTS,
         "capacity": _AMOUNTS,
-        "conditions": frozenset(RawCondition.__struct_encode_fields__),
+        "conditions": frozenset(nodes.RawCondition.__struct_encode_fields__),
         "daemonEndpoints": _NOTHING,
         "images": _NOTHING,
         "nodeInfo": _NOTHING,

@@ -8,24 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ipamc.model import cluster
 from ipamc.model.admission import Admission, Enforce
 from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
-from ipamc.model.cluster import (
-    Bgp,
-    Cluster,
-    ManagedBy,
-    Mode,
-    NodeObjects,
-    OperatorRole,
-    PatchNodes,
-    Pinning,
-    RoutingMode,
-    UnmatchedNodes,
-    Unpooled,
-    Version,
-)
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
 from ipamc.read import rules
@@ -39,10 +26,10 @@ Percent = Annotated[int, Meta(ge=0, le=100)]
 
 class _Cilium(Own):
     version: VersionText
-    managed_by: ManagedBy
+    managed_by: cluster.ManagedBy
     assume: VersionText | UnsetType = UNSET
     namespace: Text = "kube-system"
-    routing_mode: RoutingMode | UnsetType = UNSET
+    routing_mode: cluster.RoutingMode | UnsetType = UNSET
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
 
 
@@ -51,9 +38,9 @@ class _Kubernetes(Own):
 
 
 class _Ipam(Own):
-    mode: Mode
-    operator: OperatorRole = "bystander"
-    pinning: Pinning | UnsetType = UNSET
+    mode: cluster.Mode
+    operator: cluster.OperatorRole = "bystander"
+    pinning: cluster.Pinning | UnsetType = UNSET
     auto_create: list[Text] = field(default_factory=list)
 
 
@@ -63,7 +50,7 @@ class _Budget(Own):
 
 class _Output(Own):
     shard_size: Positive = 250
-    node_objects: NodeObjects = "guarded"
+    node_objects: cluster.NodeObjects = "guarded"
 
 
 class _Admission(Own):
@@ -82,13 +69,13 @@ class RawSpec(Own):
         default_factory=lambda: ["IPv4"]
     )
     excluded_cidrs: list[str] = field(name="excludedCIDRs", default_factory=list)
-    unmatched_nodes: UnmatchedNodes = "error"
-    unpooled: Unpooled = "refuse"
+    unmatched_nodes: cluster.UnmatchedNodes = "error"
+    unpooled: cluster.Unpooled = "refuse"
     quarantine_days: Natural | Literal["never"] = 7
     budget: _Budget = field(default_factory=_Budget)
-    bgp: Bgp = "none"
+    bgp: cluster.Bgp = "none"
     address_space: str = ""
-    patch_nodes: PatchNodes | UnsetType = UNSET
+    patch_nodes: cluster.PatchNodes | UnsetType = UNSET
     admission: _Admission = field(default_factory=_Admission)
     output: _Output = field(default_factory=_Output)
 
@@ -110,7 +97,7 @@ class RawCluster(Own):
     spec: RawSpec
 
 
-def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Cluster]:
+def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster]:
     """Return the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     if problem := dns_label_problem(cilium.namespace):
@@ -123,9 +110,9 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
         block = reading.block(cilium.native_routing_cidr, place, pods=False, lengths=_NETWORK)
         native = Range(block, place) if block else None
     version = _version(cilium.version)
-    pinning: Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
-    patch: PatchNodes = "podCIDRs" if ipam.mode is Mode.KUBERNETES else "none"
-    yield Cluster(
+    pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
+    patch: cluster.PatchNodes = "podCIDRs" if ipam.mode is cluster.Mode.KUBERNETES else "none"
+    yield cluster.Cluster(
         name=raw.metadata.name,
         at=at,
         cilium=version,
@@ -158,7 +145,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[Clust
     )
 
 
-def _version(text: str) -> Version:
+def _version(text: str) -> cluster.Version:
     """Return major and minor. The decoder accepts only text that begins with them."""
     match = _MAJOR_MINOR.match(text)
     return (int(match[1]), int(match[2])) if match else (0, 0)

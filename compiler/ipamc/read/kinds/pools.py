@@ -48,17 +48,15 @@ class _Term(Own):
     match_fields: list[_Requirement] | UnsetType = UNSET
 
 
-class RawSelector(Own):
-    """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
-
-    node_selector_terms: list[_Term] | UnsetType = UNSET
-    match_labels: dict[str, str] | UnsetType = UNSET
-    match_expressions: list[_Requirement] | UnsetType = UNSET
-
-
 class _LabelSelector(Own):
     match_labels: dict[str, str] | UnsetType = UNSET
     match_expressions: list[_Requirement] | UnsetType = UNSET
+
+
+class RawSelector(_LabelSelector):
+    """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
+
+    node_selector_terms: list[_Term] | UnsetType = UNSET
 
 
 class _Family(Own):
@@ -195,12 +193,9 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
 
 
 def _of_pods(raw: _LabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
-    if isinstance(raw, UnsetType):
-        return None
-    try:
-        return parse_label_selector(to_builtins(raw))
-    except SelectorError as problem:
-        return reading.bad_selector(problem, at)
+    return (
+        None if isinstance(raw, UnsetType) else reading.selector(parse_label_selector, to_builtins(raw), at)
+    )
 
 
 def read_selector(raw: str | RawSelector, at: Place, reading: Reading) -> Selector:
@@ -210,10 +205,8 @@ def read_selector(raw: str | RawSelector, at: Place, reading: Reading) -> Select
     fields: dict[str, Any] = to_builtins(raw)
     if not fields:
         return EVERY
-    try:
-        return parse_node_selector(fields) if "nodeSelectorTerms" in fields else parse_label_selector(fields)
-    except SelectorError as problem:
-        return reading.bad_selector(problem, at)
+    parse = parse_node_selector if "nodeSelectorTerms" in fields else parse_label_selector
+    return reading.selector(parse, fields, at)
 
 
 _BLOCK_SIZES = {4: 26, 6: 122}
@@ -334,10 +327,7 @@ def read_cluster_cidr(raw: RawClusterCidr, at: Place, reading: Reading) -> Itera
         reading.found.append(wrong_shape(here / "ipv4", "spec has no ipv4 or ipv6", "write ipv4 or ipv6"))
     selector = EVERY
     if spec.node_selector:
-        try:
-            selector = parse_node_selector(spec.node_selector)
-        except SelectorError as problem:
-            reading.bad_selector(problem, here / "nodeSelector")
+        selector = reading.selector(parse_node_selector, spec.node_selector, here / "nodeSelector")
     pool = Pool(
         name=metadata.name,
         at=at,

@@ -7,17 +7,7 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from ipamc.model.assertion import (
-    Agreed,
-    Apart,
-    Asserted,
-    Assertion,
-    BlocksOf,
-    NodeHas,
-    NothingIn,
-    Renumber,
-    Room,
-)
+from ipamc.model import assertion
 from ipamc.model.cidr import Range
 from ipamc.model.diagnostics import Place, count
 from ipamc.model.selector.label_syntax import label_key_problem
@@ -106,7 +96,7 @@ class RawTests(Own):
     metadata: IgnoredMetadata | UnsetType = UNSET
 
 
-def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion]:
+def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[assertion.Assertion]:
     """Yield the assertions, in the order of the document."""
     space = given(raw.address_space, "")
     for index, test in enumerate(raw.tests):
@@ -119,7 +109,7 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
             continue
         asserts = _asserted(test, here, reading)
         if asserts is not None:
-            yield Assertion(
+            yield assertion.Assertion(
                 name=_said(asserts) if isinstance(test.name, UnsetType) else test.name,
                 because=test.because,
                 at=here,
@@ -130,10 +120,10 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[Assertion
             )
 
 
-def _asserted(test: _Test, at: Place, reading: Reading) -> Asserted | None:
+def _asserted(test: _Test, at: Place, reading: Reading) -> assertion.Asserted | None:
     if not isinstance(raw := test.blocks, UnsetType):
         here = at / "blocks"
-        return BlocksOf(
+        return assertion.BlocksOf(
             selector=read_selector(raw.node_selector, here / "nodeSelector", reading),
             within=_cidrs(raw.within, here / "within", reading),
             outside=_cidrs(raw.outside, here / "outside", reading),
@@ -141,24 +131,24 @@ def _asserted(test: _Test, at: Place, reading: Reading) -> Asserted | None:
         )
     if not isinstance(test.node, UnsetType):
         reading.name(test.node.name, "node", at, "node", "name")
-        return NodeHas(node=test.node.name, has=reading.ranges(test.node.has, at / "node" / "has"))
+        return assertion.NodeHas(node=test.node.name, has=reading.ranges(test.node.has, at / "node" / "has"))
     if not isinstance(test.room, UnsetType):
         return _room(test.room, at / "room", reading)
     if not isinstance(test.apart, UnsetType):
         return _apart(test.apart, at / "apart", reading)
     if not isinstance(test.nothing_in, UnsetType):
-        return NothingIn(ranges=_cidrs(test.nothing_in, at / "nothingIn", reading))
+        return assertion.NothingIn(ranges=_cidrs(test.nothing_in, at / "nothingIn", reading))
     if isinstance(test.renumber, UnsetType):
         return None
     agreed = []
     for index, entry in enumerate(test.renumber.agreed):
         here = at / "renumber" / "agreed" / index
         reading.name(entry.node, "node", here, "node")
-        agreed.append(Agreed(node=entry.node, ticket=entry.ticket, at=here))
-    return Renumber(ticket=test.renumber.ticket, agreed=tuple(agreed))
+        agreed.append(assertion.Agreed(node=entry.node, ticket=entry.ticket, at=here))
+    return assertion.Renumber(ticket=test.renumber.ticket, agreed=tuple(agreed))
 
 
-def _room(raw: _Room, at: Place, reading: Reading) -> Room | None:
+def _room(raw: _Room, at: Place, reading: Reading) -> assertion.Room | None:
     present = [name for name in ("pool", "like") if getattr(raw, name) is not UNSET]
     if not (raw.node_selector is UNSET and raw.each is UNSET):
         present.append("each" if raw.node_selector is UNSET else "nodeSelector")
@@ -167,7 +157,7 @@ def _room(raw: _Room, at: Place, reading: Reading) -> Room | None:
         reading.found.append(rules.wrong_shape(at / present[1], problem, f"keep {listing(present)}"))
         return None
     each = _label(raw.each, at / "each", reading)
-    return Room(
+    return assertion.Room(
         nodes=raw.nodes,
         pool=given(raw.pool, ""),
         like=None if isinstance(raw.like, UnsetType) else reading.labels(raw.like, at, "like"),
@@ -178,7 +168,7 @@ def _room(raw: _Room, at: Place, reading: Reading) -> Room | None:
     )
 
 
-def _apart(raw: _Apart, at: Place, reading: Reading) -> Apart | None:
+def _apart(raw: _Apart, at: Place, reading: Reading) -> assertion.Apart | None:
     if (raw.node_selectors is UNSET) == (raw.each is UNSET):
         has = "no nodeSelectors and no each" if raw.each is UNSET else "nodeSelectors and each"
         fix = "name two groups of nodes or more by nodeSelectors, or one label by each"
@@ -192,7 +182,7 @@ def _apart(raw: _Apart, at: Place, reading: Reading) -> Apart | None:
             for index, selector in enumerate(raw.node_selectors)
         )
     each = _label(raw.each, at / "each", reading)
-    return Apart(selectors=selectors, each=each, prefixes=by_family(raw.ipv4, raw.ipv6))
+    return assertion.Apart(selectors=selectors, each=each, prefixes=by_family(raw.ipv4, raw.ipv6))
 
 
 def _cidrs(raw: list[str] | UnsetType, at: Place, reading: Reading) -> tuple[Range, ...]:
@@ -207,26 +197,26 @@ def _label(key: str | UnsetType, at: Place, reading: Reading) -> str:
     return key
 
 
-def _said(asserts: Asserted) -> str:
+def _said(asserts: assertion.Asserted) -> str:
     """Return the assertion of a test without a name, in words."""
     match asserts:
-        case BlocksOf():
+        case assertion.BlocksOf():
             return f"blocks of {cut(asserts.selector.canonical)}"
-        case NodeHas():
+        case assertion.NodeHas():
             return f"node {asserts.node} has {_ranges(asserts.has)}"
-        case Room():
+        case assertion.Room():
             return f"room for {count(asserts.nodes, 'more node')}{_of(asserts)}"
-        case Apart():
+        case assertion.Apart():
             lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(asserts.prefixes.items()))
             some = " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
             return f"no {lengths} shared by {f'the values of {asserts.each}' if asserts.each else some}"
-        case NothingIn():
+        case assertion.NothingIn():
             return f"nothing in {_ranges(asserts.ranges)}"
-        case Renumber():
+        case assertion.Renumber():
             return f"no renumber without a ticket {cut(asserts.ticket)}"
 
 
-def _of(room: Room) -> str:
+def _of(room: assertion.Room) -> str:
     if room.pool:
         return f" in pool {cut(room.pool)}"
     if room.like is not None:

@@ -137,9 +137,7 @@ Piece = tuple[int, int]
 
 
 class Excerpt(bytes):
-    """Some pieces of a file as one text, which is read in place of the file.
-    It is bytes, so that nothing that reads files has to know of it; who shows a place asks `lines_of`.
-    """
+    """Some pieces of a file, read in its place as bytes of it; who shows a place asks `lines_of`."""
 
     whole: bytes
     """The file."""

@@ -87,9 +87,7 @@ def _value(path: str, data: bytes) -> Any:
 
 
 def _without(data: bytes, items: memoryview) -> bytes:
-    """Return a file with an empty list in the place of its items.
-    A search for all of them would prepare for a needle of their size, which takes longer than to read them.
-    """
+    """Return a file with `[]` in the place of its items, found by their head: they are too long a needle."""
     head, start = bytes(items[:_HEAD]), -1
     while (start := data.find(head, start + 1)) >= 0:
         if data.startswith(items, start):

@@ -78,9 +78,7 @@ _TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
 
 
 def _tab_above(text: str, index: int) -> int:
-    """Return where a tab is that indents the line of an offset or the one above it; -1 without one.
-    A parser takes it for a blank, and stops later.
-    """
+    """Return where a tab, a blank to parsers, indents the line of an offset or the one above; or -1."""
     here = text.rfind("\n", 0, index) + 1
     first = text.rfind("\n", 0, max(here - 1, 0)) + 1
     return max((found.end() - 1 for found in _TABS.finditer(text, first, index)), default=-1)

@@ -109,9 +109,7 @@ def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple
 
 
 def single(block: Block, number: int = 0) -> Iterator[str]:
-    """Yield the addresses that crd mode lists, in order: of more than two without the first and the last.
-    The first `number` of them; 0: all.
-    """
+    """Yield the first `number` addresses (0: all) that crd mode lists: of more than two not both ends."""
     first, last = (block.first + 1, block.last - 1) if block.size > 2 else (block.first, block.last)
     last = min(last, first + number - 1) if number else last
     return (address_text(block.family, number) for number in range(first, last + 1))

@@ -30,10 +30,14 @@ def files(layout: Layout) -> Iterator[File]:
 
     def values(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if node.planned or (cluster.admission.assign and not node.uid and cluster.node_objects == "guarded"):
+        if cluster.admission.assign and not node.uid and cluster.node_objects == "guarded":
             return None  # it has its blocks when it joins
-        blocks = pod_cidrs(cluster, lines)
-        return _values(cluster, node, blocks) if writable(cluster, node, blocks) else None
+        if node.planned or not writable(cluster, node, blocks := pod_cidrs(cluster, lines)):
+            return None
+        if cluster.patch_nodes != "annotations":
+            return node.name, node.uid, (), texts(blocks)
+        annotations = ((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
+        return node.name, node.uid, tuple(sorted(annotations)), ()
 
     for shard, nodes in layout.by_shard(values):
         yield File(f"nodes/{shard}/nodes.yaml", TEMPLATE, {"nodes": nodes})
@@ -53,10 +57,3 @@ def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
     if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):
         return False
     return cluster.patch_nodes == "annotations" or not node.pod_cidrs or node.pod_cidrs == blocks
-
-
-def _values(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> Values:
-    if cluster.patch_nodes != "annotations":
-        return node.name, node.uid, (), texts(blocks)
-    annotations = ((pod_cidr_annotation(cluster.cilium, block.family), str(block)) for block in blocks)
-    return node.name, node.uid, tuple(sorted(annotations)), ()

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.cilium.versions import node_config_api, pre_allocation
-from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node, Pool
+from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Pool
 from ipamc.model.lock import Line
-from ipamc.model.plan import Offer, Want
+from ipamc.model.plan import Want
 from ipamc.model.selector.normal_form import Outcomes, apart
 from ipamc.place.candidates import rank
 from ipamc.render.targets.context import File, Layout
@@ -93,14 +93,7 @@ class LabelSelector(Struct, frozen=True):
     labels: tuple[tuple[str, str], ...] = ()
 
 
-class SameOffers(Struct, frozen=True):
-    """Nodes with the same offers."""
-
-    offers: tuple[Offer, ...]
-    nodes: list[Node]
-
-
-def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
+def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
@@ -108,29 +101,16 @@ def selectors(wants: Iterable[Want]) -> Iterator[tuple[str, LabelSelector]]:
     values than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools
     that may select one node).
     """
-    groups = _groups(wants)
-    members: dict[str, list[Node]] = defaultdict(list)
+    hostnames: dict[str, set[str]] = defaultdict(set)
     pools: dict[str, Pool] = {}
-    for group in groups:
-        if group.offers:
-            pool = group.offers[0].pool
-            pools[pool.name] = pool
-            members[pool.name] += group.nodes
-    found = _ByLabels(sorted(pools.values(), key=rank)).found(groups)
-    for name in sorted(found):
-        hostnames = tuple(sorted({node.hostname for node in members[name]}))
-        yield name, found[name] or LabelSelector(((HOSTNAME, "In", hostnames),))
-
-
-def _groups(wants: Iterable[Want]) -> Sequence[SameOffers]:
-    """Return nodes grouped by their offers, which nodes that look alike share by identity. O(nodes)."""
-    groups: dict[int, SameOffers] = {}
     for want in wants:
-        group = groups.get(id(want.offers))
-        if group is None:
-            group = groups[id(want.offers)] = SameOffers(want.offers, [])
-        group.nodes.append(want.node)
-    return tuple(groups.values())
+        if want.offers:
+            pool = want.offers[0].pool
+            pools[pool.name] = pool
+            hostnames[pool.name].add(want.node.hostname)
+    found = _ByLabels(sorted(pools.values(), key=rank)).found(wants)
+    for name in sorted(found):
+        yield name, found[name] or LabelSelector(((HOSTNAME, "In", tuple(sorted(hostnames[name]))),))
 
 
 MOST_COMPARISONS = 2_000_000
@@ -159,9 +139,9 @@ class _ByLabels:
         """By common label: the selectors that name no values of it."""
         self._compared = self._written = 0
 
-    def found(self, groups: Iterable[SameOffers]) -> dict[str, LabelSelector | None]:
+    def found(self, wants: Iterable[Want]) -> dict[str, LabelSelector | None]:
         """Return the selector of each pool, or None if none can be proved."""
-        misled = set(self._misled(groups))
+        misled = set(self._misled(wants))
         result: dict[str, LabelSelector | None] = {}
         for pool in self._ranked:
             result[pool.name] = None
@@ -171,26 +151,25 @@ class _ByLabels:
                 self._add(pool)
         return result
 
-    def _misled(self, groups: Iterable[SameOffers]) -> Iterator[str]:
+    def _misled(self, wants: Iterable[Want]) -> Iterator[str]:
         """Yield pools that would select a node that a pin takes to another, and the pools of such pins."""
         ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
-        for group in groups:
-            if not group.offers or not group.offers[0].pinned:
+        for want in wants:
+            if not want.offers or not want.offers[0].pinned:
                 continue
-            wanted = group.offers[0].pool
-            for node in group.nodes:
-                selecting = (
-                    offer.pool
-                    for offer in group.offers
-                    if offer.pool.name in ranks
-                    and not offer.pool.disabled
-                    and (not offer.pinned or offer.pool.selector.matches(node.labels, node.name))
-                )
-                highest = min(selecting, key=lambda pool: ranks[pool.name], default=None)
-                if highest is not wanted:
-                    yield wanted.name
-                    if highest:
-                        yield highest.name
+            wanted, node = want.offers[0].pool, want.node
+            selecting = (
+                offer.pool
+                for offer in want.offers
+                if offer.pool.name in ranks
+                and not offer.pool.disabled
+                and (not offer.pinned or offer.pool.selector.matches(node.labels, node.name))
+            )
+            highest = min(selecting, key=lambda pool: ranks[pool.name], default=None)
+            if highest is not wanted:
+                yield wanted.name
+                if highest:
+                    yield highest.name
 
     def _add(self, pool: Pool) -> None:
         number = id(pool.selector)
@@ -219,7 +198,7 @@ class _ByLabels:
             theirs = self._own[number]
             if theirs is not None and apart(mine.outcomes, theirs.outcomes):
                 continue
-            opposite = self._higher[number].selector.negated_requirement()
+            opposite = self._higher[number].selector.negated_requirement
             if opposite is None:
                 return None
             expression = _expression(opposite)
@@ -255,12 +234,12 @@ class OwnSelector(Struct, frozen=True):
 
 def _own(pool: Pool) -> OwnSelector | None:
     """Return a pool's own selector; None if there is no equivalent LabelSelector."""
-    shape: Any = pool.selector.label_selector()
+    shape: Any = pool.selector.label_selector
     if shape is None:
         return None
     labels = tuple(sorted(shape.get("matchLabels", {}).items()))
     expressions = tuple(sorted(map(_expression, shape.get("matchExpressions", ()))))
-    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes())
+    return OwnSelector(LabelSelector(expressions, labels), pool.selector.outcomes)
 
 
 def _expression(requirement: Mapping[str, Any]) -> tuple[str, str, tuple[str, ...]]:

@@ -113,7 +113,7 @@ def allowed(pool: Pool | None) -> tuple[str, ...]:
 def _selectors(pool: Pool) -> Iterator[Selector]:
     """Yield the selectors of pods, by name. One that is no LabelSelector is refused before (IPC0563)."""
     for name, selector in sorted(pool.by_pods.items()):
-        written: Mapping[str, Any] = selector.label_selector() or {}
+        written: Mapping[str, Any] = selector.label_selector or {}
         yield (
             name,
             tuple(

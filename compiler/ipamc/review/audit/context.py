@@ -125,7 +125,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def refuses(self, block: Block) -> bool:
         """Tell whether a compile would refuse that a node has a block, as one outside of all pools."""
-        fault = illegal(self.cluster, block, self.law.pool_of(block))
+        fault = illegal(self.cluster, block, self.law.ranges.pool_of(block))
         return fault is not None and fault.rule in UNTIL_MOVED
 
     @cached_property
