@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from ipamc.catalogue import catalogue
+from ipamc.check.admission import LARGEST, policy_too_large
 from ipamc.check.capacity import CONFIG_MAP, config_map_too_large
 from ipamc.cli import ipamc as main_command
 from ipamc.workspace.disk import assets
@@ -50,6 +51,7 @@ ELSEWHERE = {
     "IPC0617": "another run has to come between: tests/place/test_resize_laws.py",
     **{code: "a dump is no input: tests/review/audit/" for code in CODES if code.startswith("IPC09")},
     "IPC0529": "a ConfigMap of a megabyte is no page to read: below",
+    "IPC0574": "a policy of a megabyte is no page to read: below",
 }
 """Codes that no case file can show, and where they are shown."""
 
@@ -199,3 +201,10 @@ def test_a_config_map_has_at_most_a_megabyte() -> None:
     assert [each.code for each in config_map_too_large(cluster, {path: "x" * (CONFIG_MAP + 1)})] == [
         "IPC0529"
     ]
+
+
+def test_an_admission_policy_has_at_most_so_many_bytes() -> None:
+    cluster = builders.plan("cluster-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
+    path, whole = "admission/assign-ciliumnodes.yaml", "x" * LARGEST
+    assert not list(policy_too_large(cluster, {path: f"{whole}\n---\n{whole}"}))
+    assert [each.code for each in policy_too_large(cluster, {path: f"{whole}x"})] == ["IPC0574"]

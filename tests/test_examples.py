@@ -23,6 +23,7 @@ NOT_SHOWN = {
     "IPC0013": "ten thousand findings are no example",
     "IPC0312": "it takes thousands of pools and of nodes",
     "IPC0529": "a ConfigMap of a megabyte is no example",
+    "IPC0574": "a policy of a megabyte is no example",
     "IPC0601": "it takes a bug of ipamc",
     "IPC0617": "another run has to come between",
     "IPC0841": "five hundred pools are no example",

@@ -54,6 +54,7 @@ FULL: dict[str, dict[str, Any]] = {
             "bgp": "metallb",
             "addressSpace": "fabric",
             "patchNodes": "annotations",
+            "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
             "output": {"shardSize": 10, "nodeObjects": "create"},
         },
     },

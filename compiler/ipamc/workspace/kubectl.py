@@ -44,6 +44,7 @@ SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of th
 PAUSE = 2.0
 """Seconds after a watch that ended early, before all are read again: the apiserver may be restarting."""
 EARLY = 0.5  # seconds that a watch may lack: it is timed here and there
+_SOON = 0.5  # seconds between two dry runs
 GRACE = 30  # seconds after which a watch is ended from here, if the apiserver does not
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
@@ -108,11 +109,18 @@ class Kube(Struct, frozen=True, kw_only=True):
         problem = complaint.strip() or f"kubectl exits with {code}"
         return Applied(refused=refused, problem=problem if code else "")
 
-    def dry_run(self, document: Object) -> str:
-        """Return all that kubectl prints of a dry run on the server, which writes nothing."""
+    def dry_run(self, document: Object, wanted: str, seconds: int) -> str:
+        """Apply an object in a dry run on the server until the answer has a text, or `seconds` have passed.
+        Return all that kubectl printed last. A missing right or kind does not change by waiting.
+        """
         options = ("--server-side", "--dry-run=server", f"--field-manager={MANAGER}", "-o", "json")
-        _, said, complaint = self._ask("apply", *options, "-f", "-", stdin=json.dumps(document))
-        return said + complaint
+        end = time.monotonic() + seconds
+        while True:
+            _, said, complaint = self._ask("apply", *options, "-f", "-", stdin=json.dumps(document))
+            never = "(Forbidden)" in complaint or "no matches for kind" in complaint
+            if never or wanted in said + complaint or time.monotonic() > end:
+                return said + complaint
+            time.sleep(_SOON)
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""

@@ -6,7 +6,6 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -20,7 +19,7 @@ from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import Rendered, identity
-from ipamc.review.live.admission import naming, probes
+from ipamc.review.live.admission import commit_of, naming, probes
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
@@ -30,9 +29,6 @@ from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Forbidden, Kube, 
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.revision import known
 from ipamc.workspace.trouble import Trouble
-
-_PAUSE = 0.5
-"""Seconds between two dry runs."""
 
 Parts = Mapping[str, Sequence[Object]]
 """Objects by the part of the tree that has them."""
@@ -65,8 +61,8 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
     """
     phase(f"comparing {name} with the cluster")
-    kube, commit = Kube(context=name), known(".", "HEAD")
-    there, waiting, built = _tree(kube, name, given, commit)
+    kube = Kube(context=name)
+    there, waiting, built = _tree(kube, name, given)
     flags = there.flags
     kinds = {document["kind"] for objects in built.values() for document in objects}
     seen = _seen(kube, flags.namespace, kinds, options)
@@ -94,7 +90,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         stops = part in BEFORE_SHARDS and refused and not options.repair
         if stops or (part == FIRST and restart):
             return False
-        if part == ADMISSION and not _effective(kube, name, objects, commit, options.timeout):
+        if part == ADMISSION and not _effective(kube, name, objects, options.timeout):
             return False
     if refused:
         say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
@@ -117,7 +113,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     return well and not withheld and not refused
 
 
-def _tree(kube: Kube, name: str, given: Sequence[str], commit: str) -> tuple[Manifests, Parts, Parts]:
+def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts, Parts]:
     """Return what is rendered for a cluster, the CiliumNodes that a compile does not write, and the objects
     of the parts to apply, built. Policies name the commit. Raises Trouble unless all of it is as compiled.
     """
@@ -129,6 +125,7 @@ def _tree(kube: Kube, name: str, given: Sequence[str], commit: str) -> tuple[Man
         raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
     compiled = recompiled(folder)
     _refuse_incomplete(name, there, compiled.rendered)
+    commit = known(".", "HEAD") if ADMISSION in there.parts else ""
     some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
     return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
 
@@ -257,24 +254,21 @@ def _apply(
     return refused
 
 
-def _effective(kube: Kube, name: str, objects: Sequence[Object], commit: str, seconds: int) -> bool:
+def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -> bool:
     """Wait until policies that were applied work, for `seconds`; print what does not.
-    Each kube-apiserver reads policies by itself: of several, this one has answered.
+    Each kube-apiserver reads policies by itself: of several, the one has answered that was asked.
     """
-    end = time.monotonic() + seconds
+    commit = commit_of(objects)
     for document in probes(objects):
         kind = document["kind"]
-        while commit not in (answer := kube.dry_run(document)):
-            if "(Forbidden)" in answer or "no matches for kind" in answer:
-                reason = answer.strip().splitlines()[-1]
-                say(f"{name}: whether the policies for a {kind} work was not seen: {reason}")
-                break
-            if time.monotonic() > end:
-                what = f"the policies for a {kind} do not work {seconds} seconds after the apply"
-                beta = "is MutatingAdmissionPolicy on in each kube-apiserver?"
-                say(f"error: {name}: {what}; {beta}")
-                return False
-            time.sleep(_PAUSE)
+        answer = kube.dry_run(document, commit, seconds)
+        if "(Forbidden)" in answer or "no matches for kind" in answer:
+            reason = answer.strip().splitlines()[-1]
+            say(f"{name}: not seen whether the policies for a {kind} work: {reason}")
+        elif commit not in answer:
+            what = f"the policies for a {kind} do not work {seconds} seconds after the apply"
+            say(f"error: {name}: {what}; is MutatingAdmissionPolicy on in each kube-apiserver?")
+            return False
     return True
 
 

@@ -32,6 +32,12 @@ def naming(objects: Iterable[Object], commit: str) -> list[Object]:
     return [_naming(each, commit) if each["kind"] in POLICIES else each for each in objects]
 
 
+def commit_of(objects: Iterable[Object]) -> str:
+    """Return the commit that policies name; "" without any."""
+    found = (each for document in objects for each in document["spec"].get("variables") or ())
+    return next((str(each["expression"]).strip("'") for each in found if each["name"] == COMMIT), "")
+
+
 def _naming(document: Object, commit: str) -> Object:
     found = document["spec"].get("variables") or ()
     variables = [
