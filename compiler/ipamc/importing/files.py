@@ -162,6 +162,16 @@ def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}
 
 
+def planned_fields(name: str, labels: Mapping[str, str], max_pods: int = 0) -> dict[str, Any]:
+    """Return the fields of a planned node; of several, where the name is a pattern."""
+    fields: dict[str, Any] = {
+        "names" if "{" in name else "name": name,
+        "labels": dict(sorted(labels.items())),
+        "maxPods": max_pods,
+    }
+    return {**{key: value for key, value in fields.items() if value}, "planned": True}
+
+
 def inventory_text(
     dump: Dump,
     nodes: Iterable[Node],
@@ -172,10 +182,14 @@ def inventory_text(
     """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones."""
     in_use = dump.in_use
     rows = [{**node_fields(node, wanted), **known.of(node, in_use.get(node.name, ()))} for node in nodes]
-    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=lambda row: str(row["name"]))]
+    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=_name_of)]
     head = _HEAD.format("planned nodes stay, what else you write is lost") + _SCHEMA.format("nodeinventory")
     listed = f"nodes:\n{''.join(lines)}" if lines else "nodes: []\n"
     return f"{head}apiVersion: {_OURS}\nkind: NodeInventory\n{listed}"
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    return str(row.get("name") or row["names"])
 
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:

@@ -239,7 +239,8 @@ def _example(schema: Schema, root: Schema) -> Any:
 
 def _mapping(value: Any, schema: Schema) -> str:
     """Return the mapping that a text or a list was meant to be."""
-    if isinstance(value, str) and schema.get("required") == ["name"]:
+    needs = [schema, *schema.get("anyOf", [])[:1]]
+    if isinstance(value, str) and ["name"] in [each.get("required") for each in needs]:
         return f"{{name: {_plain(value)}}}"
     if isinstance(value, list) and "string" in types(schema.get("additionalProperties") or {}):
         pairs = [
