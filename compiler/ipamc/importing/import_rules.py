@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, several, warning
-from ipamc.model.wording import listing
+from ipamc.model.wording import listing, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
 from ipamc.read.dump.machines import Machine
 from ipamc.read.dump.managed import Offering
@@ -189,7 +189,8 @@ def no_machines(at: At, kinds: Iterable[str]) -> Diagnostic:
 def several_clusters(at: At, name: str, clusters: Sequence[str]) -> Diagnostic:
     """Return the finding, by the rule of `not_of_one_cluster`, about machines of several clusters."""
     text = f"the Machines are of {len(clusters):,} Clusters, and none is called {name}: {names(clusters)}"
-    one = f"kubectl get machines -A -l cluster.x-k8s.io/cluster-name={clusters[0]} -o yaml"
+    label = typed(f"cluster.x-k8s.io/cluster-name={clusters[0]}")
+    one = f"kubectl get machines -A -l {label} -o yaml"
     return not_of_one_cluster(at, text, f"take those of one: {one}")
 
 

@@ -69,35 +69,30 @@ def of_objects(
     """
     if not machines:
         raise Refused((import_rules.no_machines(Span(path), kinds),))
-    hosts = {
-        (host.refers.namespace or host.namespace, host.refers.name): host
-        for host in machines
-        if host.is_host and host.refers.kind == _METAL3
-    }
+    hosts = {host.refers: host for host in machines if host.is_host and host.refers[0] == _METAL3}
     every = [machine for machine in machines if not machine.is_host]
     clusters = {machine.cluster for machine in every}
     if len(clusters) > 1 and cluster not in clusters:
         raise Refused((import_rules.several_clusters(every[0].at, cluster, sorted(clusters)),))
-    used, own, guessed = set[tuple[str, str]](), list[PlannedNode](), list[Machine]()
+    own, guessed = list[PlannedNode](), list[Machine]()
     joined: dict[str, At] = {}
     for machine in every:
-        key = machine.refers.namespace or machine.namespace, machine.refers.name
-        used.add(key)
         if machine.deleting or (len(clusters) > 1 and machine.cluster != cluster):
             continue
         if machine.node:
             joined[machine.node] = machine.at
             continue
-        guessed += [machine] if machine.refers.kind in _BY_INSTANCE else []
-        on_host = hosts[key].labels if key in hosts and machine.refers.kind == _METAL3 else {}
+        guessed += [machine] if machine.refers[0] in _BY_INSTANCE else []
+        on_host = hosts[machine.refers].labels if machine.refers in hosts else {}
         found = {key: text for key, text in {**on_host, **machine.labels}.items() if is_wanted(key, labels)}
         found |= {key: text for key, text in machine.labels.items() if _of_node(key)}
         own.append(PlannedNode(name=machine.name, labels=found, at=machine.at))
-    free = [host for host in machines if host.is_host and not host.deleting and host.refers.kind != _METAL3]
+    free = [host for host in machines if host.is_host and not host.deleting and host.refers[0] != _METAL3]
     for host in free:
         found = {key: text for key, text in host.labels.items() if is_wanted(key, labels)}
         own.append(PlannedNode(name=host.name, labels=found, at=host.at))
-    unclear = [host for key, host in hosts.items() if key not in used]
+    used = {machine.refers for machine in every}
+    unclear = [host for refers, host in hosts.items() if refers not in used]
     return Machines(
         planned=tuple(own), joined=joined, findings=tuple(import_rules.names_unknown(guessed, free, unclear))
     )
@@ -137,7 +132,7 @@ def check(planned: Iterable[PlannedNode]) -> Iterator[Diagnostic]:
     first: dict[str, At] = {}
     for node in planned:
         if problem := subdomain_problem(node.name):
-            yield rules.bad_name(node.at, "the name of a node", node.name, problem)
+            yield rules.bad_name(node.at, rules.NODE_NAME, node.name, problem)
         elif (there := first.setdefault(node.name, node.at)) is not node.at:
             yield rules.same_name("node", [node.name], node.at, there, copied=False)
         for key, text in node.labels.items():

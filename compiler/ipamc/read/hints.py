@@ -326,6 +326,8 @@ def other_shape(keys: Keys, value: object) -> str:
             if isinstance(value, bool | int | float):
                 return f"leave it out for every node, or write for example {field}: {EXAMPLE}"
             return f"write for example {field}: {EXAMPLE}"
+        case ("names",) if isinstance(value, list) and value:
+            return f'write names: "{{{",".join(map(_text, value[:4]))}}}"'
         case ("matchLabels",):
             return "write for example matchLabels: {rack: a}"
         case ("matchExpressions",):

@@ -91,10 +91,15 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
     return error("IPC0012", at, problem, also=also, help=way_out)
 
 
+NODE_NAME = "the name of a node"
+
+
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains."""
     better = as_subdomain(name)
     write = f"write {better}: " if better not in {"", name} else ""
+    if "{" in name and what == NODE_NAME:
+        way_out = f'write names: "{name[:60]}", planned: true for several nodes that are to come'
     way_out = way_out or f"{write}use lower-case letters, digits, - and . only"
     return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 

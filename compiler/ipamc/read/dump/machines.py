@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Refused, Span
@@ -22,27 +22,27 @@ COMMAND = "kubectl get machines,baremetalhosts -A -o yaml"
 """What prints them, in the management cluster."""
 
 
-class Reference(Foreign):
+class _Reference(Foreign):
     """A reference to another object; a Machine's of v1beta2 has no namespace, which is its own."""
 
-    kind: str = ""
-    name: str = ""
+    kind: str | None = None
+    name: str | None = None
     namespace: str | None = None
 
 
 class _Spec(Foreign):
-    cluster_name: str = ""
-    infrastructure_ref: Reference = field(default_factory=Reference)
-    consumer_ref: Reference | None = None
+    cluster_name: str | None = None
+    infrastructure_ref: _Reference | None = None
+    consumer_ref: _Reference | None = None
 
 
 class _Status(Foreign):
-    node_ref: Reference | None = None
+    node_ref: _Reference | None = None
 
 
 class _Raw(Foreign):
     metadata: Metadata
-    spec: _Spec = field(default_factory=_Spec)
+    spec: _Spec | None = None
     status: _Status | None = None
 
 
@@ -50,7 +50,6 @@ class Machine(Struct, frozen=True, kw_only=True):
     """A Machine or a BareMetalHost."""
 
     name: str
-    namespace: str
     at: Span
     labels: Mapping[str, str]
     deleting: bool
@@ -59,8 +58,8 @@ class Machine(Struct, frozen=True, kw_only=True):
     """Of a Machine: the name of its Cluster."""
     node: str
     """Of a Machine: the name of its Node, once that has joined."""
-    refers: Reference
-    """What makes the Machine; of a BareMetalHost what uses it."""
+    refers: tuple[str, str, str]
+    """Kind, namespace and name of what makes the Machine; of a BareMetalHost what uses it."""
 
 
 _DECODE = msgspec.json.Decoder(_Raw).decode
@@ -101,18 +100,18 @@ def _machine(path: str, item: DumpItem, found: Findings) -> Iterable[Machine]:
     raw = decoded(item, _Raw, _DECODE, at, found)
     if raw is None:
         return
-    spec, status = raw.spec, raw.status or _Status()
-    refers = (spec.consumer_ref or Reference()) if is_host else spec.infrastructure_ref
+    spec, status = raw.spec or _Spec(), raw.status or _Status()
+    refers = (spec.consumer_ref if is_host else spec.infrastructure_ref) or _Reference()
+    namespace = raw.metadata.namespace or ""
     yield Machine(
         name=raw.metadata.name,
-        namespace=raw.metadata.namespace or "",
         at=at,
         labels={key: value or "" for key, value in (raw.metadata.labels or {}).items()},
         deleting=bool(raw.metadata.deletion_timestamp),
         is_host=is_host,
-        cluster=spec.cluster_name,
-        node=status.node_ref.name if status.node_ref else "",
-        refers=refers,
+        cluster=spec.cluster_name or "",
+        node=(status.node_ref.name if status.node_ref else "") or "",
+        refers=(refers.kind or "", refers.namespace or namespace, refers.name or ""),
     )
 
 

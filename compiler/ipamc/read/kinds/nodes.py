@@ -127,7 +127,7 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
     reading.names = total
     names = node_names.names(parts)
     if bad := next(((name, problem) for name in names if (problem := subdomain_problem(name))), None):
-        found.append(rules.bad_name(at, "the name of a node", *bad))
+        found.append(rules.bad_name(at, rules.NODE_NAME, *bad))
         return ()
     return names
 
