@@ -43,6 +43,26 @@ A = f"# rack a\n---\n{HEAD}- {{name: n3, labels: {{rack: a}}, planned: true}}\n-
 B = f"{HEAD}- {{name: n5, labels: {{rack: b}}, planned: true}}\n"
 
 
+PATTERN = f'{HEAD}- {{names: "n{{3..6}}", labels: {{rack: a}}, maxPods: 60, planned: true}}\n'
+
+
+def test_a_node_that_joined_leaves_its_pattern() -> None:
+    """Of n3 to n6 the node n4 has joined: it has an entry of its own, and the pattern is cut around it."""
+    sources = sources_of(a=PATTERN)
+    joined = there("n1", "n2", "n4")
+    files = refresh(cluster_of(sources), FOLDER, dump_of(joined), Past(), sources=sources)
+    rows = [line for line in files["nodes-a.yaml"].splitlines() if line.startswith("- ")]
+    assert rows[0] == "- {name: n3, labels: {rack: a}, maxPods: 60, planned: true}"
+    assert rows[1].startswith("- {name: n4, uid: uid-n4")
+    assert rows[2:] == ['- {names: "n{5..6}", labels: {rack: a}, maxPods: 60, planned: true}']
+    later = {**sources, **{f"{FOLDER}/{name}": text.encode() for name, text in files.items()}}
+    assert refresh(cluster_of(later), FOLDER, dump_of(joined), Past(), sources=later) == files
+    assert [node.name for node in cluster_of(later).nodes] == [f"n{number}" for number in range(1, 7)]
+    every = there("n1", "n2", "n3", "n4", "n5", "n6")
+    done = refresh(cluster_of(later), FOLDER, dump_of(every), Past(), sources=later)
+    assert names(done["nodes-a.yaml"]) == ["n3", "n4", "n5", "n6"]
+
+
 def test_a_node_stays_in_its_file() -> None:
     """Of the racks a and b a node of a has joined: b is not written, and what is new is in nodes.yaml."""
     sources = sources_of(a=A, b=B)

@@ -105,6 +105,7 @@ FULL: dict[str, dict[str, Any]] = {
                 "podIPs": ["10.0.1.7"],
             },
             {"name": "n2"},
+            {"names": "n{3..9}", "planned": True},
         ],
     },
     "tests.schema.json": {

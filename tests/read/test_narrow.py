@@ -88,6 +88,27 @@ def test_one_entry_of_an_inventory_is_read() -> None:
     assert kept(indented, only_node("n-1")) == f"{head}  - {entries[0]}"
 
 
+def test_entries_with_a_pattern_are_read() -> None:
+    head, *entries = INVENTORY.split("- ", 3)
+    for pattern in (
+        '{names: "n-{20..40}", planned: true}',
+        '{planned: true, "names" : "n-{20..40}"}',
+        'names: "n-{20..40}"\n  planned: true',
+        "planned: true\n  names:\n    n-{20..40}",
+        "? names\n  : n-{20..40}\n  planned: true",
+    ):
+        text = f"{INVENTORY}- {pattern}\n"
+        for node, entry in (("n-1", entries[0]), ("n-25", None)):
+            found = kept(text, only_node(node))
+            assert found == (f"{head}- {entry}- {pattern}\n" if entry else f"{head}- {pattern}\n"), pattern
+        assert kept(text, NO_NODES) is None
+    nodes = [{"name": "a"}, {"names": "n-{1..4}", "planned": True}]
+    inventory = json.dumps({"kind": "NodeInventory", "nodes": nodes})
+    assert json.loads(kept(inventory, only_node("n-3"), "a.json") or "")["nodes"] == nodes[1:]
+    hidden = inventory.replace("names", "n\\u0061mes")
+    assert kept(hidden, only_node("n-3"), "a.json") == hidden
+
+
 def test_items_of_json_keep_its_commas() -> None:
     items = [{"kind": "Node", "metadata": {"name": f"n-{number}"}} for number in range(4)]
     pool = {"kind": "IPPool", "metadata": {"name": "n-2"}}

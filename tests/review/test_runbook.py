@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from ipamc.model.plan import Plan
 from ipamc.report.runbook import to_json, to_markdown
@@ -433,6 +434,14 @@ def test_a_constant_of_a_template_is_a_value() -> None:
 def test_a_template_that_is_no_runbook_is_a_bug(wrong: str) -> None:
     with pytest.raises(ValueError, match=r"prose|cannot be|there|does not end"):
         parse(wrong, "built", "mode")
+
+
+def test_a_planned_node_is_cut_out_of_its_pattern() -> None:
+    nodes = [replace(node(f"w-{number}", {}), planned=True, pattern="w-{1..9}") for number in range(1, 10)]
+    made = plan("cluster-pool", [pool("default", "10.0.0.0/16")], {"w-3": "10.0.0.0/26"}, nodes=nodes)
+    shown = to_markdown([ask("decommission", made, cut=Cut(by="rack"), nodes=("w-3",))])
+    assert "write w-{1..2}, w-{4..9} in place of w-{1..9}" in shown
+    assert "remove: w-3" in shown
 
 
 def test_markdown_shows_text_as_it_is() -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
+from ipamc.cli.import_machines import plan_machines
 from ipamc.cli.init import first_files, new_folder, prepare
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
@@ -36,12 +37,15 @@ _OF_THE_DUMP = "IPC0540"
 """A warning that the operator's pools may have other CIDRs. An import took them from the dump."""
 _OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
 """Parameters that go with --prefixes."""
+_OF_MACHINES = {"cluster", "machines", "files", "labels", "style", "report"}
+"""Parameters that go with --machines."""
 
 
 @click.command(cls=Verb)
 @click.argument("cluster")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path())
 @click.option("--refresh", is_flag=True)
+@click.option("--machines", is_flag=True)
 @click.option("--prefixes", metavar="FILE")
 @click.option("--block-size", "sizes", multiple=True, type=click.IntRange(8, 128), metavar="N")
 @click.option("--label", "labels", multiple=True, metavar="KEY")
@@ -53,7 +57,14 @@ _OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
 @click.option("--rebuilt", is_flag=True)
 @format_option
 def command(
-    *, cluster: str, files: tuple[str, ...], refresh: bool, prefixes: str | None, style: str, **given: Any
+    *,
+    cluster: str,
+    files: tuple[str, ...],
+    refresh: bool,
+    machines: bool,
+    prefixes: str | None,
+    style: str,
+    **given: Any,
 ) -> int:
     """Bring a running cluster into git, with the blocks that its nodes have.
 
@@ -80,15 +91,22 @@ def command(
     With --refresh, writes nodes.yaml and ciliumnodes.yaml again from a newer dump, and every other
     NodeInventory of the folder that has a node which exists: a node stays in its file. Planned nodes stay.
 
+    With --machines, FILE has the machines of nodes that are to come: Machines of Cluster API and
+    BareMetalHosts of metal3 as `kubectl get machines,baremetalhosts -A -o yaml` prints them in the management
+    cluster, or in a file .csv, .tsv or .txt a table with a column name, in which every other column is a
+    label, or a name on each line. Adds those that the cluster does not have to machines.yaml as planned
+    nodes, and changes and removes nothing.
+
     With --prefixes, reads no dump: it writes the pools that a table plans, and never changes a pool that is
     there. Columns: prefix; pool, name, role or description; blockSize; status; nodeSelector, zone or site.
 
     Options:
         --refresh: Bring the inventory of a cluster up to date, and nothing else.
+        --machines: Plan a node for each machine in the files, which are no dump.
         --prefixes: Make pools of the prefixes in a CSV file instead: an export of NetBox, or a spreadsheet.
         --block-size: With --prefixes: the block size of pools that the file does not tell; above 32 it is for
             IPv6. Repeatable.
-        --label: Keep this label of nodes, too; KEY may end in *. Repeatable.
+        --label: Keep this label of nodes or machines, too; KEY may end in *. Repeatable.
         --mode: Cilium's IPAM mode, where the dump does not tell.  [default for Calico: multi-pool]
         --cilium-version: The lowest minor that runs, where the dump does not tell.
         --managed-by: Who owns cilium-config.  [default: as the dump tells]
@@ -105,26 +123,40 @@ def command(
         ipamc import lab dump.json --distinct 10.100.0.0/16
             # where Calico has an overlay: give the nodes blocks of a range beside Calico's
         ipamc import lab --refresh dump.json  # bring nodes.yaml and ciliumnodes.yaml up to date
+        ipamc import lab --machines machines.yaml racks.csv  # plan the nodes that are to come
         ipamc import lab --prefixes plan.csv  # make pools of the ranges that a NetBox or a spreadsheet plans
     Exit codes:
         1: refused: the dump, or what a compile of it finds; or an I/O or environment error
     """  # noqa: D301 - a backspace tells click where lines stay as they are
     from ipamc.workspace.dump import refuse_for_cluster
 
-    refuse_for_cluster(cluster, files, "import --refresh" if refresh else "import")
+    way = " --machines" if machines else " --refresh" if refresh else ""
+    refuse_for_cluster(cluster, files, f"import{way}")
     try:
         if prefixes is not None:
+            _refuse_others("--prefixes reads no dump: only --block-size goes with it", _OF_PREFIXES)
             return _planned(cluster, prefixes, given["sizes"], style)
         if given["sizes"]:
             raise click.UsageError("--block-size goes with --prefixes")
         if not files and sys.stdin.isatty():
-            raise click.UsageError("name a FILE, or pipe a dump into stdin")
+            raise click.UsageError(f"name a FILE, or pipe {'machines' if machines else 'a dump'} into stdin")
+        if machines:
+            _refuse_others("--machines reads no dump: only --label goes with it", _OF_MACHINES)
+            return plan_machines(cluster, files, given["labels"], style)
         if refresh:
             return _refresh(cluster, files, given["labels"], style, rebuilt=given["rebuilt"])
         return _start(cluster, files, _options(given), style)
     except Refused as refused:
         print_findings(refused.diagnostics, style)
         return REFUSED
+
+
+def _refuse_others(problem: str, taken: Collection[str]) -> None:
+    """Raise UsageError where a parameter is given that would have no effect."""
+    context = click.get_current_context()
+    for name in context.params.keys() - set(taken):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]:
+            raise click.UsageError(problem)
 
 
 def _options(given: Mapping[str, Any]) -> Options:
@@ -254,13 +286,6 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     from ipamc.importing.prefixes import COLUMNS, read_plan
     from ipamc.workspace.dump import load_table
 
-    # An option about dumps would have no effect, so it is refused.
-    context = click.get_current_context()
-    if any(
-        context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]
-        for name in context.params.keys() - _OF_PREFIXES
-    ):
-        raise click.UsageError("--prefixes reads no dump: only --block-size goes with it")
     by_family = {6 if size > 32 else 4: size for size in sizes}
     if len(by_family) < len(sizes):
         raise click.UsageError("--block-size is given twice for one family")

@@ -144,13 +144,18 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
         return found
 
 
+def is_wanted(key: str, wanted: Iterable[str]) -> bool:
+    """Tell whether a label's key is one of some, which may end in `*`."""
+    return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
+
+
 def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
     """Return a node's fields in the inventory: labels of `wanted` keys (may end in `*`), and of places."""
 
     def is_listed(key: str, value: str) -> bool:
         if key.rpartition("/")[2] in _PLACES or (key == HOSTNAME and value != node.name):
             return True
-        return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
+        return is_wanted(key, wanted)
 
     fields: dict[str, Any] = {
         "name": node.name,
@@ -160,6 +165,16 @@ def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
         "podCIDRs": [str(block) for block in node.pod_cidrs],
     }
     return {key: value for key, value in fields.items() if value}
+
+
+def planned_fields(name: str, labels: Mapping[str, str], max_pods: int = 0) -> dict[str, Any]:
+    """Return the fields of a planned node; of several, where the name is a pattern."""
+    fields: dict[str, Any] = {
+        "names" if "{" in name else "name": name,
+        "labels": dict(sorted(labels.items())),
+        "maxPods": max_pods,
+    }
+    return {**{key: value for key, value in fields.items() if value}, "planned": True}
 
 
 def inventory_text(
@@ -172,10 +187,18 @@ def inventory_text(
     """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones."""
     in_use = dump.in_use
     rows = [{**node_fields(node, wanted), **known.of(node, in_use.get(node.name, ()))} for node in nodes]
-    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=lambda row: str(row["name"]))]
-    head = _HEAD.format("planned nodes stay, what else you write is lost") + _SCHEMA.format("nodeinventory")
-    listed = f"nodes:\n{''.join(lines)}" if lines else "nodes: []\n"
-    return f"{head}apiVersion: {_OURS}\nkind: NodeInventory\n{listed}"
+    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=_name_of)]
+    text = inventory_head(_HEAD.format("planned nodes stay, what else you write is lost"))
+    return f"{text}{''.join(lines)}" if lines else text.replace("nodes:\n", "nodes: []\n")
+
+
+def inventory_head(comment: str) -> str:
+    """Return the beginning of a NodeInventory, up to its list, below a line of comment."""
+    return f"{comment}{_SCHEMA.format('nodeinventory')}apiVersion: {_OURS}\nkind: NodeInventory\nnodes:\n"
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    return str(row.get("name") or row["names"])
 
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, warning
-from ipamc.model.wording import listing
+from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, several, warning
+from ipamc.model.wording import listing, typed
+from ipamc.read.dump.machines import COMMAND as MACHINES
+from ipamc.read.dump.machines import Machine
 from ipamc.read.dump.managed import Offering
 from ipamc.read.rules import DUMP
 
@@ -170,6 +172,74 @@ def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     text = f"{which}, {'leaves' if len(nodes) == 1 else 'leave'} the inventory: {names(nodes)}"
     way_out = "if it is still to come, write it again with planned: true, which a refresh keeps"
     return warning("IPC0828", at, text, help=way_out)
+
+
+def not_of_one_cluster(at: At, problem: str, way_out: str) -> Diagnostic:
+    """IPC0831: files of machines have the machines of one cluster."""
+    return error("IPC0831", at, problem, help=way_out)
+
+
+def no_machines(at: At, kinds: Iterable[str]) -> Diagnostic:
+    """Return the finding, by the rule of `not_of_one_cluster`, about files without a machine."""
+    found = f"only {names(kinds)}" if kinds else "no objects"
+    text = f"no Machine of cluster.x-k8s.io and no BareMetalHost of metal3.io is in the files: {found}"
+    return not_of_one_cluster(at, text, f"in the management cluster run {MACHINES}")
+
+
+def several_clusters(at: At, name: str, clusters: Sequence[str]) -> Diagnostic:
+    """Return the finding, by the rule of `not_of_one_cluster`, about machines of several clusters."""
+    text = f"the Machines are of {len(clusters):,} Clusters, and none is called {name}: {names(clusters)}"
+    label = typed(f"cluster.x-k8s.io/cluster-name={clusters[0]}")
+    one = f"kubectl get machines -A -l {label} -o yaml"
+    return not_of_one_cluster(at, text, f"take those of one: {one}")
+
+
+def joined_already(at: At, cluster: str, nodes: Iterable[str]) -> Diagnostic:
+    """IPC0832: a planned node has not joined yet."""
+    known = list(nodes)
+    have = count(len(known), "Machine has a node", "Machines have nodes")
+    text = f"{have} that the inventory does not have, and that cannot be planned any more: {names(known)}"
+    return warning(
+        "IPC0832", at, text, help=f"bring them in with their blocks: ipamc import {cluster} --refresh FILE"
+    )
+
+
+def names_unknown(
+    by_instance: Sequence[Machine], free: Sequence[Machine], unclear: Sequence[Machine]
+) -> Iterator[Diagnostic]:
+    """IPC0833: the name of a node is known before it joins."""
+    if by_instance:
+        text = several([each.name for each in by_instance], "AWSMachine", "planned as they are called")
+        way_out = (
+            "on AWS a node is called as the private DNS name of its instance, unless nodeRegistration.name"
+        )
+        yield warning(
+            "IPC0833", by_instance[0].at, text, help=f"{way_out} of their KubeadmConfig says otherwise"
+        )
+    if free:
+        text = several(
+            [each.name for each in free], "BareMetalHost", "without a Machine, planned as they are called"
+        )
+        way_out = "nodes are called so where metadata takes name or local-hostname from the BareMetalHost"
+        yield warning(
+            "IPC0833", free[0].at, text, help=f"{way_out}; else remove them, and import the Machines"
+        )
+    if unclear:
+        text = several(
+            [each.name for each in unclear],
+            "BareMetalHost",
+            "not taken, whose Machines are in none of the files",
+        )
+        yield warning("IPC0833", unclear[0].at, text, help=f"add the Machines: {MACHINES}")
+
+
+def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
+    """IPC0834: the nodes of machines.yaml are in the files of machines."""
+    has = count(len(nodes), "node is", "nodes are")
+    text = f"{has} in none of the files, and stays in {path}: {names(nodes)}"
+    text = text if len(nodes) == 1 else text.replace("and stays", "and stay")
+    way_out = "remove what will not come: the next compile puts its blocks into quarantine"
+    return note("IPC0834", at, text, help=way_out)
 
 
 def cluster_cidr_unreadable(at: At, what: str, problem: str) -> Diagnostic:

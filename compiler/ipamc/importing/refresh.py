@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,12 +21,14 @@ from ipamc.importing.files import (
     evidence_text,
     inventory_text,
     node_fields,
+    planned_fields,
 )
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
 from ipamc.model.evidence import Evidence
 from ipamc.model.selector.selector import find_keys
+from ipamc.read.node_names import less
 
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
 """Comments, and the mark before the first document."""
@@ -78,18 +80,22 @@ def refresh(
     for node in dump.nodes:
         there[at.get(node.name, homes[0])].append(node)
     planned: dict[str, list[Mapping[str, Any]]] = {path: [] for path in homes}
-    for node in cluster.nodes:
-        if node.planned and node.at.path in planned and node.name not in dump.nodes_by_name:
-            labels_of = dict(sorted(node.labels.items()))
-            fields = {"name": node.name, "labels": labels_of, "maxPods": node.max_pods}
-            fields = {key: value for key, value in fields.items() if value}
-            planned[node.at.path].append({**fields, "planned": True})
+    for node in {node.at: node for node in cluster.nodes if node.planned}.values():
+        if node.at.path in planned:
+            planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
     known = _known(cluster, dump, blocks)
     texts = {path: inventory_text(dump, there[path], wanted, known, planned[path]) for path in homes}
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
     }
+
+
+def _still_planned(node: Node, joined: Container[str]) -> Iterator[Mapping[str, Any]]:
+    """Yield the entries of the planned nodes of an entry that have not joined: a pattern may be cut."""
+    several = less(node.pattern, joined) if node.pattern else []
+    for name in several or [node.name] * (not node.pattern and node.name not in joined):
+        yield planned_fields(name, node.labels, node.max_pods)
 
 
 def inventories(cluster: Cluster, folder: str) -> list[str]:

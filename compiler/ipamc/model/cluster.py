@@ -204,6 +204,8 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """`spec.providerID`: `SCHEME://...`."""
     unschedulable: bool = False
     deleting: bool = False
+    pattern: str = ""
+    """Of an entry of a NodeInventory for several nodes, which share `at`: its `names`."""
 
     @property
     def hostname(self) -> str:

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +20,8 @@ from ipamc.read.syntax.encoding import decode
 LARGEST = 64 << 20
 """The most bytes of a table: the prefixes of 100,000 nodes take ten."""
 MOST_ROWS = 1_000_000
+MOST_COLUMNS = 200
+"""Where all of them are read."""
 
 _SEPARATORS = ",;\t|"
 _EXCEL_HINT = re.compile(r"\ufeff?sep=(.)\r?\n?")
@@ -84,8 +86,11 @@ def plain(header: str) -> str:
     return _NOT_COUNTED.sub("", header).casefold()
 
 
-def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
-    """Read the wanted columns that are there, and keep errors of rows. O(n). Raises Refused for no text."""
+def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) -> Table:
+    """Read the wanted columns that are there, and keep errors of rows. O(n). Raises Refused for no text.
+    With `others` every other column, too, by its header; and a file of a single column whose first line is no
+    header of the first wanted one has no headers.
+    """
     if len(data) > LARGEST:
         problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
         raise Refused((table_syntax(Span(path), problem, _FEWER),))
@@ -105,6 +110,16 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
         for column, spellings in wanted.items()
         if any(spelling in names for spelling in spellings)
     }
+    if others and len(headers) == 1 and not columns:
+        columns, records = {next(iter(wanted)): 0}, chain([(head, headers)], records)
+    elif others:
+        if len(headers) > MOST_COLUMNS:
+            most = f"the row of headers has more than {MOST_COLUMNS:,} cells"
+            raise Refused((table_syntax(Span(path, head), most, "export the columns that nodes need"),))
+        taken = set(columns.values())
+        for index, header in enumerate(headers):
+            if header.strip() and index not in taken:
+                columns.setdefault(header.strip(), index)
     table = Table(path=path, text=text, separator=separator, columns=columns, head=head)
     found.extend(
         column_twice(table.cell(head, other), table.cell(head, index), shown(column))
@@ -116,7 +131,7 @@ def read_table(path: str, data: bytes, wanted: Wanted) -> Table:
     return replace(table, rows=rows, findings=tuple(found))
 
 
-_FEWER = "export the prefixes of one site or one VRF, not all"
+_FEWER = "export the rows of one site, not all"
 
 
 def _records(
@@ -159,7 +174,7 @@ def _rows(
 
 
 def table_syntax(at: At, problem: str, way_out: str = "") -> Diagnostic:
-    """IPC0870: a table of prefixes is CSV: a row of headers, and as many cells in every row."""
+    """IPC0870: a table is CSV: a row of headers, and as many cells in every row."""
     return error("IPC0870", at, problem, help=way_out)
 
 

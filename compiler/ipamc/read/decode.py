@@ -120,6 +120,8 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
             return
         case "anyOf":  # the schemas use it for "at least one of these fields" only
             names = [name for choice in bound for name in choice["required"]]
+            if any(nearest(other, names) for other in _unknown(value, schema)):
+                return  # it is misspelt, which is a finding already
             here /= names[0]
             problem, way_out = f"{_owner(root, path)} has no {listing(names)}", f"write {listing(names)}"
         case "enum":

@@ -239,7 +239,8 @@ def _example(schema: Schema, root: Schema) -> Any:
 
 def _mapping(value: Any, schema: Schema) -> str:
     """Return the mapping that a text or a list was meant to be."""
-    if isinstance(value, str) and schema.get("required") == ["name"]:
+    needs = [schema, *schema.get("anyOf", [])[:1]]
+    if isinstance(value, str) and ["name"] in [each.get("required") for each in needs]:
         return f"{{name: {_plain(value)}}}"
     if isinstance(value, list) and "string" in types(schema.get("additionalProperties") or {}):
         pairs = [
@@ -325,6 +326,8 @@ def other_shape(keys: Keys, value: object) -> str:
             if isinstance(value, bool | int | float):
                 return f"leave it out for every node, or write for example {field}: {EXAMPLE}"
             return f"write for example {field}: {EXAMPLE}"
+        case ("names",) if isinstance(value, list) and value:
+            return f'write names: "{{{",".join(map(_text, value[:4]))}}}"'
         case ("matchLabels",):
             return "write for example matchLabels: {rack: a}"
         case ("matchExpressions",):

@@ -19,6 +19,9 @@ from ipamc.read.syntax.encoding import Excerpt, Piece
 LISTS = "List"
 """The kind of a list of any kind; and the end of the name of a list of one kind."""
 
+_INVENTORY = "NodeInventory"
+_PATTERN = re.compile(rb"""names(?<![A-Za-z0-9._-]names)["']?\s*:""")
+"""The key of a pattern of names in an inventory, which has no escapes."""
 _part_of_name = re.compile(rb"[A-Za-z0-9._-]").match
 
 
@@ -39,9 +42,13 @@ class LeftOut(Struct, frozen=True):
         """Tell whether something of these kinds is left out."""
         return any(kind.removesuffix(LISTS) in self.kinds for kind in kinds)
 
-    def mentions(self, data: bytes, start: int, end: int) -> list[int]:
-        """Return where the name of the node stands alone: `node-1` is not in `node-10`."""
-        name, found = self.but.encode(), []
+    def mentions(self, data: bytes, start: int, end: int, kinds: Iterable[str]) -> list[int]:
+        """Return where the name of the node stands alone: `node-1` is not in `node-10`.
+        In a NodeInventory also where a pattern is: it may make the name. What is left out is of other nodes.
+        """
+        name, found = self.but.encode(), list[int]()
+        if name and _INVENTORY in {kind.removesuffix(LISTS) for kind in kinds}:
+            found += (key.start() for key in _PATTERN.finditer(data, start, end))
         at = data.find(name, start, end) if name else -1
         while at >= 0:
             after = at + len(name)
@@ -110,7 +117,7 @@ def json_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
         kinds = [item.kind or kind.removesuffix(LISTS) for item in top.items or ()] if listed else [kind]
         if not left_out.any_of(kinds) or (left_out.but and _HIDDEN.search(data)):
             return None
-        mentions = left_out.mentions(data, 0, len(data))
+        mentions = left_out.mentions(data, 0, len(data), kinds)
         if left_out.all_of(kinds) and not mentions:
             return []
         elements = _elements(data, "items" if listed else "nodes")
@@ -210,7 +217,7 @@ def _of_document(data: bytes, start: int, end: int, left_out: LeftOut) -> list[P
     kinds = _kinds(data, start, end)
     if kinds is None or not left_out.any_of(kinds):
         return None
-    mentions, only_nodes = left_out.mentions(data, start, end), left_out.all_of(kinds)
+    mentions, only_nodes = left_out.mentions(data, start, end, kinds), left_out.all_of(kinds)
     if only_nodes and not mentions:
         return []
     items = _items(data, start, end)

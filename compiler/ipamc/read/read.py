@@ -128,6 +128,8 @@ class Assembly(Struct):
 
 def _name_at(value: Named) -> At:
     """Return the place of a name; an entry of an inventory has no metadata."""
+    if isinstance(value, Node) and value.pattern:
+        return value.at / "names"
     entry = isinstance(value, Node) and not value.live
     return value.at / "name" if entry else value.at / "metadata" / "name"
 

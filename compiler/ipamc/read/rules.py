@@ -91,10 +91,15 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
     return error("IPC0012", at, problem, also=also, help=way_out)
 
 
+NODE_NAME = "the name of a node"
+
+
 def bad_name(at: At, what: str, name: str, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0101: names of nodes, pools and clusters are DNS-1123 subdomains."""
     better = as_subdomain(name)
     write = f"write {better}: " if better not in {"", name} else ""
+    if "{" in name and what == NODE_NAME:
+        way_out = f'write names: "{name[:60]}", planned: true for several nodes that are to come'
     way_out = way_out or f"{write}use lower-case letters, digits, - and . only"
     return error("IPC0101", at, f"{shown(name)} is not {what}: it {problem}", help=way_out)
 
@@ -158,6 +163,34 @@ def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
 def not_a_regular_file(at: At, name: str, problem: str, fix: str) -> Diagnostic:
     """IPC0107: an input is a regular file inside its cluster's folder, of at most 256 MiB."""
     return error("IPC0107", at, f"{name!r} {problem}", help=fix)
+
+
+def names_syntax(at: At, problem: str, way_out: str) -> Diagnostic:
+    """IPC0109: `names` of an inventory is a text with ranges in braces, such as `worker-{001..400}`."""
+    return error("IPC0109", at, problem, help=way_out or "write for example worker-{001..400}")
+
+
+def not_planned_names(at: At, of_one: Sequence[At]) -> Diagnostic:
+    """IPC0110: an entry with `names` is of planned nodes, and has no field of a single node."""
+    if of_one:
+        fields = listing(str(place.keys[-1]) for place in of_one if isinstance(place, Place))
+        also = [Related(at, "names is here")]
+        way_out = f"remove it, or write an entry with name for each node that has {fields}"
+        return error(
+            "IPC0110", of_one[0], f"names is of several nodes, and {fields} of one", also=also, help=way_out
+        )
+    way_out = "write planned: true; nodes that exist have an entry each, with their name"
+    return error(
+        "IPC0110", at, "names is of nodes that do not exist yet, and planned is not true", help=way_out
+    )
+
+
+def too_many_names(at: At, number: int, total: int, most: int) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about patterns of more than `most` names."""
+    stands = "more than 10^18" if number > 10**18 else f"{number:,}"
+    all_of_them = f", {total:,} with those before it" if number < total <= 10**18 else ""
+    problem = f"names stands for {stands} nodes{all_of_them}: more than {most:,}"
+    return too_much(at, problem, "write shorter ranges: each name gets a block")
 
 
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:

@@ -128,6 +128,8 @@ class Reading(Struct):
     """Valid label keys."""
     values: set[str] = field(default_factory=set)
     """Valid label values."""
+    names: int = 0
+    """Names that patterns of an inventory stand for, so far."""
     complete: bool = True
     """False if an unreadable document may have been the Cluster."""
 

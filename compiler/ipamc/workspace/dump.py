@@ -26,6 +26,7 @@ from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
     from ipamc.read.csv_table import Table, Wanted
+    from ipamc.read.dump.machines import Machine
 
 STDIN = "-"
 LARGEST = 8 << 30  # the most bytes of one file of a dump, after it was unpacked: some two million pods
@@ -61,18 +62,31 @@ def load_dump(
     return read_dump(_sources(files), nodes=nodes, pods=pods)
 
 
-def load_table(path: str, wanted: Wanted) -> Table:
+def load_machines(
+    files: Sequence[str], suffixes: tuple[str, ...], wanted: Wanted
+) -> tuple[list[Table], tuple[list[Machine], frozenset[str]] | None]:
+    """Read the files with these suffixes as tables, with all their columns, and others as objects, if any.
+    No file is stdin, which has objects. Raises Refused, OSError, Trouble.
+    """
+    from ipamc.read.dump.machines import COMMAND, read_machines
+
+    tables = [load_table(path, wanted, others=True) for path in files if path.endswith(suffixes)]
+    objects = [path for path in files or (STDIN,) if not path.endswith(suffixes)]
+    return tables, read_machines(_sources(objects, COMMAND)) if objects else None
+
+
+def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     """Read columns of a CSV file, `-` is stdin, up to its limit. Raises Refused, OSError, Trouble."""
     from ipamc.read.csv_table import LARGEST, read_table
 
     if path == STDIN:
-        return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted)
+        return read_table("<stdin>", sys.stdin.buffer.read(LARGEST + 1), wanted, others=others)
     with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
         data = file.read(LARGEST + 1)
     if data.startswith(_SHEETS):
         csv = PurePath(path).with_suffix(".csv")
         raise Trouble(f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file")
-    return read_table(path, data, wanted)
+    return read_table(path, data, wanted, others=others)
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
@@ -84,7 +98,7 @@ def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
         raise Misnamed(f"{cluster} is a file, and the cluster comes first: {typed}", cluster)
 
 
-def _sources(files: Sequence[str]) -> Iterator[Source]:
+def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
     if len(set(files)) < len(files):
         raise Trouble("a file of the dump is named twice: name each once")
     for path in files:
@@ -97,7 +111,7 @@ def _sources(files: Sequence[str]) -> Iterator[Source]:
             files_in_it = "name the files in it, or the zip of a sysdump"
             raise Trouble(f"{path} is a folder: {files_in_it}{f': {inside}' if inside else ''}")
         if not Path(path).exists():
-            raise Trouble(f"there is no file {path}: make a dump, {DUMP} > {shlex.quote(path)}")
+            raise Trouble(f"there is no file {path}: make a dump, {command} > {shlex.quote(path)}")
         with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
             if file.seekable():
                 start = file.read(len(_ZIP[0]))

@@ -20,7 +20,8 @@ _DNS = "lower-case letters, digits, - and . with a letter or digit at both ends 
 
 LONGEST_VALUE = 63
 """Characters of a label's value. A DNS subdomain that is no longer is a valid value."""
-_LONGEST_NAME = 253
+LONGEST_NAME = 253
+"""Characters of a DNS subdomain."""
 _INT64 = 1 << 63
 
 
@@ -46,7 +47,7 @@ def subdomain_problem(name: str) -> str:
     """
     if not name:
         return "is empty"
-    if len(name) > _LONGEST_NAME:
+    if len(name) > LONGEST_NAME:
         return "is longer than 253 characters"
     return "" if _is_subdomain(name) else f"is not made of {_DNS}"
 
@@ -54,12 +55,12 @@ def subdomain_problem(name: str) -> str:
 def as_subdomain(name: str) -> str:
     """Return the valid name that is nearest to a text; "" where nothing of it can stay."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
-    return ".".join(filter(None, parts))[:_LONGEST_NAME].rstrip("-.")
+    return ".".join(filter(None, parts))[:LONGEST_NAME].rstrip("-.")
 
 
 def are_subdomains(names: Collection[str]) -> bool:
     """Tell whether `subdomain_problem` finds nothing in any of many names. A quarter of its time for each."""
-    return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= _LONGEST_NAME
+    return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= LONGEST_NAME
 
 
 def are_label_keys(keys: Iterable[str]) -> bool:

@@ -21,6 +21,11 @@ from ipamc.read.kinds.nodes import RawCiliumNode, read_cilium_node, read_node
 from ipamc.read.syntax.document import Keys
 
 
+def place_of(file: str, item: DumpItem) -> Span:
+    """Return the place of an item in its file."""
+    return Span(file, item.line, 1, 1) if item.line else Span(file)
+
+
 class Reader(Struct):
     """What reading one dump remembers: findings, shared texts, the latest time."""
 
@@ -90,7 +95,7 @@ class Reader(Struct):
 
     def at(self, item: DumpItem) -> Span:
         """Return the place of an item."""
-        return Span(self.file, item.line, 1, 1) if item.line else Span(self.file)
+        return place_of(self.file, item)
 
     def origin(self, raw: Any, item: DumpItem) -> dict[str, Any]:
         """Return the fields that every Object of `model.dump` has."""

@@ -119,6 +119,16 @@ def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
     return attrgetter(*[key for key in ("namespace",) if key in shape.__struct_fields__], "name")
 
 
+def decoded(item: DumpItem, shape: type, decode: Callable[[bytes], Any], at: Span, found: Findings) -> Any:
+    """Return an item as the struct of its kind; None, with a finding, where it has not its shape."""
+    try:
+        return decode(item.raw) if isinstance(item.raw, bytes) else msgspec.convert(item.raw, shape)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
+        words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
+        found.append(rules.wrong_object(at, f"a {item.kind}", words))
+        return None
+
+
 def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Findings) -> None:
     """Read an item, and keep its value. Raises Enough after MAX_NODES of a kind."""
     if not item.kind:
@@ -127,12 +137,7 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
     collection.kinds.add(item.kind)
     if (kind := kind_of(item.api_version, item.kind)) is None:
         return
-    try:
-        as_text = isinstance(item.raw, bytes)
-        raw = kind.decode(item.raw) if as_text else msgspec.convert(item.raw, kind.shape)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
-        words = "it is nested too deep" if isinstance(problem, RecursionError) else str(problem)
-        found.append(rules.wrong_object(reader.at(item), f"a {item.kind}", words))
+    if (raw := decoded(item, kind.shape, kind.decode, reader.at(item), found)) is None:
         return
     if item.kind in NAMED and getattr(raw.metadata, "name", "") not in NAMES:
         return

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import UNSET, UnsetType, field
 
@@ -12,12 +13,17 @@ from ipamc.model.cidr import BITS, Block
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Place
 from ipamc.model.progress import track
+from ipamc.model.selector.label_syntax import LONGEST_NAME, subdomain_problem
+from ipamc.read import node_names, rules
 from ipamc.read.syntax.document import Keys
 from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, Text, Values
 
 
 class _Entry(Own, gc=False):
-    name: Text
+    """A node, or with `names` several that are planned."""
+
+    name: Text | UnsetType = UNSET
+    names: Text | UnsetType = UNSET
     labels: dict[str, str] = field(default_factory=dict)
     uid: str = ""
     pod_cidrs: list[str] = field(name="podCIDRs", default_factory=list)
@@ -25,6 +31,10 @@ class _Entry(Own, gc=False):
     planned: bool = False
     running: bool = False
     pod_ips: list[str] = field(name="podIPs", default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.name is UNSET and self.names is UNSET:
+            raise ValueError
 
 
 class IgnoredMetadata(Own):
@@ -45,14 +55,29 @@ class RawInventory(Own):
 
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the nodes in their order. Names and labels are checked at once; if one is bad, one by one."""
+    """Yield the nodes in their order. Names and labels are checked at once; if one is bad, one by one.
+    Those of one pattern share their labels and their place, so that 100,000 take little memory.
+    """
     path, document, keys, entries = at.path, at.document, (*at.keys, "nodes"), raw.nodes
-    sound = reading.sound([entry.name for entry in entries], [entry.labels for entry in entries])
+    several = {
+        index: _expanded(entry.names, entry, Place(path, document, (*keys, index)), reading)
+        for index, entry in enumerate(entries)
+        if entry.names is not UNSET
+    }
+    single = [entry.name for entry in entries if entry.name is not UNSET]
+    sound = reading.sound([*single, *chain(*several.values())], [entry.labels for entry in entries])
     for index, entry in enumerate(track(entries, "reading", "nodes")):
         here = Place(path, document, (*keys, index))
         if not sound:
-            reading.name(entry.name, "node", here, "name")
             reading.labels(entry.labels, here, "labels")
+        if entry.name is UNSET or index in several:
+            for name in several[index]:
+                yield Node(
+                    name, entry.labels, here, "", (), entry.max_pods, planned=True, pattern=str(entry.names)
+                )
+            continue
+        if not sound:
+            reading.name(entry.name, "node", here, "name")
         yield Node(
             entry.name,
             entry.labels,
@@ -66,6 +91,45 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             if entry.pod_ips
             else (),
         )
+
+
+def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Sequence[str]:
+    """Return the names of a pattern; none where something is wrong with the entry, which is reported."""
+    found = reading.found
+    given: Mapping[str, object] = {
+        "name": entry.name is not UNSET,
+        "uid": entry.uid,
+        "podCIDRs": entry.pod_cidrs,
+        "running": entry.running,
+        "podIPs": entry.pod_ips,
+    }
+    of_one = [
+        Place(at.path, at.document, (*at.keys, key), key=True) for key, is_set in given.items() if is_set
+    ]
+    if of_one or not entry.planned:
+        found.append(rules.not_planned_names(at / "names", of_one))
+        return ()
+    at /= "names"
+    try:
+        parts = node_names.parse(pattern)
+    except node_names.PatternError as wrong:
+        here = Place(at.path, at.document, at.keys, offset=wrong.offset)
+        found.append(rules.names_syntax(here, wrong.problem, wrong.better))
+        return ()
+    if node_names.longest(parts) > LONGEST_NAME:  # before it takes memory
+        found.append(rules.names_syntax(at, f"a name has more than {LONGEST_NAME} characters", ""))
+        return ()
+    number = node_names.size(parts)
+    total = reading.names + number
+    if total > node_names.MOST:
+        found.append(rules.too_many_names(at, number, total, node_names.MOST))
+        return ()
+    reading.names = total
+    names = node_names.names(parts)
+    if bad := next(((name, problem) for name in names if (problem := subdomain_problem(name))), None):
+        found.append(rules.bad_name(at, rules.NODE_NAME, *bad))
+        return ()
+    return names
 
 
 OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")

@@ -13,6 +13,7 @@ from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
+from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
 from ipamc.review.runbook.values import FEW, Cut, Runbook, waves
 
@@ -102,6 +103,10 @@ def decommission(
         "going": going,
         "lines": sum(len(plan.held.get(node, ())) for node in going),
         "planned": [node for node in going if planned.get(node)],
+        "patterns": [
+            (pattern, ", ".join(less(pattern, frozenset(going))) or "nothing")
+            for pattern in sorted({node.pattern for node in plan.cluster.nodes if node.name in going} - {""})
+        ],
         "pools": pools,
         "waves": waves(plan.cluster, [node for node in going if planned.get(node) is False], cut),
     }

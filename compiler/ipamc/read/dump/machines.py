@@ -1,0 +1,120 @@
+"""Machines of Cluster API and BareMetalHosts of metal3, as kubectl prints them from a management cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Refused, Span
+from ipamc.read import rules
+from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
+from ipamc.read.dump.kinds import place_of
+from ipamc.read.dump.read import Source, decoded
+from ipamc.read.dump.shapes import Metadata
+from ipamc.read.syntax.document import MAX_NODES, Unreadable
+from ipamc.read.values import Foreign
+
+COMMAND = "kubectl get machines,baremetalhosts -A -o yaml"
+"""What prints them, in the management cluster."""
+
+
+class _Reference(Foreign):
+    """A reference to another object; a Machine's of v1beta2 has no namespace, which is its own."""
+
+    kind: str | None = None
+    name: str | None = None
+    namespace: str | None = None
+
+
+class _Spec(Foreign):
+    cluster_name: str | None = None
+    infrastructure_ref: _Reference | None = None
+    consumer_ref: _Reference | None = None
+
+
+class _Status(Foreign):
+    node_ref: _Reference | None = None
+
+
+class _Raw(Foreign):
+    metadata: Metadata
+    spec: _Spec | None = None
+    status: _Status | None = None
+
+
+class Machine(Struct, frozen=True, kw_only=True):
+    """A Machine or a BareMetalHost."""
+
+    name: str
+    at: Span
+    labels: Mapping[str, str]
+    deleting: bool
+    is_host: bool
+    cluster: str
+    """Of a Machine: the name of its Cluster."""
+    node: str
+    """Of a Machine: the name of its Node, once that has joined."""
+    refers: tuple[str, str, str]
+    """Kind, namespace and name of what makes the Machine; of a BareMetalHost what uses it."""
+
+
+_DECODE = msgspec.json.Decoder(_Raw).decode
+_KINDS = {("cluster.x-k8s.io", "Machine"): False, ("metal3.io", "BareMetalHost"): True}
+"""By API group and kind, in any version of it: whether it is a host."""
+
+
+def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[str]]:
+    """Return the machines and hosts of some files, in their order, and the kinds of all objects.
+    Raises Refused with every finding, also for more than MAX_NODES machines or MAX_OBJECTS objects. Linear.
+    """
+    found, machines, kinds, objects = Findings(), list[Machine](), set[str](), 0
+    with contextlib.suppress(Enough):
+        for path, chunks in sources:
+            try:
+                for item in items(path, chunks):
+                    objects += 1
+                    kinds.add(item.kind)
+                    machines += _machine(path, item, found)
+                    if objects > MAX_OBJECTS or len(machines) > MAX_NODES:
+                        most, what = (
+                            (MAX_NODES, "machines") if len(machines) > MAX_NODES else (MAX_OBJECTS, "objects")
+                        )
+                        found.append(rules.too_many_objects(place_of(path, item), most, what))
+                        raise Enough
+            except Unreadable as broken:
+                found.extend(broken.diagnostics)
+    if found.failed:
+        raise Refused(tuple(map(_with_command, found)))
+    return machines, frozenset(kinds - {""})
+
+
+def _machine(path: str, item: DumpItem, found: Findings) -> Iterable[Machine]:
+    is_host = _KINDS.get((item.api_version.rpartition("/")[0], item.kind))
+    if is_host is None:
+        return
+    at = place_of(path, item)
+    raw = decoded(item, _Raw, _DECODE, at, found)
+    if raw is None:
+        return
+    spec, status = raw.spec or _Spec(), raw.status or _Status()
+    refers = (spec.consumer_ref if is_host else spec.infrastructure_ref) or _Reference()
+    namespace = raw.metadata.namespace or ""
+    yield Machine(
+        name=raw.metadata.name,
+        at=at,
+        labels={key: value or "" for key, value in (raw.metadata.labels or {}).items()},
+        deleting=bool(raw.metadata.deletion_timestamp),
+        is_host=is_host,
+        cluster=spec.cluster_name or "",
+        node=(status.node_ref.name if status.node_ref else "") or "",
+        refers=(refers.kind or "", refers.namespace or namespace, refers.name or ""),
+    )
+
+
+def _with_command(finding: Diagnostic) -> Diagnostic:
+    """Return a finding about a dump with the command that prints machines."""
+    return replace(finding, help=finding.help.replace(rules.DUMP, COMMAND))

@@ -1,0 +1,171 @@
+"""The names of many nodes in one text, `worker-{001..400}`: braces as bash expands them.
+
+`{A..B}` is a range of numbers, A not above B. With a leading zero in A or B, all have the digits of the
+longer one. Of two letters it is the letters between them. `{a,b}` is each of some texts. Braces may stand one
+behind the other, and not in one another; a range has no step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
+from itertools import product
+
+from msgspec import Struct
+
+MOST = 100_000
+"""Names that the patterns of a cluster may have together."""
+_UNCOUNTED = 10**18
+"""A number of names above this is not computed: the product of a megabyte of ranges has as many digits."""
+_BRACE = re.compile(r"[{}]")
+_NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})", re.ASCII).fullmatch
+_LETTERS = re.compile(r"([a-z])\.\.([a-z])").fullmatch
+_OF_ANSIBLE = re.compile(r"\[(\w+):(\w+)\]")
+
+
+class PatternError(Exception):
+    """A text that is no pattern; `offset` is that of the character where it is wrong."""
+
+    def __init__(self, problem: str, offset: int, better: str) -> None:
+        super().__init__(problem)
+        self.problem, self.offset, self.better = problem, offset, better
+
+
+class Numbers(Struct, frozen=True):
+    """`{first..last}`, with zeros in front up to `width` digits."""
+
+    first: int
+    last: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """How many texts it stands for."""
+        return self.last - self.first + 1
+
+    @property
+    def longest(self) -> int:
+        """The characters of its longest text."""
+        return max(self.width, len(str(self.last)))
+
+    def texts(self) -> Iterator[str]:
+        """Yield its texts in their order."""
+        return (f"{number:0{self.width}}" for number in range(self.first, self.last + 1))
+
+
+class Choice(Struct, frozen=True):
+    """`{a,b}`, a range of letters, or a text outside of braces, which is a choice of one."""
+
+    words: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many texts it stands for."""
+        return len(self.words)
+
+    @property
+    def longest(self) -> int:
+        """The characters of its longest text."""
+        return max(map(len, self.words))
+
+    def texts(self) -> Iterator[str]:
+        """Yield its texts in their order."""
+        return iter(self.words)
+
+
+Part = Numbers | Choice
+
+
+def parse(text: str) -> tuple[Part, ...]:
+    """Return the parts of a pattern, from left to right. Raises PatternError. Linear, and expands nothing."""
+    parts: list[Part] = []
+    at = 0
+    while brace := _BRACE.search(text, at):
+        start = brace.start()
+        end = _BRACE.search(text, start + 1)
+        if brace[0] == "}":
+            raise PatternError("this } has no { before it", start, "remove it, or write the {")
+        if end is None:
+            raise PatternError("this { has no } behind it", start, "write a range such as {001..400}")
+        if end[0] == "{":
+            raise PatternError("braces in one another", end.start(), "write an entry for each")
+        parts += [Choice((text[at:start],))] if start > at else []
+        parts.append(_braces(text[start + 1 : end.start()], start + 1))
+        at = end.end()
+    if not parts:
+        ansible = _OF_ANSIBLE.search(text)
+        better = f"write {{{ansible[1]}..{ansible[2]}}}" if ansible else f"write name: {text[:60]}"
+        raise PatternError("names has no range such as {001..400}", ansible.start() if ansible else 0, better)
+    return (*parts, Choice((text[at:],))) if at < len(text) else tuple(parts)
+
+
+def _braces(inside: str, offset: int) -> Part:
+    """Return what the text between two braces stands for."""
+    if found := _NUMBERS(inside):
+        first, last = int(found[1]), int(found[2])
+        padded = any(len(each) > 1 and each.startswith("0") for each in found.groups())
+        if first <= last:
+            return Numbers(first, last, max(map(len, found.groups())) if padded else 0)
+        raise PatternError("a range counts up", offset, f"write {{{found[2]}..{found[1]}}}")
+    if found := _LETTERS(inside):
+        if found[1] <= found[2]:
+            return Choice(tuple(map(chr, range(ord(found[1]), ord(found[2]) + 1))))
+        raise PatternError("a range counts up", offset, f"write {{{found[2]}..{found[1]}}}")
+    if ".." in inside:
+        problem = "a range has two numbers of up to nine digits, or two letters a to z, and no step"
+        raise PatternError(problem, offset, "write it as {001..400}")
+    if "," not in inside:
+        raise PatternError("braces have a range or a list", offset, "write {001..400} or {a,b}")
+    return Choice(tuple(inside.split(",")))
+
+
+def size(parts: Iterable[Part]) -> int:
+    """Return the number of names; of more than 10^18 some number above that."""
+    total = 1
+    for part in parts:
+        total *= part.size
+        if total > _UNCOUNTED:
+            break
+    return total
+
+
+def longest(parts: Iterable[Part]) -> int:
+    """Return the characters of the longest name."""
+    return sum(part.longest for part in parts)
+
+
+def names(parts: Sequence[Part]) -> list[str]:
+    """Return all names, those of the last range in a row, as bash does."""
+    return list(map("".join, product(*(part.texts() for part in parts))))
+
+
+def less(pattern: str, gone: Container[str]) -> list[str]:
+    """Return patterns of the names of a pattern that are not `gone`, and names for single ones.
+    Where none is gone it is the pattern itself. Linear in the number of names.
+    """
+    parts = parse(pattern)
+    if not any(name in gone for name in names(parts)):
+        return [pattern]
+    return list(_rest(parts, "", gone))
+
+
+def _rest(parts: Sequence[Part], before: str, gone: Container[str]) -> tuple[str, ...]:
+    """Return patterns of what may follow `before`: values with the same rest share one."""
+    if not parts:
+        return () if before in gone else ("",)
+    groups: list[tuple[list[str], tuple[str, ...]]] = []
+    for text in parts[0].texts():
+        rest = _rest(parts[1:], before + text, gone)
+        if groups and groups[-1][1] == rest:
+            groups[-1][0].append(text)
+        else:
+            groups.append(([text], rest))
+    spelled = ((_spelled(parts[0], texts), rest) for texts, rest in groups)
+    return tuple(head + tail for head, rest in spelled for tail in rest)
+
+
+def _spelled(part: Part, texts: Sequence[str]) -> str:
+    if len(texts) == 1:
+        return texts[0]
+    inside = f"{texts[0]}..{texts[-1]}" if isinstance(part, Numbers) else ",".join(texts)
+    return f"{{{inside}}}"
