@@ -21,6 +21,11 @@ from tests.e2e.processes import LOOPBACK, Program, free_port
 Object = dict[str, Any]
 TOKEN = "e2e"  # noqa: S105 - of a server that only this machine can reach, for some minutes
 
+BETA = (
+    "--feature-gates=MutatingAdmissionPolicy=true",
+    "--runtime-config=admissionregistration.k8s.io/v1beta1=true",
+)
+"""Kubernetes 1.34 and 1.35 have MutatingAdmissionPolicies, and do not evaluate them by default."""
 NODES = "/api/v1/nodes"
 MERGE = "application/merge-patch+json"
 """The kind of a patch that names the fields to change."""
@@ -56,6 +61,8 @@ class Api:
     """The folder of etcd, kube-apiserver and kubectl."""
     folder: Path
     """Where it may write."""
+    server: Path | None = None
+    """The folder of the kube-apiserver, where it is another release than the rest."""
     address: str = LOOPBACK
     """Where it listens: agents in namespaces of their own reach it at another address of this machine."""
     port: int = field(default_factory=free_port)
@@ -83,14 +90,16 @@ class Api:
         tokens.write_text(f"{TOKEN},e2e,e2e,system:masters\n")
         subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
         self._command = (
-            str(self.binaries / "kube-apiserver"),
+            str(self.release / "kube-apiserver"),
             f"--etcd-servers={url}",
             f"--secure-port={self.port}",
             f"--bind-address={self.address}",
             f"--advertise-address={self.address}",
             f"--cert-dir={self.folder / 'certificates'}",
             f"--token-auth-file={tokens}",
-            "--authorization-mode=RBAC",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            *(BETA if self.minor in {(1, 34), (1, 35)} else ()),
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={key}",
@@ -101,6 +110,17 @@ class Api:
         self.serve()
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
+
+    @property
+    def release(self) -> Path:
+        """The folder of the kube-apiserver: `kubernetes-1.36.3`."""
+        return self.server or self.binaries
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The minor of the kube-apiserver."""
+        major, minor, *_ = self.release.name.removeprefix("kubernetes-").split(".")
+        return int(major), int(minor)
 
     def serve(self) -> None:
         """Start the kube-apiserver; the one that runs is stopped first."""
@@ -172,10 +192,17 @@ class Api:
     # HTTP: what the test does in the part of agents, kubelets and people.
 
     def ask(
-        self, method: str, path: str, body: Object | None = None, content: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content: str = "application/json",
+        kubelet: str = "",
     ) -> Answer:
-        """Send one request; from any thread."""
+        """Send one request; from any thread. `kubelet`: with the rights of the kubelet of this node."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content, "Accept": "application/json"}
+        if kubelet:
+            headers |= {"Impersonate-User": f"system:node:{kubelet}", "Impersonate-Group": "system:nodes"}
         response = self._http.request(
             method, path, body=None if body is None else json.dumps(body), headers=headers
         )

@@ -34,13 +34,14 @@ def serving(
     address: str = LOOPBACK,
     kinds: Collection[str] = KINDS,
     flags: Mapping[str, str] | None = None,
+    server: Path | None = None,
 ) -> Iterator[Operator]:
     """Run etcd and a kube-apiserver, let the cilium-operator of a release register its CRDs there, and wait for those of `kinds`.
 
-    flags: of the operator, where CRDs depend on them.
+    flags: of the operator, where CRDs depend on them. server: the folder of another kube-apiserver.
     """
     kubernetes = next(each for each in SERVERS if each.name.startswith("kubernetes-"))
-    with Api(kubernetes, folder, address) as api:
+    with Api(kubernetes, folder, server, address) as api:
         found = Operator(release / "cilium-operator", minor(release), api, folder)
         wanted = [f"{kind}.cilium.io" for kind in kinds if found.version >= (1, 14) or kind == "ciliumnodes"]
         first = {"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false", **(flags or {})}
