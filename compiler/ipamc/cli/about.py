@@ -67,7 +67,8 @@ def schema(*, kind: str | None, path: str | None) -> int:
         if not schemas:
             raise click.UsageError(f"there is no schema of {kind!r}. There are: {', '.join(every)}")
     if path is not None:
-        write_schemas(path, schemas)
+        for name, text in schemas.items():
+            disk.replace(f"{path}/{name}{disk.SCHEMA}", text)
         say(f"{path}: {', '.join(schemas)}")
     elif kind is None:
         for name, text in schemas.items():
@@ -75,12 +76,6 @@ def schema(*, kind: str | None, path: str | None) -> int:
     else:
         click.echo("".join(schemas.values()), nl=False)
     return DONE
-
-
-def write_schemas(folder: str, schemas: dict[str, str]) -> None:
-    """Write schemas by kind into a folder."""
-    for kind, text in schemas.items():
-        disk.replace(f"{folder}/{kind}{disk.SCHEMA}", text)
 
 
 @click.command(cls=Verb)

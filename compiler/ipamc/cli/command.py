@@ -149,7 +149,6 @@ class Lazy(_Helped, click.Group):
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
-    """Split a docstring into its text, and the entries of its sections."""
     found: dict[str, list[str]] = {"Options": [], "Examples": [], "Exit codes": []}
     text: list[str] = []
     entries = None

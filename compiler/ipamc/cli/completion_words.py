@@ -144,8 +144,7 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:
 
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
         return [name.removesuffix(".md") for name in assets("rules")]
-    from ipamc.report.concepts import concepts
-    from ipamc.report.explain import fields_of
+    from ipamc.report.explain import concepts, fields_of
 
     program = ctx.find_root().command
     verbs = program.list_commands(ctx) if isinstance(program, click.Group) else []

@@ -97,7 +97,6 @@ class Problems(Struct):
     """(cluster, traceback) where ipamc itself failed; each is a failure, too."""
 
     def __bool__(self) -> bool:
-        """Return whether some cluster did not answer."""
         return bool(self.findings or self.failures)
 
     def conclude(self, style: str, *, answered: bool = True) -> int:

@@ -159,7 +159,6 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
-    """Write the files of a new cluster, and compile it."""
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
 
@@ -204,7 +203,6 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
-    """Write the inventory of a cluster again."""
     from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate

@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 import click
 
-from ipamc.cli.about import write_schemas
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
@@ -197,7 +196,8 @@ def _start(cluster: str) -> None:
 
 def _write_schemas(folder: str) -> None:
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
-    write_schemas(schemas, disk.schemas())
+    for kind, text in disk.schemas().items():
+        disk.replace(f"{schemas}/{kind}{disk.SCHEMA}", text)
     say(f"{schemas}/: schemas for editors")
 
 

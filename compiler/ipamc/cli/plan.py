@@ -203,7 +203,6 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
-    """Return the folders to plan, and their base."""
     from ipamc.workspace.plan_base import Base, look
     from ipamc.workspace.source import Disk
 

@@ -73,7 +73,6 @@ def prefixes(change: AggregateChange) -> str:
 
 
 VERSION = 1
-"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 
 def record(cluster: ClusterAggregates) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
 from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 
 LIMIT = 10
 """Pools that were passed over, for a person."""

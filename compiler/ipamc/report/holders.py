@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
     from ipamc.review.explain_address import UnheldBlock
 
 VERSION = 1
-"""Grows when a field of `records` changes its meaning or is removed."""
 
 _HEAD = ("CLUSTER", "BLOCK", "POOL", "NODE", "STATE", "WHERE")
 

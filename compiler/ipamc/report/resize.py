@@ -10,7 +10,6 @@ from ipamc.place.resize.decide import Sized, Verdict
 from ipamc.report.terminal_text import box, visible
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 
 _HEAD = ("NODE", "POOL", "BLOCKS", "USED", "USABLE", "IN USE", "DECISION")
 _NUMBERS = range(2, 6)

@@ -17,7 +17,6 @@ from ipamc.report.utilisation import number
 from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 COMMIT = 12
 """How many characters of a commit's name are shown."""
 

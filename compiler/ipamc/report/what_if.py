@@ -15,7 +15,6 @@ from ipamc.report.utilisation import number
 from ipamc.review.what_if import WhatIf
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 MOST = 20
 """How many reasons are shown."""
 FIRST = 2
@@ -32,7 +31,6 @@ def text(answer: WhatIf) -> str:
 
 
 def _table(answer: WhatIf) -> str:
-    """Return a row for each pool that changes, or that nodes need."""
     full = {found.pool for found in answer.without}
     table: list[tuple[str, ...]] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER")]
     for change in answer.pools:

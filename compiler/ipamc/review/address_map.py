@@ -110,7 +110,6 @@ def _offers(cluster: Cluster, want: Want, _: str) -> Iterator[ExplainedPool]:
 
 
 def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool]:
-    """Yield what the pools that may serve a node are to it."""
     every = explain_pools(cluster, want, None, today)
     return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 

@@ -183,7 +183,6 @@ class _Decisions:
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
-        """Explain a node of the inventory."""
         selectors = [pool.selector for pool in self.cluster.pools]
         selectors += [size.selector for pool in self.cluster.pools for size in pool.block_sizes]
         keys = sorted({key for selector in selectors for key in selector.keys} & want.node.labels.keys())
@@ -206,7 +205,6 @@ class _Decisions:
         )
 
     def of_unlisted(self) -> ExplainedNode | None:
-        """Explain a name that is not in the inventory."""
         seen = next((seen for seen in self.cluster.cilium_nodes if seen.name == self.name), None)
         pinning = [pool.name for pool in self.cluster.pools if self.name in pool.pins]
         if any(line.in_use for _, line in self.lines):
@@ -237,7 +235,6 @@ class _Decisions:
         )
 
     def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
-        """Return the status of a node of the inventory, and why blocks are missing."""
         notes = [*self._shortages()]
         gained = [line.block for line in self.after.values() if line.state is State.HELD]
         if any(line.state is State.HELD for _, line in self.lines):
@@ -301,7 +298,7 @@ class _Decisions:
                 return f"the node is to move here, by consent; {held}, or after: {settle}"
             return "the next compile puts it in quarantine: its node left the inventory"
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.is_former else "its node left the inventory"
+            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -312,7 +309,7 @@ class _Decisions:
         if after.in_use:
             return "the next compile gives it back: the node has returned"
         kept = "kept for the node if it returns"
-        if line.is_former:
+        if line.moved:
             kept = "the node has moved to another block, and this one never returns to it"
         days = self.cluster.quarantine_days
         until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"

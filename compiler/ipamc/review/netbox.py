@@ -168,11 +168,6 @@ class NetBoxImport(Struct, frozen=True, kw_only=True):
     """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
 
 
-def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> NetBoxImport:
-    """Return the rows of an import into a NetBox that has none of the prefixes."""
-    return later_import(prefixes, (), (), statuses, {})
-
-
 def later_import(
     prefixes: Iterable[Prefix],
     there: Iterable[NetBoxPrefix],
@@ -180,7 +175,7 @@ def later_import(
     statuses: Mapping[str, str],
     columns: Mapping[str, str],
 ) -> NetBoxImport:
-    """Return the rows of an import into a NetBox that has some of the prefixes. O(n log n).
+    """Return the rows of an import into a NetBox that has none or some of the prefixes. O(n log n).
     `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
     row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """

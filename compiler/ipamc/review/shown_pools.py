@@ -190,7 +190,7 @@ def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
     A block from which a node was moved is not given out on the day of the move.
     """
-    if days == 0 and line.is_former:
+    if days == 0 and line.moved:
         try:
             return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
         except OverflowError:

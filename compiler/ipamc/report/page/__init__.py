@@ -168,7 +168,6 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 
 
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
-    """Yield a line about pools that select no node."""
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
     if unused and part.map.cluster.nodes:

@@ -161,7 +161,7 @@ def _lines(
         "pool": _runs([pools[line.pool] for line in lines]),
         "state": _runs([_STATES[line.state] for line in lines]),
         "since": [[number, line.since] for number, line in enumerate(lines) if line.since],
-        "moved": [number for number, line in enumerate(lines) if line.is_former],
+        "moved": [number for number, line in enumerate(lines) if line.moved],
         "addresses": [[number, line.addresses] for number, line in enumerate(lines) if line.addresses],
     }
 

@@ -124,7 +124,6 @@ def _range(
     lines: tuple[Sequence[Line], Sequence[Line]],
     changed: Sequence[Key],
 ) -> None:
-    """Draw the rows of a range in which something changes, twice."""
     prefix = max(pool.family.block_size - (_COLUMNS - 1).bit_length(), block.prefix)
     size = 1 << (BITS[block.family] - prefix)
     cells = 1 << max(pool.family.block_size - prefix, 0)

@@ -172,7 +172,6 @@ class _Comparison:
 
     @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
-        """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
         return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
 
@@ -194,7 +193,7 @@ class _Comparison:
         for key, old in sorted(self.lost.items()):
             new = self.gained.get(key, [])
             was_pending = any(each.before and each.before.state is State.PENDING for each in new)
-            settled = was_pending or old[0].line.is_former
+            settled = was_pending or old[0].line.moved
             shown = {(each.line.node, each.line.block) for each in new} <= self._shown
             moves = settled and not shown and key[0] not in planned
             days = {each.line.since for each in old if each.line.since}
@@ -265,7 +264,7 @@ def _why_lost(lost: Transition, *, was_pending: bool) -> str:
         return "it was pending, and is settled"
     now = lost.after
     if now and now.state is State.QUARANTINED:
-        return "renumbered by consent since the base" if now.is_former else "its block is in quarantine"
+        return "renumbered by consent since the base" if now.moved else "its block is in quarantine"
     if now and now.state is State.RELEASED:
         return "its block was released"
     if lost.other and lost.other.node != lost.line.node:

@@ -139,7 +139,7 @@ def _what_changed(each: Transition, was: Line | None, now: Line | None) -> str:
 
 def stated(line: Line) -> str:
     """Return the state of a line, of a quarantined one with all that it says."""
-    marks = f"{', moved' if line.is_former else ''}{', pending' if line.was_pending else ''}"
+    marks = f"{', moved' if line.moved else ''}{', pending' if line.was_pending else ''}"
     return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 

@@ -261,8 +261,6 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Config(msgspec.Struct, frozen=True):
-    """A CiliumNodeConfig, as far as it is read here."""
-
     metadata: _Metadata
     spec: _Spec
 
