@@ -138,13 +138,9 @@ def facts_of(dump: Dump) -> Facts:
 
 def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
     """Yield what is not for pods, the largest around others first, once each."""
-    found: dict[Block, str] = {}
-    for text in controller.get("service-cluster-ip-range", "").split(","):
-        for block in readable_blocks([text.strip()]):
-            found[block] = "services"
-    for item in dump.of_kind("ServiceCIDR"):
-        for block in readable_blocks(list_at(item, "spec", "cidrs")):
-            found[block] = "services"
+    services = [text.strip() for text in controller.get("service-cluster-ip-range", "").split(",")]
+    services += (cidr for item in dump.of_kind("ServiceCIDR") for cidr in list_at(item, "spec", "cidrs"))
+    found = dict.fromkeys(readable_blocks(services), "services")
     for item in dump.of_kind("CiliumLoadBalancerIPPool"):
         for block in _of_load_balancers(item):
             found.setdefault(block, f"load balancers ({item.name})")

@@ -24,7 +24,7 @@ from ipamc.review.live.cilium import FlagDifference, Running, differences, runni
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
-from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, version_of
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Kube, if_allowed, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
 
@@ -109,7 +109,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     if not given:
         phase(f"looking for what left the tree of {name}")
         wanted = {*map(identity, every), *there.others}
-        read = functools.partial(_nodes, kube)
+        read = functools.partial(if_allowed, kube.nodes)
         well &= name_left_over(kube, after, wanted, seen.live, read, prune=options.prune)
     return well and not withheld and not refused
 
@@ -172,19 +172,12 @@ def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) 
     live: dict[str, Object] = {}
     for kind in sorted({CILIUM_NODE, *(kinds & CRDS.keys())}):
         live.update(kube.listed(kind))
-    nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
+    nodes: Nodes = functools.cache(functools.partial(if_allowed, kube.nodes))
     if NODE in kinds:
         live.update(kube.nodes())
     if config_map:
         live[identity(config_map)] = config_map
     return Seen(live=live, flags=running(config_map, deployment), nodes=nodes, version=version)
-
-
-def _nodes(kube: Kube) -> Mapping[str, Object] | None:
-    try:
-        return kube.nodes()
-    except Forbidden:
-        return None
 
 
 def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
@@ -210,10 +203,7 @@ def _withheld(
     """Return the objects that must not be applied now, by identity, and print why."""
     found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
-        try:
-            pods = kube.pods({move.node for move in moved})
-        except Forbidden:
-            pods = None
+        pods = if_allowed(lambda: kube.pods({move.node for move in moved}))
         nodes = seen.nodes() or {}
         cordoned = {name_of(node) for node in nodes.values() if node["spec"]["unschedulable"]}
         found += used_by_pods(moved, pods, cordoned)

@@ -23,7 +23,7 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube
+from ipamc.workspace.kubectl import CRDS, CiliumNodes, Forbidden, Kube, if_allowed
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
@@ -139,11 +139,7 @@ def name_left_over(
             say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
     found = left_over(wanted, live, None, None)
     if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:
-        there = nodes()
-        try:
-            busy: set[str] | None = set(kube.pods(leavers))
-        except Forbidden:
-            busy = None
+        there, busy = nodes(), if_allowed(lambda: kube.pods(leavers))
         found = left_over(wanted, live, None if there is None else set(map(name_of, there.values())), busy)
     for kind in ORDER:
         groups: dict[tuple[str, str], list[str]] = {}

@@ -11,6 +11,8 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
@@ -115,13 +117,12 @@ def _escaped(text: str) -> str:
     return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", text)
 
 
-class _Cutter:
+class _Cutter(Struct):
     """Renders clusters with a limited number of rows a list, and counts the rows that are left out."""
 
-    def __init__(self, limit: int, *, alone: bool) -> None:
-        self.limit = limit
-        self.alone = alone
-        self.left_out = 0
+    limit: int
+    alone: bool
+    left_out: int = 0
 
     def cut(self, items: Sequence[str]) -> tuple[Sequence[str], int]:
         shown = items[: max(self.limit, LEAST)]
