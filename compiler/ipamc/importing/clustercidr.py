@@ -13,10 +13,11 @@ from ipamc.importing.cilium import OUTSIDE, of_node
 from ipamc.importing.draft import Blocks, Draft, DraftPool, usual_size
 from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import aggregated, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
 
@@ -119,24 +120,28 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     for item in items:
         try:
             one = _one(item)
-        except ValueError as problem:
+        except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
             found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
         else:
             read.setdefault(one.name, one)
     return list(read.values()), found
 
 
+class _NoRangeError(ValueError):
+    """A ClusterCIDR without a range, or with more host bits than its range."""
+
+
 def _one(item: SeenObject) -> _ClusterCidr:
-    """Return a ClusterCIDR. Raises ValueError: CidrError and SelectorError are some."""
+    """Return a ClusterCIDR. Raises CidrError, SelectorError, _NoRangeError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
     ranges = {family: parse_block(text) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
-        raise ValueError("it has no ipv4 and no ipv6")
+        raise _NoRangeError("it has no ipv4 and no ipv6")
     for family, block in ranges.items():
         if block.family != family or not block.prefix <= sizes[family] <= BITS[family]:
-            raise ValueError(f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}")
+            raise _NoRangeError(f"{block} has no block of {spec.per_node_host_bits} host bits of IPv{family}")
     return _ClusterCidr(
         name=item.name,
         ranges=ranges,

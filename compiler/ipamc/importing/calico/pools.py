@@ -14,6 +14,7 @@ from ipamc.model.address_sets import index_around, outermost, subtract
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
+from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.normal_form import apart
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read.kinds.nodes import RawCondition
@@ -60,19 +61,23 @@ def read_pools(dump: Dump) -> tuple[list[CalicoPool], list[Diagnostic]]:
     for item in dump.of_kind("IPPool"):
         try:
             pools.setdefault(item.name, _pool(item, msgspec.convert(dict(item.value), _Pool), found))
-        except ValueError as problem:
+        except (msgspec.ValidationError, CidrError, SelectorError, _BlockSizeError) as problem:
             found.append(rules.unreadable(item.at, f"IPPool {item.name}", str(problem)))
     return list(pools.values()), found
 
 
+class _BlockSizeError(ValueError):
+    """A block size that a pool cannot have."""
+
+
 def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
-    """Return an IPPool. Raises ValueError: CidrError and SelectorError are some."""
+    """Return an IPPool. Raises CidrError, SelectorError, _BlockSizeError."""
     spec = raw.spec
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
     block = parse_block(spec.cidr, pods=workload)
     size = spec.block_size or BLOCK_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
-        raise ValueError(f"blockSize {size} is no prefix length of IPv{block.family}")
+        raise _BlockSizeError(f"blockSize {size} is no prefix length of IPv{block.family}")
     if spec.namespace_selector and workload and parse_calico(spec.namespace_selector) != EVERY:
         found.append(rules.namespace_selector(item.at, item.name, spec.namespace_selector))
     return CalicoPool(
