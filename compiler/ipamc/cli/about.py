@@ -11,8 +11,7 @@ from ipamc.cli.options import output_option, write_option
 from ipamc.cli.terminal import say, show, show_record
 from ipamc.workspace import disk
 
-VERSION = 1
-"""Of the JSON of `ipamc version`: it grows when a field changes its meaning or is removed."""
+VERSION = 1  # of the JSON of `ipamc version`: it grows when a field changes its meaning or is removed
 
 
 @click.command(cls=Verb)

@@ -16,8 +16,7 @@ from ipamc.workspace import disk
 if TYPE_CHECKING:
     from ipamc.review.netbox import NetBoxImport, NetBoxPrefix, Prefix
 
-_OURS = frozenset({"id", "prefix", "status", "description"})
-"""Columns that the export fills."""
+_OURS = frozenset({"id", "prefix", "status", "description"})  # columns that the export fills
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _OF_THE_DUMP = "IPC0540"
 """A warning that the operator's pools may have other CIDRs. An import took them from the dump."""
-_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
-"""Parameters that go with --prefixes."""
+_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}  # parameters that go with --prefixes
 
 
 @click.command(cls=Verb)

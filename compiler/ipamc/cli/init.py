@@ -15,8 +15,7 @@ from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
-SCHEMAS = ".schemas"
-"""Beside the clusters: a folder whose name starts with a dot is not a cluster."""
+SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
 
 CLUSTER = """\
 # yaml-language-server: $schema=../{schemas}/cluster.schema.json

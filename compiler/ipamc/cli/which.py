@@ -73,8 +73,7 @@ class _Search(Struct):
     source: Source
     found: list[LockAnswer] = field(default_factory=list)
     problems: Problems = field(default_factory=Problems)
-    unread: bool = False
-    """Some lock could not be read."""
+    unread: bool = False  # some lock could not be read
     notes: list[str] = field(default_factory=list)
     """An explanation of `held at start`, for each cluster with such a line."""
 

@@ -19,8 +19,7 @@ from ipamc.catalogue.examples import Example, Side, what_it_is
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
-_DEEPEST = 12
-"""Levels of a schema, which may refer to itself."""
+_DEEPEST = 12  # levels of a schema, which may refer to itself
 _WAYS = ("oneOf", "anyOf", "allOf")
 
 
@@ -73,8 +72,7 @@ class Field(Struct, frozen=True, kw_only=True):
     default: str = ""
     example: str = ""
     bounds: str = ""
-    children: tuple[str, ...] = ()
-    """Paths of the fields in it."""
+    children: tuple[str, ...] = ()  # paths of the fields in it
 
 
 def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
@@ -166,8 +164,7 @@ class Concept(NamedTuple):
     """A word, and what it means here."""
 
     name: str
-    also: tuple[str, ...]
-    """Other words for it."""
+    also: tuple[str, ...]  # other words for it
     text: str
     run: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()

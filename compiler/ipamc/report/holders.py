@@ -28,8 +28,7 @@ class LockAnswer(Struct, frozen=True, kw_only=True):
     cluster: str
     line: Line
     at: Span
-    started: bool = False
-    """The node started with the block, and may not have it any more."""
+    started: bool = False  # the node started with the block, and may not have it any more
 
 
 class InputAnswer(Struct, frozen=True, kw_only=True):

@@ -12,8 +12,7 @@ from ipamc.report.terminal_text import box, visible
 VERSION = 1
 
 _HEAD = ("NODE", "POOL", "BLOCKS", "USED", "USABLE", "IN USE", "DECISION")
-_NUMBERS = range(2, 6)
-"""The columns that are flush right."""
+_NUMBERS = range(2, 6)  # the columns that are flush right
 
 
 def table(rows: Sequence[Sized], *, every: bool) -> str:

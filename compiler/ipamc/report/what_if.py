@@ -15,10 +15,8 @@ from ipamc.report.utilisation import number
 from ipamc.review.what_if import WhatIf
 
 VERSION = 1
-MOST = 20
-"""How many reasons are shown."""
-FIRST = 2
-"""How many nodes that come are shown with their blocks, before the last one."""
+MOST = 20  # how many reasons are shown
+FIRST = 2  # how many nodes that come are shown with their blocks, before the last one
 
 
 def text(answer: WhatIf) -> str:

@@ -36,37 +36,26 @@ from ipamc.review.explain_pools import ExplainedPool, explain_pools
 class NodeStatus(enum.StrEnum):
     """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
 
-    HELD = "held"
-    """It holds a block."""
-    PENDING = "pending"
-    """It holds a block, and is to move to another."""
+    HELD = "held"  # it holds a block
+    PENDING = "pending"  # it holds a block, and is to move to another
     NEWCOMER = "newcomer"
     RETURNING = "returning"
-    SKIPPED = "skipped"
-    """No pool selects it, and `unmatchedNodes: skip` is set."""
-    UNMATCHED = "unmatched"
-    """No pool selects it."""
-    REFUSED = "refused"
-    """It gets no block."""
-    LEAVING = "leaving"
-    """The lock has blocks in use for it."""
+    SKIPPED = "skipped"  # no pool selects it, and `unmatchedNodes: skip` is set
+    UNMATCHED = "unmatched"  # no pool selects it
+    REFUSED = "refused"  # it gets no block
+    LEAVING = "leaving"  # the lock has blocks in use for it
     QUARANTINED = "quarantined"
     RELEASED = "released"
-    UNLISTED = "unlisted"
-    """Only a CiliumNode shows it."""
-    PINNED = "pinned"
-    """Only pins name it."""
+    UNLISTED = "unlisted"  # only a CiliumNode shows it
+    PINNED = "pinned"  # only pins name it
 
 
 class ExplainedBlock(Struct, frozen=True, kw_only=True):
     """A block of the node: in the lock, or to be given to it by the next compile."""
 
-    line: Line
-    """As it is in the lock; of a new block, as it will be."""
-    number: int
-    """Row of the lock, from 1; 0 of a new block."""
-    origin: Origin | None
-    """Why it is new; None of a block of the lock."""
+    line: Line  # as it is in the lock; of a new block, as it will be
+    number: int  # row of the lock, from 1; 0 of a new block
+    origin: Origin | None  # why it is new; None of a block of the lock
     why: str
     at: At | None = None
     """Where the input names this block: its pin, or the object that shows that the node has it."""
@@ -78,17 +67,13 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     cluster: str
     node: str
     status: NodeStatus
-    at: At | None
-    """The node in the inventory, or the CiliumNode that shows it."""
-    labels: Mapping[str, str] = {}
-    """Those that a selector tests."""
+    at: At | None  # the node in the inventory, or the CiliumNode that shows it
+    labels: Mapping[str, str] = {}  # those that a selector tests
     pools: tuple[ExplainedPool, ...] = ()
     """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
-    blocks: tuple[ExplainedBlock, ...]
-    """By family and address."""
+    blocks: tuple[ExplainedBlock, ...]  # by family and address
     notes: tuple[str, ...]
-    planned: bool = False
-    """The inventory says that it has not joined yet: whatever it holds, nobody uses."""
+    planned: bool = False  # the inventory says that it has not joined yet: whatever it holds, nobody uses
 
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:

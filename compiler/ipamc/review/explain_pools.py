@@ -22,12 +22,9 @@ from ipamc.place.candidates import deciding, rank
 class PoolRole(enum.StrEnum):
     """What a pool is to a node."""
 
-    FIRST = "first"
-    """The first candidate."""
-    SERVES = "serves"
-    """Another candidate that gives the node blocks."""
-    STANDS_IN = "stands in"
-    """It takes the place of a candidate that is full."""
+    FIRST = "first"  # the first candidate
+    SERVES = "serves"  # another candidate that gives the node blocks
+    STANDS_IN = "stands in"  # it takes the place of a candidate that is full
     PASSED_OVER = "passed over"
 
 

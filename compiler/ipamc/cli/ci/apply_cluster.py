@@ -28,8 +28,7 @@ from ipamc.workspace.kubectl import CRDS, CiliumNodes, Kube, if_allowed, version
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.trouble import Trouble
 
-Parts = Mapping[str, Sequence[Object]]
-"""Objects by the part of the tree that has them."""
+Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -45,13 +44,10 @@ class Options(Struct, frozen=True, kw_only=True):
 class Seen(Struct, frozen=True, kw_only=True):
     """The state of the cluster before the apply."""
 
-    live: Live
-    """Its CiliumNodes, and its objects of the kinds that are rendered."""
+    live: Live  # its CiliumNodes, and its objects of the kinds that are rendered
     flags: Running
-    nodes: Nodes
-    """Reads the Nodes when it is first called."""
-    version: str
-    """The version of its CiliumNodes, from which they can be watched; "" where they are not."""
+    nodes: Nodes  # reads the Nodes when it is first called
+    version: str  # the version of its CiliumNodes, from which they can be watched; "" where they are not
 
 
 def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:

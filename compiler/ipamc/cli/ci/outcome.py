@@ -29,8 +29,7 @@ Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
 PATIENCE = 3
 """How many times the waiting time an error may last: operators since 1.19 correct some errors themselves."""
-SHOWN = 20
-"""The most lines of one sort."""
+SHOWN = 20  # the most lines of one sort
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets another block where the operator has the old one in its books."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)

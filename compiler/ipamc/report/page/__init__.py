@@ -38,14 +38,10 @@ class About(Struct, frozen=True, kw_only=True):
 
     title: str
     subtitle: str
-    day: str
-    """Today, ISO 8601."""
-    plan: bool = False
-    """Each cluster has two versions, before and after."""
-    failures: Sequence[str] = ()
-    """Lines about clusters that are not on the page."""
-    text: str = ""
-    """Shown above the maps, as it is."""
+    day: str  # today, ISO 8601
+    plan: bool = False  # each cluster has two versions, before and after
+    failures: Sequence[str] = ()  # lines about clusters that are not on the page
+    text: str = ""  # shown above the maps, as it is
 
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:

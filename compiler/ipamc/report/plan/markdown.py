@@ -19,20 +19,16 @@ from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
-LONGEST = 60_000
-"""Characters."""
+LONGEST = 60_000  # characters
 
 LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
 """Numbers of rows a list, tried one after the other until the comment fits."""
 
-LEAST = 5
-"""How many findings and names are shown in any case."""
+LEAST = 5  # how many findings and names are shown in any case
 
-NAMED = 1_000
-"""Characters of the clusters' names in a command; more of them are read from a file."""
+NAMED = 1_000  # characters of the clusters' names in a command; more of them are read from a file
 
-OPEN = 10
-"""A table of changes with more rows is folded."""
+OPEN = 10  # a table of changes with more rows is folded
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)

@@ -15,8 +15,7 @@ Object = Mapping[str, Any]
 
 NODE, CILIUM_NODE, POOL, NODE_CONFIG = "Node", "CiliumNode", "CiliumPodIPPool", "CiliumNodeConfig"
 
-MANAGER = "ipamc"
-"""The field manager of every apply."""
+MANAGER = "ipamc"  # the field manager of every apply
 
 
 def name_of(document: Object) -> str:
