@@ -31,10 +31,8 @@ from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 
-Entry = tuple["Prefix", str, bool]
-"""A prefix, its cluster, and whether that is the one that is checked."""
-HeldBlock = tuple[Block, Line | Record]
-"""A block of a lock that is not released, and its line."""
+Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the one that is checked
+HeldBlock = tuple[Block, Line | Record]  # a block of a lock that is not released, and its line
 
 _NEEDED = (b"addressSpace", *(word for word in POOL_WORDS if word != b"Cluster"))
 """One of these is in every file that matters here.
@@ -48,17 +46,14 @@ class Prefix(Struct, frozen=True, kw_only=True):
 
     block: Block
     at: At
-    owner: str
-    """The pool of a range, else the node that has the block."""
-    state: str = ""
-    """held, pending or quarantined; "" for a range."""
+    owner: str  # the pool of a range, else the node that has the block
+    state: str = ""  # held, pending or quarantined; "" for a range
 
     def __str__(self) -> str:
         return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
 
 
-MOST = 20
-"""The most clusters that are named around one prefix, and the most that cannot be read."""
+MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
 
 class ClusterPrefixes(Struct, frozen=True, kw_only=True):
@@ -66,8 +61,7 @@ class ClusterPrefixes(Struct, frozen=True, kw_only=True):
 
     cluster: str
     space: str
-    at: Place
-    """Where its address space is named."""
+    at: Place  # where its address space is named
     prefixes: tuple[Prefix, ...]
 
 
@@ -75,8 +69,7 @@ class Unread(Struct, frozen=True, kw_only=True):
     """A cluster that names an address space, or may name one, and cannot be read."""
 
     cluster: str
-    space: str
-    """"" where the name of the address space cannot be read either."""
+    space: str  # "" where the name of the address space cannot be read either
     at: At
     problem: str
 
@@ -84,8 +77,7 @@ class Unread(Struct, frozen=True, kw_only=True):
 class Neighbours(Struct, frozen=True, kw_only=True):
     """The other clusters that may be of an address space and matter to one cluster, in order of folder."""
 
-    clusters: tuple[ClusterPrefixes, ...] = ()
-    """Those that share an address with `known`."""
+    clusters: tuple[ClusterPrefixes, ...] = ()  # those that share an address with `known`
     unread: tuple[Unread, ...] = ()
     known: frozenset[Block] | None = None
     """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
@@ -94,10 +86,8 @@ class Neighbours(Struct, frozen=True, kw_only=True):
 class Member(Struct, frozen=True, kw_only=True):
     """A cluster in the base of a plan and as it is here."""
 
-    was: ClusterPrefixes | None
-    """None: the base has no such cluster, or it cannot be read there."""
-    now: ClusterPrefixes | None
-    """None: it is gone, or cannot be read."""
+    was: ClusterPrefixes | None  # None: the base has no such cluster, or it cannot be read there
+    now: ClusterPrefixes | None  # None: it is gone, or cannot be read
 
     @property
     def spaces(self) -> set[str]:

@@ -38,36 +38,27 @@ from ipamc.render.yaml import emit
 class Inputs(Struct, frozen=True, kw_only=True):
     """Everything that a compile depends on. Nothing else changes its output."""
 
-    name: str
-    """The folder's name; the Cluster's `metadata.name` must equal it."""
-    folder: str
-    """The folder, as the user would type it; a finding about the whole folder shows it."""
-    sources: Mapping[str, bytes]
-    """Input documents by path, as the user would type it."""
+    name: str  # the folder's name; the Cluster's `metadata.name` must equal it
+    folder: str  # the folder, as the user would type it; a finding about the whole folder shows it
+    sources: Mapping[str, bytes]  # input documents by path, as the user would type it
     shared: Mapping[str, bytes] = field(default_factory=dict)
     """Documents of kind Tests that stand beside the clusters, likewise."""
-    not_shared: tuple[Diagnostic, ...] = ()
-    """Findings about such files that are no inputs."""
+    not_shared: tuple[Diagnostic, ...] = ()  # findings about such files that are no inputs
     passed_over: tuple[Diagnostic, ...] = ()
     """Findings about files of the folder that are no inputs by their names."""
-    untested: bool = False
-    """The tests are not made: the plan is looked at, and not written."""
+    untested: bool = False  # the tests are not made: the plan is looked at, and not written
     lock_path: str
-    lock: bytes | None
-    """None: there is no lock file."""
-    rendered: bool = False
-    """There is a `rendered/` beside the lock."""
+    lock: bytes | None  # None: there is no lock file
+    rendered: bool = False  # there is a `rendered/` beside the lock
     published: Mapping[str, bytes] = field(default_factory=dict)
     """Files of `rendered/` that tell what may run now, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
-    templates: Mapping[str, str] = field(default_factory=dict)
-    """Jinja2 texts by file name."""
+    templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
-    locked: bool = False
-    """The lock is read-only: a stale one is refused."""
+    locked: bool = False  # the lock is read-only: a stale one is refused
     assume: Version | None = None
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
 
@@ -80,12 +71,10 @@ class Inputs(Struct, frozen=True, kw_only=True):
 class Compilation(Struct, frozen=True, kw_only=True):
     """The result of a compile."""
 
-    files: Mapping[str, str]
-    """Text by path below `rendered/`."""
+    files: Mapping[str, str]  # text by path below `rendered/`
     lock: str
     plan: Plan
-    diagnostics: tuple[Located, ...]
-    """Warnings and notes, located, in order of file, line and column."""
+    diagnostics: tuple[Located, ...]  # warnings and notes, located, in order of file, line and column
 
 
 class MadeTests(Struct, frozen=True, kw_only=True):
@@ -93,8 +82,7 @@ class MadeTests(Struct, frozen=True, kw_only=True):
 
     results: tuple[TestResult, ...]
     """Tests of the cluster, then those of files beside it for other clusters. Their findings are located."""
-    places: tuple[Span, ...]
-    """Where each of them stands."""
+    places: tuple[Span, ...]  # where each of them stands
 
 
 def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:

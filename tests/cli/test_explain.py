@@ -12,8 +12,7 @@ from ipamc.catalogue import catalogue
 from ipamc.cli import main
 from ipamc.model.cluster import Mode
 from ipamc.read.kinds import KINDS
-from ipamc.report.concepts import Concept, concepts
-from ipamc.report.explain import fields_of
+from ipamc.report.explain import Concept, concepts, fields_of
 from ipamc.workspace.disk import assets, schemas
 from tests.cli.test_options import EVERY
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http import HTTPStatus as Status
 from pathlib import Path
@@ -21,7 +20,6 @@ from tests.e2e.processes import until
 from tests.e2e.site import Site
 from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_pipelines import AUTHOR, Pipeline
-from tests.support.depth import deep
 from tests.support.fleet import cluster, inventory, pool
 
 KUBERNETES = [folder for folder in SERVERS if folder.name.startswith("kubernetes-")]
@@ -178,7 +176,10 @@ def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list
         ranges["ipv6"] = {"cidrs": [f"fd00:{second}::/112"], "blockSize": 120}
     spare = pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 27}, unlisted=True)
     nodes = [
-        {"name": each, **({"planned": True} if api.minor >= (1, 34) or mode not in {"kubernetes", "dual"} else {})}
+        {
+            "name": each,
+            **({"planned": True} if api.minor >= (1, 34) or mode not in {"kubernetes", "dual"} else {}),
+        }
         for each in LISTED
     ]
     return [found, pool("default", **ranges), *([spare] if mode == "adopt" else []), inventory(nodes)]
@@ -236,13 +237,15 @@ def test_nobody_writes_another_block(begin: Begin, servers: Operator, mode: str)
     for name, block in ((one, "10.77.0.0/27"), (STRANGER, play.given(other)[-1])):
         answer = play.write(name, block)
         assert answer.code >= Status.BAD_REQUEST
-        if name == STRANGER or not play.of_nodes or mode == "annotated":  # podCIDRs that are there never change
+        if (
+            name == STRANGER or not play.of_nodes or mode == "annotated"
+        ):  # podCIDRs that are there never change
             assert f"git gives {name} " in answer.message
             assert f"(commit {play.commit})" in answer.message
     play.as_git_says()
 
 
-def test_policies_work_again_after_they_were_removed(begin: Begin, servers: Operator) -> None:
+def test_policies_work_again_after_they_were_removed(begin: Begin) -> None:
     """As parameters, ConfigMaps did not: kubernetes/kubernetes#130887."""
     play = begin("bystander")
     name = LISTED[0]
@@ -269,7 +272,7 @@ def test_an_operator_gives_others_what_is_unlisted(begin: Begin, servers: Operat
 
 
 @pytest.mark.parametrize("mode", MODES)
-@deep(part=2)
+@pytest.mark.deep(part=3)
 def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
     """Random steps of kubelets, agents, hands, operators, colleagues and machines."""
     play = has_policies(begin, servers, mode)

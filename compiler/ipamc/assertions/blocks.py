@@ -245,7 +245,7 @@ def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
     """
     if line.state is State.PENDING:
         return True
-    if not line.is_former or not plan.cluster.mode.one_block:
+    if not line.moved or not plan.cluster.mode.one_block:
         return False
     over = last_day(today, plan.cluster.quarantine_days)
     return not (over and line.since <= over)

@@ -11,8 +11,7 @@ from ipamc.cli.options import output_option, write_option
 from ipamc.cli.terminal import say, show, show_record
 from ipamc.workspace import disk
 
-VERSION = 1
-"""Of the JSON of `ipamc version`: it grows when a field changes its meaning or is removed."""
+VERSION = 1  # of the JSON of `ipamc version`: it grows when a field changes its meaning or is removed
 
 
 @click.command(cls=Verb)
@@ -67,7 +66,8 @@ def schema(*, kind: str | None, path: str | None) -> int:
         if not schemas:
             raise click.UsageError(f"there is no schema of {kind!r}. There are: {', '.join(every)}")
     if path is not None:
-        write_schemas(path, schemas)
+        for name, text in schemas.items():
+            disk.replace(f"{path}/{name}{disk.SCHEMA}", text)
         say(f"{path}: {', '.join(schemas)}")
     elif kind is None:
         for name, text in schemas.items():
@@ -75,12 +75,6 @@ def schema(*, kind: str | None, path: str | None) -> int:
     else:
         click.echo("".join(schemas.values()), nl=False)
     return DONE
-
-
-def write_schemas(folder: str, schemas: dict[str, str]) -> None:
-    """Write schemas by kind into a folder."""
-    for kind, text in schemas.items():
-        disk.replace(f"{folder}/{kind}{disk.SCHEMA}", text)
 
 
 @click.command(cls=Verb)

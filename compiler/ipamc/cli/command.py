@@ -73,8 +73,7 @@ class Verb(_Helped):
         exits = {DONE: "done", REFUSED: "an I/O or environment error", CHANGED: ""}
         exits |= {int(line[0]): line[3:] for line in sections["Exit codes"]}
         self.exits = list(exits.values())
-        self.former = former or {}
-        """Options by names that they had before: accepted, and not shown."""
+        self.former = former or {}  # options by names that they had before: accepted, and not shown
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Do as click does; take options by their former names, too."""
@@ -108,8 +107,7 @@ class Verb(_Helped):
 class Lazy(_Helped, click.Group):
     """A group that imports a command when it is called, so that help and completion are quick."""
 
-    lines: Mapping[str, str]
-    """The lines of its help, by name."""
+    lines: Mapping[str, str]  # the lines of its help, by name
 
     def where(self, name: str) -> tuple[str, str]:
         """Return the module below `ipamc.cli` of a command, and its name there."""
@@ -149,7 +147,6 @@ class Lazy(_Helped, click.Group):
 
 
 def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
-    """Split a docstring into its text, and the entries of its sections."""
     found: dict[str, list[str]] = {"Options": [], "Examples": [], "Exit codes": []}
     text: list[str] = []
     entries = None

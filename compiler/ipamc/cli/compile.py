@@ -12,8 +12,7 @@ from ipamc.cli.findings import format_option
 from ipamc.cli.terminal import say
 from ipamc.workspace.clusters import find
 
-DRIVER = "ipamc"
-"""The merge driver that `.gitattributes` names for locks; `ipamc init` configures it."""
+DRIVER = "ipamc"  # the merge driver that `.gitattributes` names for locks; `ipamc init` configures it
 
 
 @click.command(cls=Verb)

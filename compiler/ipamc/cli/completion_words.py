@@ -13,12 +13,10 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-_Find = Callable[[click.Context, str], Iterable[Any]]
-"""Returns words, or items of click, for what is typed."""
+_Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for what is typed
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
-_MOST_BYTES = 64 << 20
-"""Of locks that are searched."""
+_MOST_BYTES = 64 << 20  # of locks that are searched
 _LABELS = (
     "kubernetes.io/arch",
     "kubernetes.io/hostname",
@@ -144,8 +142,7 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:
 
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
         return [name.removesuffix(".md") for name in assets("rules")]
-    from ipamc.report.concepts import concepts
-    from ipamc.report.explain import fields_of
+    from ipamc.report.explain import concepts, fields_of
 
     program = ctx.find_root().command
     verbs = program.list_commands(ctx) if isinstance(program, click.Group) else []

@@ -39,8 +39,7 @@ def command(*, words: tuple[str, ...]) -> int:
         for entry in catalogue(assets("rules")).values():
             click.echo(f"{entry.code}  {entry.title}")
     elif word == "concepts":
-        from ipamc.report.concepts import concepts
-        from ipamc.workspace.disk import assets
+        from ipamc.report.explain import concepts
 
         for concept in concepts(assets("words")):
             first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
@@ -64,8 +63,7 @@ def _code(word: str) -> str:
 
 def _meanings(word: str) -> list[str]:
     """Return the texts of the concept, the fields and the verb of a name."""
-    from ipamc.report.concepts import concepts
-    from ipamc.report.explain import field_text, fields_of, matching
+    from ipamc.report.explain import concepts, field_text, fields_of, matching
     from ipamc.workspace.disk import assets, schemas
 
     texts = [str(concept) for concept in concepts(assets("words")) if concept.is_named(word)]
@@ -95,8 +93,7 @@ def _unknown(word: str) -> str:
     """Return the error for a word that nothing explains, with similar ones."""
     from ipamc.catalogue import catalogue
     from ipamc.model.wording import listing, near
-    from ipamc.report.concepts import concepts
-    from ipamc.report.explain import fields_of
+    from ipamc.report.explain import concepts, fields_of
     from ipamc.workspace.disk import assets, schemas
 
     if _NUMBER(word) or word.upper().startswith("IPC"):

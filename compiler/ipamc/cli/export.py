@@ -14,14 +14,12 @@ from ipamc.cli.terminal import progress, show
 from ipamc.workspace import disk
 
 if TYPE_CHECKING:
-    from ipamc.review.netbox import NetBoxImport, Prefix
+    from ipamc.review.netbox import NetBoxImport, NetBoxPrefix, Prefix
 
-_OURS = frozenset({"id", "prefix", "status", "description"})
-"""Columns that the export fills."""
+_OURS = frozenset({"id", "prefix", "status", "description"})  # columns that the export fills
 
 
 def _pairs(given: tuple[str, ...]) -> dict[str, str]:
-    """Read NAME=VALUE."""
     found: dict[str, str] = {}
     for text in given:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -107,7 +105,7 @@ def command(
     source = source_of(**where)
     changes: NetBoxImport | None = None
     with problems.of(""):
-        there = None
+        there: Sequence[NetBoxPrefix] = ()
         if existing is not None:
             with progress("reading what NetBox has"):
                 there = netbox.read_export(load_table(existing, netbox.COLUMNS))
@@ -118,10 +116,7 @@ def command(
                 found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
         Log().add(netbox.same_in_several([(folder, prefixes) for folder, _, prefixes in found]))
         every = [prefix for _, _, prefixes in found for prefix in prefixes]
-        if there is None:
-            changes = netbox.first_import(every, statuses)
-        else:
-            changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
+        changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)
     text = table(changes, columns, ids=existing is not None)

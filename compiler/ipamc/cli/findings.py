@@ -38,8 +38,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     """An exception, as text: it crosses processes, and stays after its cluster."""
 
     line: str
-    trace: str = ""
-    """The traceback of a bug of ipamc; "" where the environment failed."""
+    trace: str = ""  # the traceback of a bug of ipamc; "" where the environment failed
 
 
 def problem_of(exception: BaseException) -> Problem:
@@ -76,8 +75,7 @@ def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
 class Reports(Struct):
     """The files that `--report` names, and what was found so far."""
 
-    files: tuple[tuple[str, str], ...]
-    """(format, path)."""
+    files: tuple[tuple[str, str], ...]  # (format, path)
     findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     checked: list[Checked] = field(default_factory=list)
@@ -97,7 +95,6 @@ class Problems(Struct):
     """(cluster, traceback) where ipamc itself failed; each is a failure, too."""
 
     def __bool__(self) -> bool:
-        """Return whether some cluster did not answer."""
         return bool(self.findings or self.failures)
 
     def conclude(self, style: str, *, answered: bool = True) -> int:

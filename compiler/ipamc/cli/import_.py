@@ -35,10 +35,8 @@ if TYPE_CHECKING:
 
 _OF_THE_DUMP = "IPC0540"
 """A warning that the operator's pools may have other CIDRs. An import took them from the dump."""
-_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}
-"""Parameters that go with --prefixes."""
+_OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}  # parameters that go with --prefixes
 _OF_MACHINES = {"cluster", "machines", "files", "labels", "style", "report"}
-"""Parameters that go with --machines."""
 
 
 @click.command(cls=Verb)
@@ -191,7 +189,6 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
-    """Write the files of a new cluster, and compile it."""
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
 
@@ -236,7 +233,6 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
-    """Write the inventory of a cluster again."""
     from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate

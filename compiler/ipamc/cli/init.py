@@ -7,7 +7,6 @@ from pathlib import PurePath
 
 import click
 
-from ipamc.cli.about import write_schemas
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
 from ipamc.workspace import disk, git
@@ -16,8 +15,7 @@ from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
-SCHEMAS = ".schemas"
-"""Beside the clusters: a folder whose name starts with a dot is not a cluster."""
+SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
 
 CLUSTER = """\
 # yaml-language-server: $schema=../{schemas}/cluster.schema.json
@@ -197,7 +195,8 @@ def _start(cluster: str) -> None:
 
 def _write_schemas(folder: str) -> None:
     schemas = (PurePath(folder).parent / SCHEMAS).as_posix()
-    write_schemas(schemas, disk.schemas())
+    for kind, text in disk.schemas().items():
+        disk.replace(f"{schemas}/{kind}{disk.SCHEMA}", text)
     say(f"{schemas}/: schemas for editors")
 
 

@@ -17,8 +17,7 @@ class Account(Struct, frozen=True):
     """The work that an ended run has done."""
 
     said: str
-    then: str = ""
-    """The command that completes it; "": the same command again."""
+    then: str = ""  # the command that completes it; "": the same command again
 
 
 NOTHING = Account("nothing was written")

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ipamc.workspace.source import Source
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Minor = tuple[int, int]
-"""A minor of Cilium, as (1, 20)."""
+Minor = tuple[int, int]  # a minor of Cilium, as (1, 20)
 
 
 class Revision(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click

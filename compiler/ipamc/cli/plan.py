@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from ipamc.workspace.source import Source
 
 FORMATS = ("text", "markdown", "json", "html", "svg")
-MAPPED = frozenset({"html", "svg"})
-"""The formats that show maps."""
+MAPPED = frozenset({"html", "svg"})  # the formats that show maps
 
 
 class PlanRun(Struct, frozen=True, kw_only=True):
@@ -45,20 +44,13 @@ class PlanRun(Struct, frozen=True, kw_only=True):
 
     folder: str
     today: str
-    revision: str
-    """The base, as the user named it; "" for the disk."""
-    source: Source
-    """The source of the base."""
-    folders: Folders
-    """The folders of the cluster and of its neighbours, now and in the base."""
-    neighbours: Neighbours | None = None
-    """The other clusters, where this one may be of an address space."""
-    assume: options.Minor | None = None
-    """The known minor that a newer Cilium is taken for."""
-    mapped: bool = False
-    """The result has a map of the cluster, too."""
-    released: bool = False
-    """A quarantine may have ended early."""
+    revision: str  # the base, as the user named it; "" for the disk
+    source: Source  # the source of the base
+    folders: Folders  # the folders of the cluster and of its neighbours, now and in the base
+    neighbours: Neighbours | None = None  # the other clusters, where this one may be of an address space
+    assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
+    mapped: bool = False  # the result has a map of the cluster, too
+    released: bool = False  # a quarantine may have ended early
 
 
 def _gates(value: tuple[str, ...]) -> frozenset[str]:
@@ -203,7 +195,6 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _clusters(given: tuple[str, ...], base: str | None) -> tuple[list[str], Base]:
-    """Return the folders to plan, and their base."""
     from ipamc.workspace.plan_base import Base, look
     from ipamc.workspace.source import Disk
 

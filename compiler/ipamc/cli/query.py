@@ -22,10 +22,8 @@ class Query(Struct, frozen=True, kw_only=True):
     """An argument IP, CIDR or NODE. A node may have a name like an IPv4 address: then it is both."""
 
     text: str
-    block: Block | None
-    """For an address, the block of this address only."""
-    node: str
-    """"" where it cannot be the name of a node."""
+    block: Block | None  # for an address, the block of this address only
+    node: str  # "" where it cannot be the name of a node
 
 
 def parse_query(text: str) -> Query:

@@ -85,7 +85,6 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
 
 
 def _part(folder: str, source: Source, day: str, most: int) -> Part:
-    """Read a cluster and the versions of its lock."""
     from ipamc.pipeline import load_cluster
     from ipamc.place.candidates import assign
     from ipamc.report.page.data import Part

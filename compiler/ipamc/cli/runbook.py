@@ -37,8 +37,7 @@ CHANGES = (
     "restore-etcd",
 )
 """Those that a user may ask for before they have begun."""
-MOST = 100_000
-"""The most nodes in a wave."""
+MOST = 100_000  # the most nodes in a wave
 
 
 @click.command(cls=Verb)

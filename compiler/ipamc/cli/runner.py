@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Version
     from ipamc.model.plan import Plan
 
-LISTED = 5
-"""The most files out of date that are named."""
+LISTED = 5  # the most files out of date that are named
 
 
 class ClusterRun(Struct, frozen=True, kw_only=True):
@@ -46,20 +45,14 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     folder: str
     today: str
     consent: Consent = Consent()
-    render: bool = True
-    """Write `rendered/` too; else only the lock."""
-    locked: bool = False
-    """The lock is read-only."""
-    check: bool = False
-    """Write nothing."""
-    onto: str = ""
-    """A revision whose lock is merged in first."""
-    neighbours: Neighbours | None = None
-    """The other clusters, where this one may be of an address space."""
+    render: bool = True  # write `rendered/` too; else only the lock
+    locked: bool = False  # the lock is read-only
+    check: bool = False  # write nothing
+    onto: str = ""  # a revision whose lock is merged in first
+    neighbours: Neighbours | None = None  # the other clusters, where this one may be of an address space
     alone: bool = False
     """No other cluster is compiled in this run: neighbours are looked for once the cluster names a space."""
-    assume: Version | None = None
-    """What a newer Cilium than the known ones is taken for."""
+    assume: Version | None = None  # what a newer Cilium than the known ones is taken for
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -68,16 +61,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     name: str
     folder: str
     findings: tuple[Diagnostic, ...] = ()
-    done: bool = False
-    """It was not refused, and the disk is as it should be."""
-    line: str
-    """What was done, for people."""
-    trouble: bool = False
-    """The environment failed, or ipamc itself; `line` says how."""
-    bug: str = ""
-    """The traceback, where ipamc itself failed."""
-    left: Left | None = None
-    """What is on the disk, where a signal ended the run."""
+    done: bool = False  # it was not refused, and the disk is as it should be
+    line: str  # what was done, for people
+    trouble: bool = False  # the environment failed, or ipamc itself; `line` says how
+    bug: str = ""  # the traceback, where ipamc itself failed
+    left: Left | None = None  # what is on the disk, where a signal ended the run
 
 
 def run(task: ClusterRun) -> Outcome:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct, field
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
@@ -212,15 +213,14 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
     return make
 
 
-class _Reading:
+class _Reading(Struct):
     """The clusters that are shown. One that is refused does not keep the others from being shown."""
 
-    def __init__(self, source: Source, choice: Choice) -> None:
-        self.source = source
-        self.choice = choice
-        self.problems = Problems()
-        self.pools: set[str] = set()
-        self.nodes: set[str] = set()
+    source: Source
+    choice: Choice
+    problems: Problems = field(default_factory=Problems)
+    pools: set[str] = field(default_factory=set)
+    nodes: set[str] = field(default_factory=set)
 
     def read(self, make: Callable[[Cluster, Lock], Made | None], *, whole: bool = False) -> list[Made]:
         """Return the results of `make` that are not None; `whole`: read Nodes, too."""

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
     from ipamc.review.suggest_pool import Member
 
-MOST = 100
-"""The most suggestions."""
+MOST = 100  # the most suggestions
 
 
 class Kinds(Lazy):

@@ -20,18 +20,12 @@ from ipamc.model.progress import Progress, current, phase, watched
 from ipamc.report.terminal_text import harmless, harmless_json, visible, width
 from ipamc.workspace.signals import keep_from_this_thread
 
-LINES = 200
-"""Lines of one message; then a number."""
-COLUMNS = 80
-"""Of a terminal that does not tell."""
-PATIENCE = 1.0
-"""Seconds of work before anything is shown."""
-TICK = 0.1
-"""Seconds between two updates."""
-ROOM = 3
-"""Free columns at the end: a terminal echoes `^C` there, and a wrapped line cannot be removed."""
-_ERASE = "\r\x1b[K"
-"""To the first column, and clear to the end of the line: also an echo of what was typed."""
+LINES = 200  # lines of one message; then a number
+COLUMNS = 80  # of a terminal that does not tell
+PATIENCE = 1.0  # seconds of work before anything is shown
+TICK = 0.1  # seconds between two updates
+ROOM = 3  # free columns at the end: a terminal echoes `^C` there, and a wrapped line cannot be removed
+_ERASE = "\r\x1b[K"  # to the first column, and clear to the end of the line: also an echo of what was typed
 
 
 def colour(stream: TextIO) -> bool:
@@ -137,10 +131,8 @@ class StatusLine:
 
     def __init__(self, write: Callable[[str], None], columns: Callable[[], int]) -> None:
         self.write = write
-        self.columns = columns
-        """The width of the terminal: it may change."""
-        self.patient = False
-        """The run has taken PATIENCE already: the next part of its work is shown at once."""
+        self.columns = columns  # the width of the terminal: it may change
+        self.patient = False  # the run has taken PATIENCE already: the next part of its work is shown at once
         self._shown = ""
         self._guard = threading.Lock()
 

@@ -25,20 +25,17 @@ class Idle(Struct, frozen=True, kw_only=True):
     """A test beside the clusters that is about nothing in one of them."""
 
     test: Checked
-    findings: tuple[Located, ...]
-    """The errors if it is idle in all clusters."""
+    findings: tuple[Located, ...]  # the errors if it is idle in all clusters
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
     """The result for one cluster."""
 
     folder: str
-    checked: tuple[Checked, ...] | None = None
-    """None: there is no plan that could be tested."""
+    checked: tuple[Checked, ...] | None = None  # None: there is no plan that could be tested
     idle: tuple[Idle, ...] = ()
     findings: tuple[Located, ...] = ()
-    problem: str = ""
-    """The environment failed, or ipamc itself."""
+    problem: str = ""  # the environment failed, or ipamc itself
     bug: str = ""
 
 

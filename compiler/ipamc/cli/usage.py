@@ -160,7 +160,6 @@ def _no_such_option(name: str, ctx: click.Context | None, path: str) -> Iterator
 
 
 def _options(ctx: click.Context | None) -> dict[str, click.Option]:
-    """Return the options of a command by each of their names."""
     params = ctx.command.get_params(ctx) if ctx else []
     return {
         name: param
@@ -227,7 +226,6 @@ def _spelled(option: click.Option) -> str:
 
 
 def _line(ctx: click.Context | None, path: str) -> str:
-    """Return how a command is called."""
     for param in ctx.command.params if ctx else ():
         if isinstance(param, click.Argument):
             name = _metavar(param)

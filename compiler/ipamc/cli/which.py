@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec import Struct, field
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import Problems, format_option, tell
@@ -65,18 +66,16 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     return search.problems.conclude(style, answered=held)
 
 
-class _Search:
+class _Search(Struct):
     """A search through clusters. A cluster that is refused does not keep the others from answering."""
 
-    def __init__(self, query: Query, source: Source) -> None:
-        self.query = query
-        self.source = source
-        self.found: list[LockAnswer] = []
-        self.problems = Problems()
-        self.unread = False
-        """Some lock could not be read."""
-        self.notes: list[str] = []
-        """An explanation of `held at start`, for each cluster with such a line."""
+    query: Query
+    source: Source
+    found: list[LockAnswer] = field(default_factory=list)
+    problems: Problems = field(default_factory=Problems)
+    unread: bool = False  # some lock could not be read
+    notes: list[str] = field(default_factory=list)
+    """An explanation of `held at start`, for each cluster with such a line."""
 
     def holders(self) -> list[LockAnswer]:
         """Return the lines that answer, cluster by cluster.

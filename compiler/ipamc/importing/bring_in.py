@@ -42,11 +42,9 @@ from ipamc.model.wording import shown
 class Options(Struct, frozen=True, kw_only=True):
     """What a dump may not tell, and what a person may choose."""
 
-    mode: Mode | None = None
-    """None: the mode in which the cluster runs."""
+    mode: Mode | None = None  # None: the mode in which the cluster runs
     operator: OperatorRole = "bystander"
-    cilium: Version | None = None
-    """None: as the dump tells."""
+    cilium: Version | None = None  # None: as the dump tells
     managed_by: ManagedBy | None = None
     distinct: tuple[Block, ...] = ()
     """Ranges that Calico has not: the nodes of its cluster get new blocks of them."""
@@ -57,11 +55,9 @@ class Options(Struct, frozen=True, kw_only=True):
 class Imported(Struct, frozen=True, kw_only=True):
     """The files of a cluster."""
 
-    files: Mapping[str, str]
-    """Text by name below the cluster's folder."""
+    files: Mapping[str, str]  # text by name below the cluster's folder
     draft: Draft
-    findings: tuple[Diagnostic, ...]
-    """Warnings and notes: what was derived, and what a person must decide."""
+    findings: tuple[Diagnostic, ...]  # warnings and notes: what was derived, and what a person must decide
 
 
 def bring_in(name: str, dump: Dump, options: Options) -> Imported:

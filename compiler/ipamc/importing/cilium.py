@@ -18,17 +18,14 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.read.dump.managed import Offering
 
-OUTSIDE = "outside"
-"""The name of the pool of blocks that are outside the configured ranges."""
+OUTSIDE = "outside"  # the name of the pool of blocks that are outside the configured ranges
 _DEFAULT = "default"
 _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
-_LARGEST = 20
-"""The shortest prefix of blocks that are guessed from single addresses (crd mode)."""
+_LARGEST = 20  # the shortest prefix of blocks that are guessed from single addresses (crd mode)
 MASK = {4: 24, 6: 112}
 """Cilium's default prefix lengths of blocks in cluster-pool mode (operator flags, 1.12 to 1.20)."""
-_NODE_MASK = {4: 24, 6: 64}
-"""kube-controller-manager's (cmd/kube-controller-manager/app/core.go)."""
+_NODE_MASK = {4: 24, 6: 64}  # kube-controller-manager's (cmd/kube-controller-manager/app/core.go)
 
 
 def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Draft:

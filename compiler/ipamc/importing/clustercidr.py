@@ -21,8 +21,7 @@ from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
 
-MOST = 1_000
-"""ClusterCIDRs of a dump: each is compared with each other one."""
+MOST = 1_000  # ClusterCIDRs of a dump: each is compared with each other one
 
 
 class _ClusterCidr(Struct, frozen=True, kw_only=True):
@@ -30,8 +29,7 @@ class _ClusterCidr(Struct, frozen=True, kw_only=True):
     ranges: Mapping[int, Block]
     sizes: Mapping[int, int]
     selector: Selector
-    node_selector: Mapping[str, Any] | None
-    """As it is in the object."""
+    node_selector: Mapping[str, Any] | None  # as it is in the object
     terminating: bool
     at: Span
 

@@ -21,37 +21,30 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     """An IPPool to be written."""
 
     name: str
-    ranges: Mapping[int, tuple[Block, ...]]
-    """By family, in the order of allocation."""
-    sizes: Mapping[int, int]
-    """`blockSize`: a prefix length by family."""
-    selector: Any = None
-    """Calico's text, or a LabelSelector or NodeSelector; None: every node."""
+    ranges: Mapping[int, tuple[Block, ...]]  # by family, in the order of allocation
+    sizes: Mapping[int, int]  # `blockSize`: a prefix length by family
+    selector: Any = None  # Calico's text, or a LabelSelector or NodeSelector; None: every node
     priority: int = 0
     reserved: tuple[Block, ...] = ()
     unlisted: bool = False
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
-    more: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of the spec, as they are written."""
-    comment: str = ""
-    """One line above the pool: where it comes from."""
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the spec, as they are written
+    comment: str = ""  # one line above the pool: where it comes from
 
 
 class DraftRange(Struct, frozen=True, kw_only=True):
     """An entry of `excludedCIDRs`."""
 
     block: Block
-    why: str
-    """A few words, for the comment beside it."""
+    why: str  # a few words, for the comment beside it
 
 
 class Draft(Struct, frozen=True, kw_only=True):
     """The cluster to be written."""
 
     mode: Mode
-    families: tuple[int, ...]
-    """The first is the primary family."""
+    families: tuple[int, ...]  # the first is the primary family
     pools: tuple[DraftPool, ...]
     blocks: Mapping[str, Blocks]
     """By node: every block that it holds. A node without blocks gets one by the next compile."""
@@ -69,8 +62,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     """What a person must decide; an error means that nothing is written."""
 
 
-SPARSE = 16
-"""A derived range has at most so many times the addresses of the blocks in it, or it is split."""
+SPARSE = 16  # a derived range has at most so many times the addresses of the blocks in it, or it is split
 
 
 def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:

@@ -32,26 +32,16 @@ _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Addre
 class Facts(Struct, frozen=True, kw_only=True, dict=True):
     """What every import asks of a dump, whatever gives its nodes their blocks."""
 
-    config: Mapping[str, str]
-    """The keys of ConfigMap cilium-config; none where the dump does not have it."""
-    config_at: Span | None
-    """Where it is; None: Cilium is not there, or the dump does not have it."""
-    namespace: str
-    """Of cilium-config."""
-    cilium: Version | None
-    """The lowest minor that runs, as agents and operators tell."""
-    nameless: tuple[str, ...]
-    """Images of agents and operators that tell no version, nor do their labels."""
-    kubernetes: Version | None
-    """The lowest minor of the kubelets."""
-    managed_by: ManagedBy | None
-    """Helm, where cilium-config says so; None: unknown."""
-    operator: tuple[str, ...] | None
-    """The words of the operator's command line; None: unknown."""
-    controller: Mapping[str, str]
-    """The flags of kube-controller-manager, without dashes."""
-    managed: Offering | None
-    """The managed Kubernetes that it is; None: none that is known."""
+    config: Mapping[str, str]  # the keys of ConfigMap cilium-config; none where the dump does not have it
+    config_at: Span | None  # where it is; None: Cilium is not there, or the dump does not have it
+    namespace: str  # of cilium-config
+    cilium: Version | None  # the lowest minor that runs, as agents and operators tell
+    nameless: tuple[str, ...]  # images of agents and operators that tell no version, nor do their labels
+    kubernetes: Version | None  # the lowest minor of the kubelets
+    managed_by: ManagedBy | None  # Helm, where cilium-config says so; None: unknown
+    operator: tuple[str, ...] | None  # the words of the operator's command line; None: unknown
+    controller: Mapping[str, str]  # the flags of kube-controller-manager, without dashes
+    managed: Offering | None  # the managed Kubernetes that it is; None: none that is known
     excluded: tuple[DraftRange, ...]
     """The service range, ranges of load balancers, and networks of nodes, where the dump tells."""
 
@@ -138,13 +128,9 @@ def facts_of(dump: Dump) -> Facts:
 
 def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
     """Yield what is not for pods, the largest around others first, once each."""
-    found: dict[Block, str] = {}
-    for text in controller.get("service-cluster-ip-range", "").split(","):
-        for block in readable_blocks([text.strip()]):
-            found[block] = "services"
-    for item in dump.of_kind("ServiceCIDR"):
-        for block in readable_blocks(list_at(item, "spec", "cidrs")):
-            found[block] = "services"
+    services = [text.strip() for text in controller.get("service-cluster-ip-range", "").split(",")]
+    services += (cidr for item in dump.of_kind("ServiceCIDR") for cidr in list_at(item, "spec", "cidrs"))
+    found = dict.fromkeys(readable_blocks(services), "services")
     for item in dump.of_kind("CiliumLoadBalancerIPPool"):
         for block in _of_load_balancers(item):
             found.setdefault(block, f"load balancers ({item.name})")

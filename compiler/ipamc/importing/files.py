@@ -114,13 +114,10 @@ def _comment(text: str) -> str:
 class Known(Struct, frozen=True, kw_only=True, dict=True):
     """What an import knows of the blocks of nodes: a compile refuses a node whose blocks are not known."""
 
-    given: Mapping[str, Sequence[Block]]
-    """The blocks that a node has by what gives it blocks in this mode."""
-    sizes: Mapping[Block, int]
-    """The prefix length of the smallest block of each range of a pool."""
+    given: Mapping[str, Sequence[Block]]  # the blocks that a node has by what gives it blocks in this mode
+    sizes: Mapping[Block, int]  # the prefix length of the smallest block of each range of a pool
     families: Sequence[int]
-    silent: bool = True
-    """A node of which nothing shows a block may have one all the same."""
+    silent: bool = True  # a node of which nothing shows a block may have one all the same
 
     @cached_property
     def _ranges(self) -> OverlapIndex[Block]:

@@ -49,13 +49,11 @@ COLUMNS = {
     "site": ("site", "scope"),
 }
 """The columns that are read, by the headers that `plain` makes of those in the file."""
-_NAMES = ("pool", "name", "role", "description")
-"""The columns that may name the pool."""
+_NAMES = ("pool", "name", "role", "description")  # the columns that may name the pool
 ZONE = "topology.kubernetes.io/zone"
 _OURS = re.compile(r"ipamc (?P<cluster>[^/ ]+)/(?P<pool>[^: ]*): (?P<words>.*)", re.DOTALL)
 _RANGE = re.compile(r"range of /(\d{1,3}) blocks\b")
-_EMPTY = frozenset({"", "\N{EM DASH}"})
-"""What NetBox exports of a field without a value."""
+_EMPTY = frozenset({"", "\N{EM DASH}"})  # what NetBox exports of a field without a value
 _IN_A_RANGE = frozenset({"active", "reserved", "deprecated"})
 _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
@@ -65,13 +63,10 @@ class PlannedPrefix(Struct, frozen=True, kw_only=True):
 
     row: Row
     block: Block
-    pool: str = ""
-    """"" where it names none."""
+    pool: str = ""  # "" where it names none
     status: str = ""
-    size: int = 0
-    """The blockSize that its description says; 0: none."""
-    taken: bool = False
-    """It is reserved, or of another cluster: no range."""
+    size: int = 0  # the blockSize that its description says; 0: none
+    taken: bool = False  # it is reserved, or of another cluster: no range
 
 
 class PlannedPool(Struct, frozen=True, kw_only=True):

@@ -40,10 +40,8 @@ _INVENTORY = re.compile(rb"""["']?kind["']?[ \t]*:[ \t]*["']?NodeInventory["']?[
 class Past(Struct, frozen=True, kw_only=True):
     """What the inventory in git tells of its age."""
 
-    committed: str = ""
-    """When it was committed last, RFC 3339 in UTC; "" where that is not known."""
-    limit: str = ""
-    """`committed` less SLACK."""
+    committed: str = ""  # when it was committed last, RFC 3339 in UTC; "" where that is not known
+    limit: str = ""  # `committed` less SLACK
 
 
 def refresh(
@@ -107,11 +105,9 @@ def inventories(cluster: Cluster, folder: str) -> list[str]:
 class Changes(Struct, frozen=True, kw_only=True):
     """What a refresh changes of the inventory: names of nodes, sorted."""
 
-    joined: tuple[str, ...]
-    """They are in the dump, and were not in the inventory, or only planned there."""
+    joined: tuple[str, ...]  # they are in the dump, and were not in the inventory, or only planned there
     left: tuple[str, ...]
-    changed: tuple[str, ...]
-    """Their uid, labels, maxPods, podCIDRs or blocks are others."""
+    changed: tuple[str, ...]  # their uid, labels, maxPods, podCIDRs or blocks are others
 
 
 def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:

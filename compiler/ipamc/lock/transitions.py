@@ -162,7 +162,7 @@ def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> 
         key = each.key(one_block=known.one_block)
         if each.gains and key in lost and each.reason is not Reason.RENAMED:
             found[number] = replace(each, reason=Reason.SETTLED)
-        elif each.reason is Reason.MOVED and key in kept and each.line.is_former:
+        elif each.reason is Reason.MOVED and key in kept and each.line.moved:
             found[number] = replace(each, reason=Reason.GIVEN_BACK)
     return tuple(sorted(found, key=lambda each: (each.line.block, each.before is None)))
 
@@ -201,7 +201,7 @@ class _Comparison:
         self.came = heirs = Counter(line.node for line in come) if gone else Counter()
         self.had = {line.node for line in before if line.state is State.HELD and line.node in heirs}
         left = {line.node for line in gone}
-        of_left = (line for line in after if line.node in left and not line.is_former)
+        of_left = (line for line in after if line.node in left and not line.moved)
         self.waiting = {line.node for line in of_left if line.since > known.days.over}
 
     def each(self) -> Iterator[Transition]:
@@ -229,7 +229,7 @@ class _Comparison:
                 return Reason.RELEASED
 
     def _changed(self, was: Line, now: Line) -> Reason:
-        by_operator = was.pool in self.known.operator_pools and not now.is_former
+        by_operator = was.pool in self.known.operator_pools and not now.moved
         moved = was.state is State.HELD and was.node in self.known.present
         if now == replace(was, pool=now.pool, addresses=now.addresses):
             return Reason.REPOOLED if now.addresses == was.addresses else Reason.RESIZED
@@ -240,7 +240,7 @@ class _Comparison:
         waits = was.since > self.known.days.over and now.since != was.since
         # The node gets back a block that it moved away from, or is to move to one that it held.
         pending = now.was_pending or now.state is State.PENDING
-        undone = (was.is_former and not now.is_former) or (pending and not was.was_pending)
+        undone = (was.moved and not now.moved) or (pending and not was.was_pending)
         undone = undone and waits and now.state is not State.RELEASED
         if undone and not self.known.followed(was, [now]):
             return Reason.ENDED_EARLY
@@ -298,7 +298,7 @@ class _Comparison:
             return True
         if was.state is State.QUARANTINED:
             # Whoever moved away on the day on which it had left has another line since.
-            moved = now.is_former == was.is_former or (now.is_former and self.came[now.node] > 1)
+            moved = now.moved == was.moved or (now.moved and self.came[now.node] > 1)
             same = now.since == was.since and now.was_pending == was.was_pending
             return now.since > was.since or (same and moved)
         over = max(days.over, days.shortened)

@@ -54,11 +54,6 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
         """Tell whether the node has this block now, or is to move to it."""
         return self.state is State.HELD or self.state is State.PENDING
 
-    @property
-    def is_former(self) -> bool:
-        """Tell whether this is a former block of its node, which moved to another and never gets it back."""
-        return self.moved
-
     def key(self, *, one_block: bool) -> Key:
         """Return the key of the blocks that are renumbered together with this one."""
         return self.node, self.block.family, "" if one_block else self.pool

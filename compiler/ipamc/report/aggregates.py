@@ -26,13 +26,10 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
     """The aggregates of one cluster."""
 
     name: str
-    label: str
-    """The key of the label by whose values they are grouped; "" for pools."""
-    states: tuple[str, ...]
-    """Of the lines that are covered."""
+    label: str  # the key of the label by whose values they are grouped; "" for pools
+    states: tuple[str, ...]  # of the lines that are covered
     groups: Sequence[Group]
-    started: frozenset[Block] = frozenset()
-    """Blocks that nodes started with, and may not have any more."""
+    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may not have any more
 
     def name_of(self, group: Group) -> str:
         """Return what a group is called."""
@@ -41,8 +38,7 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
         return f"(without {self.label})" if self.label else "(outside every pool)"
 
 
-SHOWN = 6
-"""Prefixes of a pool and family in a plan; JSON has all."""
+SHOWN = 6  # prefixes of a pool and family in a plan; JSON has all
 
 
 def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
@@ -73,7 +69,6 @@ def prefixes(change: AggregateChange) -> str:
 
 
 VERSION = 1
-"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 
 def record(cluster: ClusterAggregates) -> dict[str, Any]:
@@ -104,13 +99,11 @@ def record(cluster: ClusterAggregates) -> dict[str, Any]:
     }
 
 
-LONGEST_NAME = 63
-"""Characters of a name: FRR allows 128, Junos 255."""
+LONGEST_NAME = 63  # characters of a name: FRR allows 128, Junos 255
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
-Match = tuple[str, int]
-"""A prefix and the longest route in it; 0: the prefix alone."""
+Match = tuple[str, int]  # a prefix and the longest route in it; 0: the prefix alone
 
 
 def list_name(cluster: str, group: str, family: int) -> str:

@@ -1,11 +1,16 @@
-"""What `ipamc explain` prints: a rule with its example, or a field of a document."""
+"""What `ipamc explain` prints: a rule with its example, a field, a word of `words/`.
+
+A word is a section of a file: `# NAME`, `Also: other names`, the text, commands to run (indented), and
+`Codes: rules about it`. All but the name and the text may be missing.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from textwrap import fill, indent
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -14,8 +19,7 @@ from ipamc.catalogue.examples import Example, Side, what_it_is
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
-_DEEPEST = 12
-"""Levels of a schema, which may refer to itself."""
+_DEEPEST = 12  # levels of a schema, which may refer to itself
 _WAYS = ("oneOf", "anyOf", "allOf")
 
 
@@ -68,8 +72,7 @@ class Field(Struct, frozen=True, kw_only=True):
     default: str = ""
     example: str = ""
     bounds: str = ""
-    children: tuple[str, ...] = ()
-    """Paths of the fields in it."""
+    children: tuple[str, ...] = ()  # paths of the fields in it
 
 
 def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
@@ -144,3 +147,56 @@ def _bounds(part: Mapping[str, Any]) -> str:
     if low is not None and high is not None:
         return f"{low} to {high}"
     return f"{low} or more" if low is not None else f"at most {high}" if high is not None else ""
+
+
+_CONCEPT = re.compile(
+    r"^# (?P<name>.+)\n\n"
+    r"(?:Also: (?P<also>.+)\n\n)?"
+    r"(?P<text>[^\n]+(?:\n[^\n]+)*)\n"
+    r"(?:\n(?P<run>(?: {4}.+\n)+))?"
+    r"(?:\nCodes: (?P<codes>.+)\n)?",
+    re.MULTILINE,
+)
+_MARKS = re.compile(r"[-_:`]+")
+
+
+class Concept(NamedTuple):
+    """A word, and what it means here."""
+
+    name: str
+    also: tuple[str, ...]  # other words for it
+    text: str
+    run: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+
+    def is_named(self, word: str) -> bool:
+        """Tell whether a word, as anybody types it, is a name of it."""
+        return _plain(word) in {_plain(name) for name in (self.name, *self.also)}
+
+    def __str__(self) -> str:
+        rows = [self.name, "", self.text]
+        if self.run:
+            rows += ["", *(f"  {line}" for line in self.run)]
+        if self.codes:
+            rows += ["", f"Codes: {', '.join(self.codes)}"]
+        return "\n".join(rows) + "\n"
+
+
+def concepts(files: Mapping[str, str]) -> tuple[Concept, ...]:
+    """Return the words in the order of `files`, which are those of `words/`, by name."""
+    return tuple(
+        Concept(
+            name=found["name"],
+            also=tuple(found["also"].split(", ")) if found["also"] else (),
+            text=found["text"],
+            run=tuple(map(str.strip, (found["run"] or "").splitlines())),
+            codes=tuple(found["codes"].split(", ")) if found["codes"] else (),
+        )
+        for text in files.values()
+        for found in _CONCEPT.finditer(text)
+    )
+
+
+def _plain(word: str) -> str:
+    """Return a word without what differs between a field, a flag and prose: case, -, _, : and backticks."""
+    return " ".join(_MARKS.sub(" ", word).lower().split())

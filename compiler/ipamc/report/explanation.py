@@ -14,13 +14,10 @@ from ipamc.review.explain_node import ExplainedBlock, ExplainedNode
 from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 
-LIMIT = 10
-"""Pools that were passed over, for a person."""
+LIMIT = 10  # pools that were passed over, for a person
 
-Find = Callable[[At], Span]
-"""From a place in the input to its line."""
+Find = Callable[[At], Span]  # from a place in the input to its line
 
 _WIDTH = 13
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:  # importing it takes longer than an answer from the locks
     from ipamc.review.explain_address import UnheldBlock
 
 VERSION = 1
-"""Grows when a field of `records` changes its meaning or is removed."""
 
 _HEAD = ("CLUSTER", "BLOCK", "POOL", "NODE", "STATE", "WHERE")
 
@@ -29,8 +28,7 @@ class LockAnswer(Struct, frozen=True, kw_only=True):
     cluster: str
     line: Line
     at: Span
-    started: bool = False
-    """The node started with the block, and may not have it any more."""
+    started: bool = False  # the node started with the block, and may not have it any more
 
 
 class InputAnswer(Struct, frozen=True, kw_only=True):

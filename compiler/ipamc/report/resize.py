@@ -10,11 +10,9 @@ from ipamc.place.resize.decide import Sized, Verdict
 from ipamc.report.terminal_text import box, visible
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 
 _HEAD = ("NODE", "POOL", "BLOCKS", "USED", "USABLE", "IN USE", "DECISION")
-_NUMBERS = range(2, 6)
-"""The columns that are flush right."""
+_NUMBERS = range(2, 6)  # the columns that are flush right
 
 
 def table(rows: Sequence[Sized], *, every: bool) -> str:

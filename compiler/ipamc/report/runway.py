@@ -17,22 +17,16 @@ from ipamc.report.utilisation import number
 from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
-COMMIT = 12
-"""How many characters of a commit's name are shown."""
+COMMIT = 12  # how many characters of a commit's name are shown
 
 
 class History(Struct, frozen=True, kw_only=True):
     """Where the versions of a lock come from."""
 
-    commits: Sequence[tuple[str, int]]
-    """Name and second since 1970 of each version, the oldest first."""
-    shallow: bool
-    """The clone has no older ones."""
-    cut: bool
-    """Older ones were not listed."""
-    uncommitted: bool
-    """The lock on the disk is another one than the last version."""
+    commits: Sequence[tuple[str, int]]  # name and second since 1970 of each version, the oldest first
+    shallow: bool  # the clone has no older ones
+    cut: bool  # older ones were not listed
+    uncommitted: bool  # the lock on the disk is another one than the last version
 
 
 def text(found: Runway, history: History) -> str:

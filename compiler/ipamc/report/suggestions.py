@@ -16,7 +16,6 @@ from ipamc.report.terminal_text import visible
 from ipamc.review.suggest_pool import Near, Suggestion, Suggestions
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
 
 UNKNOWN = (
     "what no file of these clusters names is not known: service CIDRs, networks of machines and of offices; "

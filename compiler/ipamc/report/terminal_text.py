@@ -12,8 +12,7 @@ from msgspec import Struct
 from ipamc.model.diagnostics import At, Diagnostic, Span, count
 
 TAB = "    "
-BEFORE, AFTER = 60, 100
-"""How many characters of a long line are shown before and after the caret."""
+BEFORE, AFTER = 60, 100  # how many characters of a long line are shown before and after the caret
 LONGEST = 2000
 
 _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
@@ -118,8 +117,7 @@ def tally(findings: Iterable[Diagnostic]) -> str:
     return ", ".join(count(number, severity.word) for severity, number in sorted(numbers.items()))
 
 
-Cells = tuple[str, ...]
-"""A row of a box."""
+Cells = tuple[str, ...]  # a row of a box
 
 
 def box(head: Cells, groups: Sequence[Sequence[Cells]], *, numbers: Collection[int] = ()) -> str:

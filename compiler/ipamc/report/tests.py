@@ -11,7 +11,6 @@ from ipamc.report.findings.json import record as finding_record
 from ipamc.report.terminal_text import paint, visible
 
 VERSION = 1
-"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 _STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "note"}
 

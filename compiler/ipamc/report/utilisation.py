@@ -16,7 +16,6 @@ if TYPE_CHECKING:  # importing it takes longer than an answer of `ipamc which`
     from ipamc.review.shown_pools import ShownCluster, ShownPool
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed; not when a field is added."""
 
 
 def number(value: int) -> str:
@@ -30,7 +29,7 @@ def state(line: Line, *, started: bool = False) -> str:
     """
     day = f" {line.since}" if line.since else ""
     part = f", {line.addresses:,} addresses" if line.addresses else ""
-    return f"{line.state}{day}{', moved' if line.is_former else ''}{' at start' if started else ''}{part}"
+    return f"{line.state}{day}{', moved' if line.moved else ''}{' at start' if started else ''}{part}"
 
 
 def about_started(name: str, started: Collection[Block]) -> str:
@@ -82,7 +81,7 @@ def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool |
     """Return the state of a line for JSON; the arguments are those of `state`."""
     record: dict[str, str | bool | int] = {"state": str(line.state)}
     record |= {"since": line.since} if line.since else {}
-    record |= {"moved": True} if line.is_former else {}
+    record |= {"moved": True} if line.moved else {}
     record |= {"addresses": line.addresses} if line.addresses else {}
     return record | ({"atStart": True} if started else {})
 

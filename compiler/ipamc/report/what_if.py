@@ -15,11 +15,8 @@ from ipamc.report.utilisation import number
 from ipamc.review.what_if import WhatIf
 
 VERSION = 1
-"""Grows when a field of `record` changes its meaning or is removed."""
-MOST = 20
-"""How many reasons are shown."""
-FIRST = 2
-"""How many nodes that come are shown with their blocks, before the last one."""
+MOST = 20  # how many reasons are shown
+FIRST = 2  # how many nodes that come are shown with their blocks, before the last one
 
 
 def text(answer: WhatIf) -> str:
@@ -32,7 +29,6 @@ def text(answer: WhatIf) -> str:
 
 
 def _table(answer: WhatIf) -> str:
-    """Return a row for each pool that changes, or that nodes need."""
     full = {found.pool for found in answer.without}
     table: list[tuple[str, ...]] = [("POOL", "BLOCKS", "HELD", "THEN", "FREE", "THEN", "LATER")]
     for change in answer.pools:

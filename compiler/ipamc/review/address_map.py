@@ -26,8 +26,7 @@ from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
 """The most pools times groups of nodes with reasons; above, `ipamc why` tells them for one node."""
-MOST_OFFERS = 20
-"""Pools of a group whose reasons are left out."""
+MOST_OFFERS = 20  # pools of a group whose reasons are left out
 
 
 class PoolMap(Struct, frozen=True, kw_only=True):
@@ -36,16 +35,12 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     use: PoolUse
     reserved: tuple[Block, ...]
     """Reserved in the pool, as far as they are in its ranges; disjoint, by address."""
-    excluded: tuple[Block, ...]
-    """Excluded in the cluster, likewise."""
-    without_line: tuple[Block, ...]
-    """Shown by CiliumNodes without a Node: in use, and in no line."""
-    first: int
-    """How many nodes have the pool as first candidate."""
+    excluded: tuple[Block, ...]  # excluded in the cluster, likewise
+    without_line: tuple[Block, ...]  # shown by CiliumNodes without a Node: in use, and in no line
+    first: int  # how many nodes have the pool as first candidate
     room: int
     """For how many more nodes the pool has blocks, in each family that it has, as `ipamc show` says it."""
-    further: int
-    """How many nodes have it as a further candidate, or to stand in."""
+    further: int  # how many nodes have it as a further candidate, or to stand in
 
 
 class ClusterMap(Struct, frozen=True, kw_only=True):
@@ -53,12 +48,10 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
 
     cluster: Cluster
     lock: Lock
-    pools: tuple[PoolMap, ...]
-    """By name, IPv4 before IPv6."""
+    pools: tuple[PoolMap, ...]  # by name, IPv4 before IPv6
     groups: Sequence[Sequence[ExplainedPool]]
     """By group of nodes with the same candidates its pools in order; of many, some, and without reasons."""
-    group_of: Mapping[str, int]
-    """The group of each node of the inventory."""
+    group_of: Mapping[str, int]  # the group of each node of the inventory
 
 
 def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
@@ -110,7 +103,6 @@ def _offers(cluster: Cluster, want: Want, _: str) -> Iterator[ExplainedPool]:
 
 
 def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool]:
-    """Yield what the pools that may serve a node are to it."""
     every = explain_pools(cluster, want, None, today)
     return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 
@@ -118,15 +110,12 @@ def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool
 class LockVersion(Struct, frozen=True):
     """A version of the lock, by what it changed against the version before: indexes of lines, ascending."""
 
-    commit: str
-    """"" for what is not committed."""
-    second: int
-    """Seconds since 1970, UTC; 0 for what is not committed."""
+    commit: str  # "" for what is not committed
+    second: int  # seconds since 1970, UTC; 0 for what is not committed
     subject: str
     added: Sequence[int]
     removed: Sequence[int]
-    reasons: Sequence[Reason]
-    """Why each of `added` came."""
+    reasons: Sequence[Reason]  # why each of `added` came
 
 
 class Versions(Struct):
@@ -135,15 +124,12 @@ class Versions(Struct):
     """
 
     lines: list[Line]
-    current: int
-    """How many lines the current lock has."""
+    current: int  # how many lines the current lock has
     steps: list[LockVersion] = field(default_factory=list)
-    passed_over: int = 0
-    """How many versions are no sound lock."""
+    passed_over: int = 0  # how many versions are no sound lock
     _index: dict[bytes, int] = field(default_factory=dict)
     _now: frozenset[bytes] = frozenset()
-    _holding: Counter[str] = field(default_factory=Counter)
-    """How many blocks each node holds now."""
+    _holding: Counter[str] = field(default_factory=Counter)  # how many blocks each node holds now
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
         """Append a version. One whose rows cannot be read is passed over and counted. O(rows).

@@ -25,17 +25,14 @@ class Aggregate(Struct, frozen=True, kw_only=True):
     """A prefix of which every address is in some line."""
 
     block: Block
-    longest: int
-    """The longest prefix length of a line in it: no route of a node is longer."""
-    blocks: int
-    """How many lines it covers."""
+    longest: int  # the longest prefix length of a line in it: no route of a node is longer
+    blocks: int  # how many lines it covers
 
 
 class Group(Struct, frozen=True, kw_only=True):
     """The lines of a pool, or of the nodes with one value of a label."""
 
-    name: str
-    """"" of lines outside every pool, or of nodes without the label."""
+    name: str  # "" of lines outside every pool, or of nodes without the label
     blocks: int
     nodes: int
     prefixes: Mapping[int, Sequence[Aggregate]]
@@ -120,15 +117,13 @@ def aggregates(blocks: Sequence[Block]) -> list[Aggregate]:
     return found
 
 
-Key = tuple[str, int]
-"""A pool and a family."""
+Key = tuple[str, int]  # a pool and a family
 
 
 class AggregateChange(Struct, frozen=True, kw_only=True):
     """What changes of the prefixes of one pool in one family."""
 
-    pool: str
-    """"" of the blocks outside every pool."""
+    pool: str  # "" of the blocks outside every pool
     family: int
     removed: tuple[Block, ...]
     added: tuple[Block, ...]

@@ -17,17 +17,12 @@ from ipamc.place.allocate.occupancy import blocked_ranges
 class UnheldBlock(NamedTuple):
     """Addresses without a line in the lock, and what the input says about them. Sorts by address."""
 
-    block: Block
-    """As in the input; of free addresses, the part of a range that was asked for."""
-    pool: str
-    """"" outside every pool."""
-    node: str
-    """The node that a pin keeps it for, or whose CiliumNode shows it; ""."""
-    state: str
-    """free, reserved, excluded, pinned, or a phrase."""
+    block: Block  # as in the input; of free addresses, the part of a range that was asked for
+    pool: str  # "" outside every pool
+    node: str  # the node that a pin keeps it for, or whose CiliumNode shows it; ""
+    state: str  # free, reserved, excluded, pinned, or a phrase
     at: At
-    reason: str = ""
-    """Why it is reserved, as its author wrote it; "" where no reason is given."""
+    reason: str = ""  # why it is reserved, as its author wrote it; "" where no reason is given
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:

@@ -36,37 +36,26 @@ from ipamc.review.explain_pools import ExplainedPool, explain_pools
 class NodeStatus(enum.StrEnum):
     """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
 
-    HELD = "held"
-    """It holds a block."""
-    PENDING = "pending"
-    """It holds a block, and is to move to another."""
+    HELD = "held"  # it holds a block
+    PENDING = "pending"  # it holds a block, and is to move to another
     NEWCOMER = "newcomer"
     RETURNING = "returning"
-    SKIPPED = "skipped"
-    """No pool selects it, and `unmatchedNodes: skip` is set."""
-    UNMATCHED = "unmatched"
-    """No pool selects it."""
-    REFUSED = "refused"
-    """It gets no block."""
-    LEAVING = "leaving"
-    """The lock has blocks in use for it."""
+    SKIPPED = "skipped"  # no pool selects it, and `unmatchedNodes: skip` is set
+    UNMATCHED = "unmatched"  # no pool selects it
+    REFUSED = "refused"  # it gets no block
+    LEAVING = "leaving"  # the lock has blocks in use for it
     QUARANTINED = "quarantined"
     RELEASED = "released"
-    UNLISTED = "unlisted"
-    """Only a CiliumNode shows it."""
-    PINNED = "pinned"
-    """Only pins name it."""
+    UNLISTED = "unlisted"  # only a CiliumNode shows it
+    PINNED = "pinned"  # only pins name it
 
 
 class ExplainedBlock(Struct, frozen=True, kw_only=True):
     """A block of the node: in the lock, or to be given to it by the next compile."""
 
-    line: Line
-    """As it is in the lock; of a new block, as it will be."""
-    number: int
-    """Row of the lock, from 1; 0 of a new block."""
-    origin: Origin | None
-    """Why it is new; None of a block of the lock."""
+    line: Line  # as it is in the lock; of a new block, as it will be
+    number: int  # row of the lock, from 1; 0 of a new block
+    origin: Origin | None  # why it is new; None of a block of the lock
     why: str
     at: At | None = None
     """Where the input names this block: its pin, or the object that shows that the node has it."""
@@ -78,17 +67,13 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     cluster: str
     node: str
     status: NodeStatus
-    at: At | None
-    """The node in the inventory, or the CiliumNode that shows it."""
-    labels: Mapping[str, str] = {}
-    """Those that a selector tests."""
+    at: At | None  # the node in the inventory, or the CiliumNode that shows it
+    labels: Mapping[str, str] = {}  # those that a selector tests
     pools: tuple[ExplainedPool, ...] = ()
     """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
-    blocks: tuple[ExplainedBlock, ...]
-    """By family and address."""
+    blocks: tuple[ExplainedBlock, ...]  # by family and address
     notes: tuple[str, ...]
-    planned: bool = False
-    """The inventory says that it has not joined yet: whatever it holds, nobody uses."""
+    planned: bool = False  # the inventory says that it has not joined yet: whatever it holds, nobody uses
 
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
@@ -183,7 +168,6 @@ class _Decisions:
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
-        """Explain a node of the inventory."""
         selectors = [pool.selector for pool in self.cluster.pools]
         selectors += [size.selector for pool in self.cluster.pools for size in pool.block_sizes]
         keys = sorted({key for selector in selectors for key in selector.keys} & want.node.labels.keys())
@@ -206,7 +190,6 @@ class _Decisions:
         )
 
     def of_unlisted(self) -> ExplainedNode | None:
-        """Explain a name that is not in the inventory."""
         seen = next((seen for seen in self.cluster.cilium_nodes if seen.name == self.name), None)
         pinning = [pool.name for pool in self.cluster.pools if self.name in pool.pins]
         if any(line.in_use for _, line in self.lines):
@@ -237,7 +220,6 @@ class _Decisions:
         )
 
     def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
-        """Return the status of a node of the inventory, and why blocks are missing."""
         notes = [*self._shortages()]
         gained = [line.block for line in self.after.values() if line.state is State.HELD]
         if any(line.state is State.HELD for _, line in self.lines):
@@ -301,7 +283,7 @@ class _Decisions:
                 return f"the node is to move here, by consent; {held}, or after: {settle}"
             return "the next compile puts it in quarantine: its node left the inventory"
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.is_former else "its node left the inventory"
+            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -312,7 +294,7 @@ class _Decisions:
         if after.in_use:
             return "the next compile gives it back: the node has returned"
         kept = "kept for the node if it returns"
-        if line.is_former:
+        if line.moved:
             kept = "the node has moved to another block, and this one never returns to it"
         days = self.cluster.quarantine_days
         until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"

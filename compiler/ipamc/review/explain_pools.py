@@ -22,12 +22,9 @@ from ipamc.place.candidates import deciding, rank
 class PoolRole(enum.StrEnum):
     """What a pool is to a node."""
 
-    FIRST = "first"
-    """The first candidate."""
-    SERVES = "serves"
-    """Another candidate that gives the node blocks."""
-    STANDS_IN = "stands in"
-    """It takes the place of a candidate that is full."""
+    FIRST = "first"  # the first candidate
+    SERVES = "serves"  # another candidate that gives the node blocks
+    STANDS_IN = "stands in"  # it takes the place of a candidate that is full
     PASSED_OVER = "passed over"
 
 
@@ -52,8 +49,6 @@ def explain_pools(
 
 
 class _Pools:
-    """The pools of a cluster, for one node."""
-
     def __init__(self, cluster: Cluster, want: Want, placement: Placement | None, today: str) -> None:
         self.cluster, self.want, self.placement, self.today = cluster, want, placement, today
         self.stand_ins: dict[str, list[str]] = defaultdict(list)
@@ -61,7 +56,6 @@ class _Pools:
         self.passed = dict(self._passed())
 
     def explained(self) -> Iterator[ExplainedPool]:
-        """Yield every pool once."""
         done: set[str] = set()
         offers = self.want.offers
         for index, offer in enumerate(offers):
@@ -112,7 +106,6 @@ class _Pools:
         return PoolRole.PASSED_OVER, f"{order}; may not take its place, because its selector differs"
 
     def _passed(self) -> Iterator[tuple[str, str]]:
-        """Yield why pools gave the node nothing."""
         made, node = self.placement, self.want.node
         if made is None:
             return
@@ -140,7 +133,6 @@ class _Pools:
 
 
 def _later(first: Pool, later: Pool) -> str:
-    """Say what puts a candidate after the first one."""
     key, one, other = deciding(first, later)
     words = {"blocks": "blocks in all", "addresses": "addresses a block"}
     if key == "name":
@@ -149,7 +141,6 @@ def _later(first: Pool, later: Pool) -> str:
 
 
 def _labels(selector: Selector, node: Node) -> str:
-    """Say which of a selector's labels the node has."""
     has = {key: f"{key}={value}" for key, value in node.labels.items()}
     labels = [has.get(key, f"no label {key}") for key in sorted(selector.keys)]
     if selector.names:

@@ -40,8 +40,7 @@ STATUSES: Mapping[str, str] = {
     "gone": "deprecated",
 }
 """NetBox's status of a prefix by its kind: reserved is for future use, deprecated no longer in use."""
-LONGEST = 200
-"""The most characters of a description in NetBox."""
+LONGEST = 200  # the most characters of a description in NetBox
 _COMPARED = ("role", "tenant", "site")
 _NEEDED = ("id", "prefix", "status", "vrf", "description")
 COLUMNS = {name: (name,) for name in (*_NEEDED, *_COMPARED)} | {"prefix": ("prefix", "prefix(flat)")}
@@ -59,10 +58,8 @@ class Prefix(Struct, frozen=True, kw_only=True):
     block: Block
     kind: Kind
     cluster: str
-    pool: str
-    """"" of a block outside every pool."""
-    words: str
-    """What it is, for people; `range of /N blocks` first, where it is a whole range."""
+    pool: str  # "" of a block outside every pool
+    words: str  # what it is, for people; `range of /N blocks` first, where it is a whole range
 
 
 def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
@@ -134,8 +131,7 @@ class ImportRow(Struct, frozen=True, kw_only=True):
     """A row to import."""
 
     block: Block
-    id: int = 0
-    """NetBox's number of the prefix; 0: it is to be created."""
+    id: int = 0  # NetBox's number of the prefix; 0: it is to be created
     status: str
     description: str
 
@@ -148,29 +144,21 @@ class NetBoxPrefix(Struct, frozen=True, kw_only=True):
     status: str
     vrf: str
     description: str
-    others: Mapping[str, str]
-    """Of role, tenant and site those that the export has."""
+    others: Mapping[str, str]  # of role, tenant and site those that the export has
 
 
 class NetBoxImport(Struct, frozen=True, kw_only=True):
     """What an import changes."""
 
-    rows: tuple[ImportRow, ...]
-    """By address."""
+    rows: tuple[ImportRow, ...]  # by address
     created: int = 0
     updated: int = 0
-    gone: int = 0
-    """Ours, and not of the cluster any more."""
+    gone: int = 0  # ours, and not of the cluster any more
     unchanged: int = 0
     foreign: tuple[NetBoxPrefix, ...] = ()
     """What somebody else made, and what has another status than ours would have. It stays as it is."""
     elsewhere: tuple[NetBoxPrefix, ...] = ()
     """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
-
-
-def first_import(prefixes: Iterable[Prefix], statuses: Mapping[str, str]) -> NetBoxImport:
-    """Return the rows of an import into a NetBox that has none of the prefixes."""
-    return later_import(prefixes, (), (), statuses, {})
 
 
 def later_import(
@@ -180,7 +168,7 @@ def later_import(
     statuses: Mapping[str, str],
     columns: Mapping[str, str],
 ) -> NetBoxImport:
-    """Return the rows of an import into a NetBox that has some of the prefixes. O(n log n).
+    """Return the rows of an import into a NetBox that has none or some of the prefixes. O(n log n).
     `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
     row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
     """

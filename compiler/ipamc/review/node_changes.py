@@ -12,8 +12,7 @@ from ipamc.model.selector.label_syntax import label_key_problem, label_value_pro
 from ipamc.model.wording import shown as quoted
 from ipamc.model.wording import suggestion
 
-MOST = 100_000
-"""The most nodes that may come in one question: as many as the largest clusters have."""
+MOST = 100_000  # the most nodes that may come in one question: as many as the largest clusters have
 FORMS = "+N [KEY=VALUE,…], +N like NODE, -KEY=VALUE,… or -node NAME"
 
 
@@ -24,24 +23,18 @@ class ChangeError(ValueError):
 class NodeChange(Struct, frozen=True, kw_only=True):
     """Nodes that come, or nodes that go."""
 
-    text: str
-    """As the user typed it."""
-    count: int = 0
-    """How many come; 0: nodes go."""
-    like: str = ""
-    """A node whose labels they have, too."""
-    labels: Mapping[str, str] = {}
-    """Of the nodes that come; of those that go, all of these."""
-    node: str = ""
-    """The one node that goes."""
+    text: str  # as the user typed it
+    count: int = 0  # how many come; 0: nodes go
+    like: str = ""  # a node whose labels they have, too
+    labels: Mapping[str, str] = {}  # of the nodes that come; of those that go, all of these
+    node: str = ""  # the one node that goes
 
 
 class ChangedCluster(Struct, frozen=True, kw_only=True):
     """A cluster after hypothetical changes of its nodes."""
 
     cluster: Cluster
-    added: Mapping[str, tuple[str, ...]]
-    """By change the names that were made up, in order."""
+    added: Mapping[str, tuple[str, ...]]  # by change the names that were made up, in order
     removed: Mapping[str, tuple[str, ...]]
     """By change the nodes that go, by name. A node goes once."""
 

@@ -33,20 +33,14 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400
-MOST = 52
-"""How many weeks are looked at: a year, so that every season is in it once."""
-LEAST_WEEKS = 12
-"""With fewer weeks nothing is said: a quarter of them would be no stretch."""
-LEAST_CHANGES = 5
-"""With fewer weeks in which something changed nothing is said."""
-MOST_JUMPS = 2
-"""So many weeks may be left out as jumps."""
-REACH = 2
-"""A history of n weeks says something about the next 2n weeks, and no more."""
+MOST = 52  # how many weeks are looked at: a year, so that every season is in it once
+LEAST_WEEKS = 12  # with fewer weeks nothing is said: a quarter of them would be no stretch
+LEAST_CHANGES = 5  # with fewer weeks in which something changed nothing is said
+MOST_JUMPS = 2  # so many weeks may be left out as jumps
+REACH = 2  # a history of n weeks says something about the next 2n weeks, and no more
 
 
-Key = tuple[str, int]
-"""A pool by name, "" for none, and a family."""
+Key = tuple[str, int]  # a pool by name, "" for none, and a family
 
 
 class Edge(Struct, frozen=True):
@@ -59,8 +53,7 @@ class Edge(Struct, frozen=True):
 class Delta(Struct, frozen=True, kw_only=True):
     """What changed between two versions, in addresses by pool and family."""
 
-    own: Mapping[Key, int]
-    """By nodes that came or left, and by blocks more or less of the same nodes."""
+    own: Mapping[Key, int]  # by nodes that came or left, and by blocks more or less of the same nodes
     switched: Mapping[Key, int]
     """By nodes that had, or have then, blocks in another pool: a renumber, a new pool, a pool renamed."""
 
@@ -77,28 +70,20 @@ class Week(Struct, frozen=True, kw_only=True):
 class Jump(Struct, frozen=True):
     """A week that changed more than all other weeks together: an import or a move, and no trend."""
 
-    week: int
-    """Its number in the history, from 0 on."""
+    week: int  # its number in the history, from 0 on
     change: int
-    share: Fraction
-    """Of the changes of all weeks that were not left out before, up or down."""
+    share: Fraction  # of the changes of all weeks that were not left out before, up or down
 
 
 class Growth(Struct, frozen=True, kw_only=True):
     """What a history says about the rate of growth. Rates are by week."""
 
-    weeks: int
-    """How many count: jumps do not."""
-    changed: int
-    """How many of them changed something."""
-    jumps: tuple[Jump, ...] = ()
-    """The weeks that are left out, the largest first."""
-    uneven: bool = False
-    """After MOST_JUMPS one week still makes more than all others: no rate is given."""
-    stretch: int = 0
-    """The fewest weeks of a stretch."""
-    stretches: int = 0
-    """How many there are."""
+    weeks: int  # how many count: jumps do not
+    changed: int  # how many of them changed something
+    jumps: tuple[Jump, ...] = ()  # the weeks that are left out, the largest first
+    uneven: bool = False  # after MOST_JUMPS one week still makes more than all others: no rate is given
+    stretch: int = 0  # the fewest weeks of a stretch
+    stretches: int = 0  # how many there are
     rates: tuple[Fraction, Fraction, Fraction] | None = None
     """The slowest, the middle and the fastest; None where nothing is said."""
 
@@ -143,24 +128,18 @@ class Lasts(Struct, frozen=True, kw_only=True):
     soonest: int | None
     middle: int | None
     latest: int | None
-    reach: int
-    """So many weeks ahead are looked at."""
+    reach: int  # so many weeks ahead are looked at
 
 
 class PoolRunway(Struct, frozen=True, kw_only=True):
     """The future of a pool in one family."""
 
     use: PoolUse
-    nodes: int
-    """Room for so many more nodes, as `rooms` counts them: the same in both families."""
-    blocks: int
-    """The free blocks of the pool's size that these would get."""
-    weeks: tuple[Week, ...]
-    """Its history, in addresses; empty where it never had anything."""
-    growth: Growth
-    """In addresses."""
-    lasts: Lasts | None
-    """None where nothing is said."""
+    nodes: int  # room for so many more nodes, as `rooms` counts them: the same in both families
+    blocks: int  # the free blocks of the pool's size that these would get
+    weeks: tuple[Week, ...]  # its history, in addresses; empty where it never had anything
+    growth: Growth  # in addresses
+    lasts: Lasts | None  # None where nothing is said
 
     @property
     def size(self) -> int:
@@ -183,12 +162,9 @@ class Runway(Struct, frozen=True, kw_only=True):
 
     cluster: Cluster
     today: str
-    edges: tuple[Edge, ...]
-    """The ends of the weeks, the oldest first."""
-    read: int
-    """How many versions of the lock were read."""
-    unread: tuple[int, ...]
-    """The numbers of those that could not be read, and are passed over."""
+    edges: tuple[Edge, ...]  # the ends of the weeks, the oldest first
+    read: int  # how many versions of the lock were read
+    unread: tuple[int, ...]  # the numbers of those that could not be read, and are passed over
     pools: tuple[PoolRunway, ...]
 
 
@@ -248,8 +224,7 @@ class Ledger:
         self._names = frozenset(cluster.pools_by_name)
         self._rows: frozenset[bytes] = frozenset()
         self._nodes: dict[str, dict[Key, int]] = {}
-        self.held: dict[Key, int] = defaultdict(int)
-        """The addresses that are held now, by pool and family."""
+        self.held: dict[Key, int] = defaultdict(int)  # the addresses that are held now, by pool and family
 
     def read(self, text: bytes) -> Delta | None:
         """Read the next version; None, and nothing changes, where it is no readable lock."""

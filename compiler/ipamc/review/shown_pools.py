@@ -63,10 +63,8 @@ def without_match(patterns: Iterable[str], names: Iterable[str]) -> list[str]:
 class Ending(Struct, frozen=True, kw_only=True):
     """The next day on which quarantined blocks can be given out again."""
 
-    day: str
-    """ISO 8601, after today."""
-    blocks: int
-    """How many lines of the lock can be given out from that day on."""
+    day: str  # ISO 8601, after today
+    blocks: int  # how many lines of the lock can be given out from that day on
 
 
 class ShownPool(Struct, frozen=True, kw_only=True):
@@ -75,35 +73,25 @@ class ShownPool(Struct, frozen=True, kw_only=True):
     use: PoolUse
     room: int
     """Room for so many more nodes; the same in both families. See `rooms`."""
-    ending: Ending | None
-    """None: nothing of it is in quarantine that ends after today."""
+    ending: Ending | None  # None: nothing of it is in quarantine that ends after today
 
 
 class ShownCluster(Struct, frozen=True, kw_only=True):
     """What is shown of one cluster."""
 
     name: str
-    nodes: int
-    """Nodes that hold blocks, in the whole cluster."""
-    blocks: int
-    """Held blocks of the whole cluster."""
-    pools: tuple[ShownPool, ...]
-    """The chosen ones by name, IPv4 before IPv6."""
-    every: int
-    """The number of pools that the cluster has."""
-    adds_up: bool
-    """A node has blocks of one pool: the room of the cluster is that of all its pools together."""
+    nodes: int  # Nodes that hold blocks, in the whole cluster
+    blocks: int  # held blocks of the whole cluster
+    pools: tuple[ShownPool, ...]  # the chosen ones by name, IPv4 before IPv6
+    every: int  # the number of pools that the cluster has
+    adds_up: bool  # a node has blocks of one pool: the room of the cluster is that of all its pools together
     lines: Mapping[Block, Sequence[Line]] | None
     """The chosen lines by range; None where they were not asked for."""
-    outside: tuple[Line, ...]
-    """The chosen lines outside every pool."""
-    states: Mapping[State, int]
-    """The lines of the whole lock in each state."""
-    started: frozenset[Block]
-    """Blocks that nodes started with, and may not have any more."""
+    outside: tuple[Line, ...]  # the chosen lines outside every pool
+    states: Mapping[State, int]  # the lines of the whole lock in each state
+    started: frozenset[Block]  # blocks that nodes started with, and may not have any more
     quarantine_days: int | None
-    today: str
-    """ISO 8601."""
+    today: str  # ISO 8601
 
 
 def shown(
@@ -190,7 +178,7 @@ def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
     A block from which a node was moved is not given out on the day of the move.
     """
-    if days == 0 and line.is_former:
+    if days == 0 and line.moved:
         try:
             return (date.fromisoformat(line.since) + timedelta(days=1)).isoformat()
         except OverflowError:

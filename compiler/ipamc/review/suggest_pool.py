@@ -42,24 +42,18 @@ from ipamc.read.read import read
 
 PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
 """RFC 1918, and RFC 6598, which many use for pods."""
-LOCAL = parse_block("fc00::/7")
-"""Unique local addresses of IPv6 (RFC 4193)."""
-SITE = 48
-"""The prefix length that a site has of them."""
-SUBNET = {4: 24, 6: 64}
-"""The prefix length of the smallest usual network of machines."""
-USUAL_BLOCK = {4: 24, 6: 120}
-"""The block size of a pool in a cluster that has no other: Cilium's default."""
-MOST_IPV6_BLOCKS = 16
-"""An IPv6 range has at most 2^16 blocks (IPC0211)."""
+LOCAL = parse_block("fc00::/7")  # unique local addresses of IPv6 (RFC 4193)
+SITE = 48  # the prefix length that a site has of them
+SUBNET = {4: 24, 6: 64}  # the prefix length of the smallest usual network of machines
+USUAL_BLOCK = {4: 24, 6: 120}  # the block size of a pool in a cluster that has no other: Cilium's default
+MOST_IPV6_BLOCKS = 16  # an IPv6 range has at most 2^16 blocks (IPC0211)
 
 
 class Member(Struct, frozen=True, kw_only=True):
     """A cluster of the address space, and every block that it has in any way; they may nest."""
 
     cluster: Cluster
-    used: tuple[Block, ...]
-    """But for what it excludes."""
+    used: tuple[Block, ...]  # but for what it excludes
 
     @property
     def ranges(self) -> Iterator[Block]:
@@ -77,46 +71,33 @@ class Area(Struct, frozen=True, order=True):
 class Near(Struct, frozen=True, kw_only=True):
     """What a suggestion has in common with ranges."""
 
-    whose: str
-    """`pool NAME`, `cluster NAME` or `the address space`."""
-    joined: Block
-    """The prefix that it makes together with ranges; the suggestion itself if it makes none."""
-    with_range: Block
-    """The range that is nearest: of those with the longest common prefix, the lowest."""
-    within: Block
-    """The smallest prefix that has both."""
+    whose: str  # `pool NAME`, `cluster NAME` or `the address space`
+    joined: Block  # the prefix that it makes together with ranges; the suggestion itself if it makes none
+    with_range: Block  # the range that is nearest: of those with the longest common prefix, the lowest
+    within: Block  # the smallest prefix that has both
 
 
 class Suggestion(Struct, frozen=True, kw_only=True):
     """Free space for a pool."""
 
     block: Block
-    near: tuple[Near, ...]
-    """By the pool's ranges, the cluster's, the address space's: those that there are."""
-    hole: Block
-    """The free prefix that it is a part of."""
-    routed: bool | None
-    """It is inside nativeRoutingCIDR; None where the cluster has none of this family."""
+    near: tuple[Near, ...]  # by the pool's ranges, the cluster's, the address space's: those that there are
+    hole: Block  # the free prefix that it is a part of
+    routed: bool | None  # it is inside nativeRoutingCIDR; None where the cluster has none of this family
 
 
 class Suggestions(Struct, frozen=True, kw_only=True):
     """The answer to `ipamc suggest pool`."""
 
-    size: int
-    """The prefix length that was asked for."""
+    size: int  # the prefix length that was asked for
     family: int
     areas: tuple[Area, ...]
-    found: tuple[Suggestion, ...]
-    """The best first."""
-    largest: Block | None
-    """The largest free block, the lowest of these; None if nothing is free."""
+    found: tuple[Suggestion, ...]  # the best first
+    largest: Block | None  # the largest free block, the lowest of these; None if nothing is free
     members: tuple[Member, ...]
-    cluster: Cluster | None
-    """Whose pool it is for; None for any of the address space."""
-    pool: Pool | None
-    """The pool that is to grow; None for a new one."""
-    block_size: int
-    """Of the pool; of a new one the usual one of the cluster."""
+    cluster: Cluster | None  # whose pool it is for; None for any of the address space
+    pool: Pool | None  # the pool that is to grow; None for a new one
+    block_size: int  # of the pool; of a new one the usual one of the cluster
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -124,11 +105,9 @@ class Wish(Struct, frozen=True, kw_only=True):
 
     size: int
     family: int
-    within: tuple[Block, ...] = ()
-    """`--from`; empty: see `areas_of`."""
+    within: tuple[Block, ...] = ()  # `--from`; empty: see `areas_of`
     pool: Pool | None = None
-    most: int = 3
-    """How many suggestions."""
+    most: int = 3  # how many suggestions
 
 
 def member_of(inputs: Inputs) -> Member:
@@ -211,10 +190,8 @@ class _Home(Struct, frozen=True):
     """Ranges near which a suggestion is looked for."""
 
     whose: str
-    ranges: Sequence[Block]
-    """Disjoint, by address."""
-    joined: Sequence[Block]
-    """The fewest prefixes with the same addresses."""
+    ranges: Sequence[Block]  # disjoint, by address
+    joined: Sequence[Block]  # the fewest prefixes with the same addresses
 
 
 def _homes(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Iterator[_Home]:

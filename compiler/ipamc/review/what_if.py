@@ -41,21 +41,16 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import NodeChange, apply_changes
 
-MOST_EXPLAINED = 8
-"""For how many reasons to get no block it is looked for what would help."""
-MOST_POOLS = 3
-"""How many other pools are named."""
-UNMATCHED = "IPC0302"
-"""Nodes without a candidate are a part of the answer, and do not end it."""
+MOST_EXPLAINED = 8  # for how many reasons to get no block it is looked for what would help
+MOST_POOLS = 3  # how many other pools are named
+UNMATCHED = "IPC0302"  # Nodes without a candidate are a part of the answer, and do not end it
 
 
 class PoolRoom(Struct, frozen=True, kw_only=True):
     """What a pool has in one family at some moment."""
 
-    held: int
-    """Blocks that are held or pending."""
-    free: int
-    """Blocks of the pool's size that newcomers could get."""
+    held: int  # blocks that are held or pending
+    free: int  # blocks of the pool's size that newcomers could get
 
 
 class PoolOutlook(Struct, frozen=True, kw_only=True):
@@ -64,33 +59,26 @@ class PoolOutlook(Struct, frozen=True, kw_only=True):
     pool: Pool
     family: int
     block_size: int
-    blocks: int
-    """Of the pool's size, that it would have if it were empty."""
+    blocks: int  # of the pool's size, that it would have if it were empty
     before: PoolRoom
     after: PoolRoom
-    later: PoolRoom
-    """After, when all quarantines that can end are over."""
-    later_on: str
-    """The day on which the last of these is over, ISO 8601; "" where nothing comes free."""
+    later: PoolRoom  # after, when all quarantines that can end are over
+    later_on: str  # the day on which the last of these is over, ISO 8601; "" where nothing comes free
 
 
 class Way(Struct, frozen=True, kw_only=True):
     """A measure that would help."""
 
     text: str
-    enough: bool
-    """Every node of this reason would get a block."""
+    enough: bool  # every node of this reason would get a block
 
 
 class Without(Struct, frozen=True, kw_only=True):
     """Nodes that get no block for one reason."""
 
-    nodes: tuple[str, ...]
-    """By name."""
-    pool: str = ""
-    """The pool that is full; "" where no pool selects the nodes, or none has the family."""
-    finding: Diagnostic
-    """What a compile would say."""
+    nodes: tuple[str, ...]  # by name
+    pool: str = ""  # the pool that is full; "" where no pool selects the nodes, or none has the family
+    finding: Diagnostic  # what a compile would say
     ways: tuple[Way, ...] = ()
 
 
@@ -101,20 +89,14 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     changes: tuple[NodeChange, ...]
     added: Mapping[str, tuple[str, ...]]
     removed: Mapping[str, tuple[str, ...]]
-    given: Mapping[str, tuple[Line, ...]]
-    """The blocks of the nodes that come, by name."""
-    left: tuple[Line, ...]
-    """The lines of the nodes that go, in quarantine."""
-    free_on: str
-    """The day on which these can be given out again, ISO 8601; "": never."""
+    given: Mapping[str, tuple[Line, ...]]  # the blocks of the nodes that come, by name
+    left: tuple[Line, ...]  # the lines of the nodes that go, in quarantine
+    free_on: str  # the day on which these can be given out again, ISO 8601; "": never
     pools: tuple[PoolOutlook, ...]
     without: tuple[Without, ...]
-    refused: tuple[Diagnostic, ...]
-    """What else a compile refuses because of the changes."""
-    not_compiled: int
-    """Nodes of the inventory that came or went, and are not in the lock yet."""
-    consent: tuple[Diagnostic, ...]
-    """Findings that ask for consent to let the nodes go."""
+    refused: tuple[Diagnostic, ...]  # what else a compile refuses because of the changes
+    not_compiled: int  # Nodes of the inventory that came or went, and are not in the lock yet
+    consent: tuple[Diagnostic, ...]  # findings that ask for consent to let the nodes go
     operator_pools: frozenset[str]
     """Pools whose blocks Cilium's operator gives out: the lock says only what nodes start with."""
 

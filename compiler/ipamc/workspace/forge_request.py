@@ -206,7 +206,6 @@ class Requests(Struct, frozen=True, kw_only=True):
                 yield found
 
     def _path(self, request: Request | None = None) -> str:
-        """Return the path of a request, or of all."""
         every = f"{self.forge.project}/{'pulls' if self.forge.github else 'merge_requests'}"
         return f"{every}/{request.number}" if request else every
 

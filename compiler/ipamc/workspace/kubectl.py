@@ -13,8 +13,8 @@ import shlex
 import subprocess
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -50,8 +50,19 @@ GRACE = 30  # seconds after which a watch is ended from here, if the apiserver d
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
 
 
+Answer = TypeVar("Answer")
+
+
 class Forbidden(Trouble):
     """The credentials may not do this."""
+
+
+def if_allowed(read: Callable[[], Answer]) -> Answer | None:
+    """Return what is read; None where the credentials may not read it."""
+    try:
+        return read()
+    except Forbidden:
+        return None
 
 
 class Applied(Struct, frozen=True, kw_only=True):

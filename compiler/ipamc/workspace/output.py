@@ -56,7 +56,6 @@ class Left(Struct, frozen=True):
         return self.lock is not False and self.files == self.of
 
     def __str__(self) -> str:
-        """Return what is there now, in words."""
         if self.nothing:
             return "nothing was written"
         lock = {True: "ipam.lock is written", False: "ipam.lock is as it was", None: "ipam.lock is unchanged"}

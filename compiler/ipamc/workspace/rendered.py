@@ -72,7 +72,7 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
         raise Trouble(f"{path} cannot be read: run ipamc compile")
     found: dict[str, list[Block]] = {}
     for line in lock.lines:
-        if line.is_former:
+        if line.moved:
             found.setdefault(line.node, []).append(line.block)
     return found
 

@@ -19,7 +19,6 @@ class Stopped(BaseException):
         self.number = number
 
     def __str__(self) -> str:
-        """Return what is said to the user."""
         return f"stopped by {signal.Signals(self.number).name}"
 
 

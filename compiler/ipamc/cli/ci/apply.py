@@ -25,8 +25,7 @@ from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.revision import known, require_top
 from ipamc.workspace.tree import parts_of
 
-DAY = 86_400
-"""The longest time to wait, in seconds."""
+DAY = 86_400  # the longest time to wait, in seconds
 
 
 class Seconds(click.FloatRange):

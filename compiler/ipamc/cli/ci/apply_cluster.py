@@ -25,13 +25,12 @@ from ipamc.review.live.cilium import FlagDifference, Running, differences, runni
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
 from ipamc.workspace import disk
-from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Forbidden, Kube, version_of
+from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
 from ipamc.workspace.revision import known
 from ipamc.workspace.trouble import Trouble
 
-Parts = Mapping[str, Sequence[Object]]
-"""Objects by the part of the tree that has them."""
+Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -47,13 +46,10 @@ class Options(Struct, frozen=True, kw_only=True):
 class Seen(Struct, frozen=True, kw_only=True):
     """The state of the cluster before the apply."""
 
-    live: Live
-    """Its CiliumNodes, and its objects of the kinds that are rendered."""
+    live: Live  # its CiliumNodes, and its objects of the kinds that are rendered
     flags: Running
-    nodes: Nodes
-    """Reads the Nodes when it is first called."""
-    version: str
-    """The version of its CiliumNodes, from which they can be watched; "" where they are not."""
+    nodes: Nodes  # reads the Nodes when it is first called
+    version: str  # the version of its CiliumNodes, from which they can be watched; "" where they are not
 
 
 def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
@@ -108,7 +104,7 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     if not given:
         phase(f"looking for what left the tree of {name}")
         wanted = {*map(identity, every), *there.others}
-        read = functools.partial(_nodes, kube)
+        read = functools.partial(if_allowed, kube.nodes)
         well &= name_left_over(kube, after, wanted, seen.live, read, prune=options.prune)
     return well and not withheld and not refused
 
@@ -188,19 +184,12 @@ def _seen(kube: Kube, namespace: str, kinds: Collection[str], options: Options) 
     live: dict[str, Object] = {}
     for kind in sorted({CILIUM_NODE, *(kinds & LISTED.keys())}):
         live.update(kube.listed(kind))
-    nodes: Nodes = functools.cache(functools.partial(_nodes, kube))
+    nodes: Nodes = functools.cache(functools.partial(if_allowed, kube.nodes))
     if NODE in kinds:
         live.update(kube.nodes())
     if config_map:
         live[identity(config_map)] = config_map
     return Seen(live=live, flags=running(config_map, deployment), nodes=nodes, version=version)
-
-
-def _nodes(kube: Kube) -> Mapping[str, Object] | None:
-    try:
-        return kube.nodes()
-    except Forbidden:
-        return None
 
 
 def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
@@ -226,10 +215,7 @@ def _withheld(
     """Return the objects that must not be applied now, by identity, and print why."""
     found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
-        try:
-            pods = kube.pods({move.node for move in moved})
-        except Forbidden:
-            pods = None
+        pods = if_allowed(lambda: kube.pods({move.node for move in moved}))
         nodes = seen.nodes() or {}
         cordoned = {name_of(node) for node in nodes.values() if node["spec"]["unschedulable"]}
         found += used_by_pods(moved, pods, cordoned)

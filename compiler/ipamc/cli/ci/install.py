@@ -47,16 +47,11 @@ _VARIABLES = re.compile(r"(?:[A-Za-z0-9_.-]+:)?\$\{[A-Z][A-Z0-9_]*\}").fullmatch
 class Install(Struct, frozen=True, kw_only=True):
     """The way that was chosen."""
 
-    hashes: tuple[str, ...] = ()
-    """Of ipamc's own wheel; none: those that the file has already."""
-    wheel: str = ""
-    """What pip installs in place of `ipamc==VERSION`."""
-    index: str = ""
-    """Where pip looks for packages; "" for its default."""
-    source: str = ""
-    """A commit, as pip names it."""
-    image: str = ""
-    """An image that has ipamc: jobs install nothing."""
+    hashes: tuple[str, ...] = ()  # of ipamc's own wheel; none: those that the file has already
+    wheel: str = ""  # what pip installs in place of `ipamc==VERSION`
+    index: str = ""  # where pip looks for packages; "" for its default
+    source: str = ""  # a commit, as pip names it
+    image: str = ""  # an image that has ipamc: jobs install nothing
 
     def requirements(self, before: str, command: str) -> str:
         """Return the requirements file that `command` writes, whose text was `before`."""

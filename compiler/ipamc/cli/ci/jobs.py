@@ -15,17 +15,13 @@ from msgspec import Struct, structs
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import BEFORE_SHARDS
 
-GITHUB_JOBS = 256
-"""Jobs of one matrix in one run (GitHub: usage limits)."""
-GITLAB_JOBS = 200
-"""Jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)."""
-IMAGE = "python:3.13"
-"""What GitLab's jobs run in where nothing names another image: it compiles and plans."""
+GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
+GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
+IMAGE = "python:3.13"  # what GitLab's jobs run in where nothing names another image: it compiles and plans
 LONGEST = 200
 """Characters of a target in a job's name.
 Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
-LARGE = 8
-"""The most shards that one job applies; a cluster with more gets a job for each shard."""
+LARGE = 8  # the most shards that one job applies; a cluster with more gets a job for each shard
 
 
 def is_name(text: str) -> bool:
@@ -94,8 +90,7 @@ class Child(Struct, frozen=True, kw_only=True):
     """Values of GitLab's child pipeline that its parent decides."""
 
     image: str = IMAGE
-    source: str = ""
-    """The commit that ipamc is built from; "" where it is not."""
+    source: str = ""  # the commit that ipamc is built from; "" where it is not
     oidc: bool = False
     unattended: bool = False
 

@@ -28,8 +28,7 @@ from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
 STAGES = ("compile", "apply", "repair", "refresh")
-LAST_SUCCESS = "last-success"
-"""The value of --base that the forge resolves."""
+LAST_SUCCESS = "last-success"  # the value of --base that the forge resolves
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
 FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *SHARED_TESTS)))
 """Files outside of the clusters' folders that decide what a compile of any cluster reads."""

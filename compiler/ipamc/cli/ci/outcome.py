@@ -24,14 +24,13 @@ from ipamc.review.live.objects import (
     parsed,
     reported_errors,
 )
-from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube
+from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube, if_allowed
 
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
 PATIENCE = 3
 """How many times the waiting time an error may last: operators since 1.19 correct some errors themselves."""
-SHOWN = 20
-"""The most lines of one sort."""
+SHOWN = 20  # the most lines of one sort
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets another block where the operator has the old one in its books."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
@@ -142,11 +141,7 @@ def name_left_over(
             say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
     found = left_over(wanted, live, None, None)
     if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:
-        there = nodes()
-        try:
-            busy: set[str] | None = set(kube.pods(leavers))
-        except Forbidden:
-            busy = None
+        there, busy = nodes(), if_allowed(lambda: kube.pods(leavers))
         found = left_over(wanted, live, None if there is None else set(map(name_of, there.values())), busy)
     for kind in ORDER:
         groups: dict[tuple[str, str], list[str]] = {}

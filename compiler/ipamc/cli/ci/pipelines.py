@@ -44,7 +44,6 @@ _OF_THE_SCHEDULE = {
 
 
 def _schedule_options(command: Function) -> Function:
-    """Add the flags of both forges for scheduled jobs."""
     for option, help in reversed(_OF_THE_SCHEDULE.items()):
         command = click.option(option, is_flag=True, help=help)(command)
     return command

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 MARK = "<!-- ipamc ci audit {} -->\n"
 """The first line of our issue about a cluster: one that starts with it and that we wrote is replaced."""
-BRANCHES = "ipamc/refresh/"
-"""A branch is this and the name of a cluster: it is ours, and pushed by force."""
+BRANCHES = "ipamc/refresh/"  # a branch is this and the name of a cluster: it is ours, and pushed by force
 
 
 def _folder(cluster: str) -> str:

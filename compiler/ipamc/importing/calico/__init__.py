@@ -22,8 +22,7 @@ from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
 
-MOST_POOLS = 500
-"""IPPools of a dump: each is compared with each other one, as Calico itself does for a pod."""
+MOST_POOLS = 500  # IPPools of a dump: each is compared with each other one, as Calico itself does for a pod
 LABELS = "projectcalico.org/labels"
 """An annotation of Nodes: labels that only Calico knows, as JSON (lib/backend/k8s/resources/resources.go)."""
 

@@ -11,10 +11,8 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.wording import cut, listing, shown
 
-_FEW = 3
-"""Users of addresses that a finding names."""
-_PLACES = 5
-"""Places of a finding."""
+_FEW = 3  # users of addresses that a finding names
+_PLACES = 5  # places of a finding
 
 BLOCKS = (
     "kubectl get nodes,ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,"

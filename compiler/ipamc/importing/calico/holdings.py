@@ -19,15 +19,13 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 
-TUNNEL = "TunnelAddress"
-"""The end of the kinds of tunnel addresses (lib/backend/model/block.go)."""
+TUNNEL = "TunnelAddress"  # the end of the kinds of tunnel addresses (lib/backend/model/block.go)
 
 
 class Holdings(Struct, frozen=True, kw_only=True):
     """The blocks of nodes, and those that no node may get."""
 
-    claims: tuple[Claim, ...]
-    """Of nodes that exist, by address."""
+    claims: tuple[Claim, ...]  # of nodes that exist, by address
     reserved: tuple[Block, ...]
     """Blocks in use whose node is gone or released them, and blocks that are being released."""
     findings: tuple[Diagnostic, ...]

@@ -131,14 +131,11 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
 class Group(Struct, frozen=True, kw_only=True):
     """Pools that become one."""
 
-    pools: tuple[CalicoPool, ...]
-    """By name, the first of each family is the one that Calico prefers."""
-    ranges: Mapping[int, tuple[Block, ...]]
-    """By family, in Calico's order."""
+    pools: tuple[CalicoPool, ...]  # by name, the first of each family is the one that Calico prefers
+    ranges: Mapping[int, tuple[Block, ...]]  # by family, in Calico's order
     sizes: Mapping[int, int]
     selector: Selector
-    halted: str = ""
-    """Why no new blocks are made of it; "": they are."""
+    halted: str = ""  # why no new blocks are made of it; "": they are
 
     @property
     def name(self) -> str:
@@ -149,10 +146,8 @@ class Group(Struct, frozen=True, kw_only=True):
 class Grouped(Struct, frozen=True, kw_only=True):
     """The groups of all pools."""
 
-    active: tuple[Group, ...]
-    """In Calico's order: each node is selected by one at most."""
-    halted: tuple[Group, ...]
-    """Groups of one pool each, of which no new blocks are made."""
+    active: tuple[Group, ...]  # in Calico's order: each node is selected by one at most
+    halted: tuple[Group, ...]  # groups of one pool each, of which no new blocks are made
     overlapping: tuple[tuple[CalicoPool, CalicoPool], ...] = ()
     """(pool that gave addresses away, pool that has them)."""
     cut: Mapping[str, tuple[Block, ...]] = field(default_factory=dict)

@@ -16,15 +16,11 @@ class CalicoPool(Struct, frozen=True, kw_only=True):
 
     name: str
     block: Block
-    size: int
-    """Prefix length of its blocks."""
+    size: int  # prefix length of its blocks
     selector: Selector
-    workload: bool
-    """Pods get addresses of it; else tunnels or load balancers alone."""
-    overlay: str = ""
-    """`ipipMode` or `vxlanMode` where it is not Never."""
-    halted: str = ""
-    """Why Calico makes no new blocks of it for the pods of a node; "": it does."""
+    workload: bool  # pods get addresses of it; else tunnels or load balancers alone
+    overlay: str = ""  # `ipipMode` or `vxlanMode` where it is not Never
+    halted: str = ""  # why Calico makes no new blocks of it for the pods of a node; "": it does
     labels: Mapping[str, str] = field(default_factory=dict)
     at: Span
 
@@ -42,6 +38,5 @@ class Borrowed(Struct, frozen=True):
 
     family: int
     address: int
-    user: str
-    """As `SeenBlock.users`."""
+    user: str  # as `SeenBlock.users`
     claim: Claim

@@ -15,23 +15,18 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, Located
 from ipamc.report.findings.content import Checked, Content, Failure, Rule, with_spans
 
-LIMIT = 20
-"""Findings of one code that a person is shown."""
+LIMIT = 20  # findings of one code that a person is shown
 
 
 class Format(Struct, frozen=True):
     """A way to print findings."""
 
-    name: str
-    """That of its module, too, which is imported when it is used."""
-    limit: int | None = None
-    """How many findings of one code are shown; None: all."""
+    name: str  # that of its module, too, which is imported when it is used
+    limit: int | None = None  # how many findings of one code are shown; None: all
     document: bool = True
     """The text is one document: nothing else is printed beside it, and it is printed without findings too."""
-    rooted: bool = False
-    """Paths are relative to the repository's root, else as the user would type them."""
-    rules: bool = False
-    """It contains the catalogue's entries."""
+    rooted: bool = False  # paths are relative to the repository's root, else as the user would type them
+    rules: bool = False  # it contains the catalogue's entries
 
 
 FORMATS = (

@@ -23,8 +23,7 @@ class Rule(Struct, frozen=True):
 class Failure(Struct, frozen=True):
     """An I/O or environment error, or a bug of ipamc; every report has it, so that none looks clean."""
 
-    folder: str
-    """The cluster's folder; "" if it concerns no cluster."""
+    folder: str  # the cluster's folder; "" if it concerns no cluster
     text: str
 
     @property
@@ -40,10 +39,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     cluster: str
     name: str
     because: str
-    status: str
-    """passed, failed, warned or skipped."""
-    subjects: str
-    """What it was about: `3 nodes`."""
+    status: str  # passed, failed, warned or skipped
+    subjects: str  # what it was about: `3 nodes`
     at: Span
     findings: tuple[Located, ...] = ()
 
@@ -51,15 +48,12 @@ class Checked(Struct, frozen=True, kw_only=True):
 class Content(Struct, frozen=True, kw_only=True):
     """Everything that a report may say."""
 
-    findings: tuple[Located, ...] = ()
-    """In order of path, line and column."""
+    findings: tuple[Located, ...] = ()  # in order of path, line and column
     more: Mapping[str, int] = field(default_factory=dict)
     """How many findings of a code are left out, by code in order."""
     failures: tuple[Failure, ...] = ()
-    checked: tuple[Checked, ...] = ()
-    """Tests of `ipamc test`; what they found is among `findings`, too."""
-    rules: Mapping[str, Rule] = field(default_factory=dict)
-    """By code; empty unless the format asks for them."""
+    checked: tuple[Checked, ...] = ()  # tests of `ipamc test`; what they found is among `findings`, too
+    rules: Mapping[str, Rule] = field(default_factory=dict)  # by code; empty unless the format asks for them
     colour: bool = False
 
 

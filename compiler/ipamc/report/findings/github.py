@@ -11,8 +11,7 @@ from ipamc.model.diagnostics import Severity
 from ipamc.report.findings.content import Content, lines
 from ipamc.report.terminal_text import visible
 
-SHOWN = 10
-"""How many annotations of a kind GitHub keeps of a step."""
+SHOWN = 10  # how many annotations of a kind GitHub keeps of a step
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})

@@ -8,7 +8,6 @@ from ipamc.model.diagnostics import Diagnostic, Severity, Span
 from ipamc.report.findings.content import Content, with_spans
 
 VERSION = 1
-"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 
 def render(content: Content) -> str:

@@ -20,8 +20,7 @@ from ipamc.report.findings.content import Content, Rule, fingerprints, lines
 from ipamc.report.terminal_text import visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-MOST = 25_000
-"""How many results a run may have: GitHub refuses a file with more, and shows the first 5,000."""
+MOST = 25_000  # how many results a run may have: GitHub refuses a file with more, and shows the first 5,000
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")
 _IN_LINK = str.maketrans({each: f"\\{each}" for each in "\\[]"})

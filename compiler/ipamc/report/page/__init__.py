@@ -38,14 +38,10 @@ class About(Struct, frozen=True, kw_only=True):
 
     title: str
     subtitle: str
-    day: str
-    """Today, ISO 8601."""
-    plan: bool = False
-    """Each cluster has two versions, before and after."""
-    failures: Sequence[str] = ()
-    """Lines about clusters that are not on the page."""
-    text: str = ""
-    """Shown above the maps, as it is."""
+    day: str  # today, ISO 8601
+    plan: bool = False  # each cluster has two versions, before and after
+    failures: Sequence[str] = ()  # lines about clusters that are not on the page
+    text: str = ""  # shown above the maps, as it is
 
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
@@ -168,7 +164,6 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 
 
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
-    """Yield a line about pools that select no node."""
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
     if unused and part.map.cluster.nodes:

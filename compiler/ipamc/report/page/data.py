@@ -20,8 +20,7 @@ from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
 from ipamc.review.address_map import ClusterMap, PoolMap, Versions
 
-_FEW = 16
-"""A label that fewer than one node in so many has is written as pairs."""
+_FEW = 16  # a label that fewer than one node in so many has is written as pairs
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
 
 _REASONS = {reason: number for number, reason in enumerate(Reason)}
@@ -32,14 +31,10 @@ class Part(Struct, frozen=True, kw_only=True):
 
     map: ClusterMap
     versions: Versions
-    lock_path: str
-    """As the user would type it."""
-    shallow: bool = False
-    """The history of the clone is cut."""
-    left_out: int = 0
-    """How many versions of the lock are not on the page."""
-    started: frozenset[Block] = frozenset()
-    """Blocks that nodes started with, and may not have any more."""
+    lock_path: str  # as the user would type it
+    shallow: bool = False  # the history of the clone is cut
+    left_out: int = 0  # how many versions of the lock are not on the page
+    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may not have any more
 
 
 def document(parts: Iterable[Part], **about: object) -> str:
@@ -161,7 +156,7 @@ def _lines(
         "pool": _runs([pools[line.pool] for line in lines]),
         "state": _runs([_STATES[line.state] for line in lines]),
         "since": [[number, line.since] for number, line in enumerate(lines) if line.since],
-        "moved": [number for number, line in enumerate(lines) if line.is_former],
+        "moved": [number for number, line in enumerate(lines) if line.moved],
         "addresses": [[number, line.addresses] for number, line in enumerate(lines) if line.addresses],
     }
 

@@ -15,7 +15,6 @@ from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
 VERSION = 1
-"""Grows when a field changes its meaning or is removed; not when a field is added."""
 
 
 def render(report: PlanReport) -> str:

@@ -11,26 +11,24 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from ipamc.model.diagnostics import Diagnostic, Severity, count, errors_of, names
 from ipamc.report.plan.sections import ARROW, Section, Sign, headline, notes, quiet, sections
 from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
-LONGEST = 60_000
-"""Characters."""
+LONGEST = 60_000  # characters
 
 LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
 """Numbers of rows a list, tried one after the other until the comment fits."""
 
-LEAST = 5
-"""How many findings and names are shown in any case."""
+LEAST = 5  # how many findings and names are shown in any case
 
-NAMED = 1_000
-"""Characters of the clusters' names in a command; more of them are read from a file."""
+NAMED = 1_000  # characters of the clusters' names in a command; more of them are read from a file
 
-OPEN = 10
-"""A table of changes with more rows is folded."""
+OPEN = 10  # a table of changes with more rows is folded
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
@@ -115,13 +113,12 @@ def _escaped(text: str) -> str:
     return _PLAIN.sub(lambda found: f"&#{ord(found.group())};", text)
 
 
-class _Cutter:
+class _Cutter(Struct):
     """Renders clusters with a limited number of rows a list, and counts the rows that are left out."""
 
-    def __init__(self, limit: int, *, alone: bool) -> None:
-        self.limit = limit
-        self.alone = alone
-        self.left_out = 0
+    limit: int
+    alone: bool
+    left_out: int = 0
 
     def cut(self, items: Sequence[str]) -> tuple[Sequence[str], int]:
         shown = items[: max(self.limit, LEAST)]

@@ -36,8 +36,7 @@ _UNLAWFUL = {
 class Sign(enum.StrEnum):
     """What stands before each row of a section."""
 
-    URGENT = "!"
-    """It must be read."""
+    URGENT = "!"  # it must be read
     ADDED = "+"
     REMOVED = "-"
     CHANGED = "~"
@@ -51,10 +50,8 @@ class Section(Struct, frozen=True):
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     sign: Sign = Sign.CHANGED
-    about: str = ""
-    """The nodes or pools of the rows, in short."""
-    folded: bool = False
-    """It is always folded away in a comment, even if it is short."""
+    about: str = ""  # the nodes or pools of the rows, in short
+    folded: bool = False  # it is always folded away in a comment, even if it is short
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:

@@ -23,10 +23,8 @@ from ipamc.report.plan.sections import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.plan_report import Picture, PlanReport
 
-MOST_ROWS = 120
-"""Rows of all maps; then a line says how many more have changes."""
-_COLUMNS = 32
-"""Blocks in a row."""
+MOST_ROWS = 120  # rows of all maps; then a line says how many more have changes
+_COLUMNS = 32  # blocks in a row
 _CELL, _ROW = 12, 14
 _LABEL, _GAP = 150, 30
 _MAP = _COLUMNS * _CELL
@@ -48,8 +46,7 @@ text { fill: #e4e9f0; } .soft { fill: #9aa7b6; } .page { fill: #12171e; } .free 
 }
 """
 
-Key = tuple[Block, str]
-"""A block and its node."""
+Key = tuple[Block, str]  # a block and its node
 
 
 class _Drawing(Struct):
@@ -124,7 +121,6 @@ def _range(
     lines: tuple[Sequence[Line], Sequence[Line]],
     changed: Sequence[Key],
 ) -> None:
-    """Draw the rows of a range in which something changes, twice."""
     prefix = max(pool.family.block_size - (_COLUMNS - 1).bit_length(), block.prefix)
     size = 1 << (BITS[block.family] - prefix)
     cells = 1 << max(pool.family.block_size - prefix, 0)

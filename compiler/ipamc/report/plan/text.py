@@ -11,8 +11,7 @@ from ipamc.report.plan.sections import Sign, headline, notes, quiet, sections
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
-WIDE = 140
-"""Cells of a line; a longer one is folded."""
+WIDE = 140  # cells of a line; a longer one is folded
 _INDENT = "    "
 _UNITS = re.compile(
     r"\(?(?:ipamc|kubectl|helm|git|sudo|calicoctl|kustomize) (?:'[^']*'|[^';,]|[;,](?=\S))*[;,]?|\S+"

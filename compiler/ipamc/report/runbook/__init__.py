@@ -29,7 +29,6 @@ _SPECIAL = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|#"})
 
 
 VERSION = 1
-"""Of the JSON; it grows when a program that reads it must change."""
 
 
 def to_json(cluster: str, runbooks: Iterable[Runbook]) -> str:

@@ -15,16 +15,14 @@ from msgspec.structs import replace
 
 from ipamc.review.runbook.values import Phase, Step
 
-MANY = 12
-"""A phase with more nodes is told with loops."""
+MANY = 12  # a phase with more nodes is told with loops
 
 
 class Short(NamedTuple):
     """A step with loops in place of its nodes."""
 
     step: Step
-    each: bool = False
-    """Whether the check prints what it expects once for each node, as `$node`."""
+    each: bool = False  # whether the check prints what it expects once for each node, as `$node`
 
 
 class Group(NamedTuple):

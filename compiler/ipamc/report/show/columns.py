@@ -10,10 +10,8 @@ from ipamc.lock.utilisation import Use
 from ipamc.report.terminal_text import paint, width
 from ipamc.report.utilisation import percent
 
-_BAR = range(6, 25)
-"""How wide a bar may be, in cells."""
-_NAME = 14
-"""Cells that a name keeps at least where it is cut."""
+_BAR = range(6, 25)  # how wide a bar may be, in cells
+_NAME = 14  # cells that a name keeps at least where it is cut
 
 _HEAD = {
     "name": "POOL",
@@ -27,10 +25,8 @@ _HEAD = {
     "back": "COMES FREE",
 }
 """The columns, in order."""
-_LEFT = frozenset({"name", "block", "use", "back"})
-"""Columns that are flush left."""
-_NARROW = 60
-"""Below this width one cell is between columns, else two."""
+_LEFT = frozenset({"name", "block", "use", "back"})  # columns that are flush left
+_NARROW = 60  # below this width one cell is between columns, else two
 _GO = {"reserved": 12, "quarantined": 12, "size": 6, "back": 6, "free": 6, "block": 6}
 """Columns that a narrow terminal leaves out, the first one first, and the cells of a bar beside them."""
 
@@ -40,8 +36,7 @@ class Screen(Struct, frozen=True, kw_only=True):
 
     width: int = 80
     colour: bool = False
-    blocks: bool = False
-    """It has block characters."""
+    blocks: bool = False  # it has block characters
     cuts: bool = False
     """It is a terminal: names that are too long are cut, and so are lists of pools. Never in a pipe."""
 
@@ -50,29 +45,20 @@ class TableRow(Struct, frozen=True, kw_only=True):
     """A row of a table, and the lines below it."""
 
     cells: dict[str, str]
-    use: Use | None = None
-    """What the bar shows; None: there is none."""
-    style: str = ""
-    """Of the bar."""
-    full: bool = False
-    """There is no room for a node."""
-    family: int = 0
-    """Of a row of a pool; 0 of others."""
-    lines: tuple[str, ...] = ()
-    """What follows the row: blocks of the lock."""
+    use: Use | None = None  # what the bar shows; None: there is none
+    style: str = ""  # of the bar
+    full: bool = False  # there is no room for a node
+    family: int = 0  # of a row of a pool; 0 of others
+    lines: tuple[str, ...] = ()  # what follows the row: blocks of the lock
 
 
 class Layout(Struct, frozen=True, kw_only=True):
     """The columns of all tables of a run."""
 
-    widths: dict[str, int]
-    """In order; the bar and its share are one column."""
-    bar: int
-    """Cells of the bar alone."""
-    gap: str
-    """Between two columns."""
-    head: int
-    """How many cells of a name that is cut are kept of its beginning; the others are its end."""
+    widths: dict[str, int]  # in order; the bar and its share are one column
+    bar: int  # cells of the bar alone
+    gap: str  # between two columns
+    head: int  # how many cells of a name that is cut are kept of its beginning; the others are its end
 
 
 def used(use: Use) -> int:

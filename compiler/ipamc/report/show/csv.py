@@ -23,8 +23,7 @@ POOLS = (*_OF_POOL, *_OF_USE, "room_nodes", "comes_free_day", "comes_free_blocks
 BLOCKS = ("cluster", "pool", "family", "range", "block", "node", "state", "since", "free_on")
 """The columns of blocks."""
 
-_FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")
-"""The last four are wide forms of the first four."""
+_FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")  # the last four are wide forms of the first four
 
 
 def pools(clusters: Iterable[ShownCluster]) -> str:

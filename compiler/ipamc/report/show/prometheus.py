@@ -14,8 +14,7 @@ from ipamc.review.shown_pools import ShownCluster
 _STATES = ("held", "quarantined", "released", "reserved", "free")
 _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
-Sample = tuple[Mapping[str, str], float]
-"""Labels and value."""
+Sample = tuple[Mapping[str, str], float]  # labels and value
 
 
 def render(clusters: Sequence[ShownCluster]) -> str:

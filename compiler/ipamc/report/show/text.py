@@ -21,26 +21,19 @@ from ipamc.report.terminal_text import paint, visible, width
 from ipamc.report.utilisation import addresses, amount, percent, percent_left, state
 from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
 
-MOST = 30
-"""Pools of one cluster on a terminal; more are shown in a pipe, and by `--all`."""
-_REASONS = 5
-"""Reserved CIDRs of a pool, likewise."""
+MOST = 30  # pools of one cluster on a terminal; more are shown in a pipe, and by `--all`
+_REASONS = 5  # reserved CIDRs of a pool, likewise
 
 
 class Look(Struct, frozen=True, kw_only=True):
     """What is asked for."""
 
-    sort: str = "use"
-    """use, name, free, size or room."""
+    sort: str = "use"  # use, name, free, size or room
     reverse: bool = False
-    ranges: bool | None = None
-    """None: those of pools that have more than one in a family."""
-    every: bool = False
-    """All pools, however many."""
-    blocks: bool = False
-    """The lines of the lock, too."""
-    filtered: bool = False
-    """Pools may be missing: totals are of those that are shown."""
+    ranges: bool | None = None  # None: those of pools that have more than one in a family
+    every: bool = False  # all pools, however many
+    blocks: bool = False  # the lines of the lock, too
+    filtered: bool = False  # pools may be missing: totals are of those that are shown
 
 
 def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:

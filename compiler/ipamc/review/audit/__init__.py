@@ -15,7 +15,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP
-from ipamc.review.audit import blocks, datapath, nodes, pods, programs, three_ways
+from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
@@ -115,8 +115,8 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     not_in_the_dump,
     programs.flags_differ,
     programs.other_keys,
-    datapath.masquerades_one_range,
-    datapath.routes_to_no_block,
+    programs.masquerades_one_range,
+    programs.routes_to_no_block,
     nodes.ghost_nodes,
     blocks.two_nodes_one_block,
     blocks.wrong_routes,

@@ -34,8 +34,7 @@ class Fact(StrEnum):
 class Cause(NamedTuple):
     """A fact that a finding proves."""
 
-    about: str
-    """The identity of the object."""
+    about: str  # the identity of the object
     fact: Fact
     blocks: tuple[Block, ...] = ()
     """What the object has in place of what it should have, and that: a consequence is about these alone."""

@@ -31,8 +31,7 @@ from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
 
-LISTED = 4
-"""The most nodes or objects of one finding whose places are listed."""
+LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300
 """Seconds before the end of a dump in which a pod may be younger than the kinds that were listed before."""
 CALICO = "calico-node"
@@ -60,8 +59,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     lock: Lock
     dump: Dump
     git: Rendered
-    applied: Rendered | None
-    """None: it is not known."""
+    applied: Rendered | None  # None: it is not known
 
     @cached_property
     def inventory(self) -> Mapping[str, Node]:

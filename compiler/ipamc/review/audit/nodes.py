@@ -106,7 +106,6 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _missing(context: Context, name: str) -> list[int]:
-    """Return the families in which a node waits for a block."""
     mode, node = context.cluster.mode, context.dump.nodes_by_name[name]
     seen = context.dump.cilium_nodes_by_name.get(name)
     there = _families(context, name)
@@ -157,7 +156,6 @@ def _former(context: Context, node: str) -> list[Line]:
 
 
 def _uses(context: Context, node: str, lines: Sequence[Line]) -> bool:
-    """Tell whether a node shows a block of some lines, by address."""
     return any(lines_over(lines, block) for block in context.blocks_of(node))
 
 

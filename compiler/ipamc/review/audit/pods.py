@@ -11,8 +11,7 @@ from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.review.audit.causes import ENDPOINT, POD, Suppressed
 from ipamc.review.audit.context import CALICO, LISTED, Context, Result, texts
 
-_Ranges = Mapping[str, Sequence[tuple[int, int, int]]]
-"""By node: (family, first, last) of its blocks."""
+_Ranges = Mapping[str, Sequence[tuple[int, int, int]]]  # by node: (family, first, last) of its blocks
 
 
 def _name(item: SeenPod | SeenEndpoint) -> str:

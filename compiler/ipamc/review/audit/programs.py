@@ -1,4 +1,7 @@
-"""Rules about programs: Cilium's flags and versions, kube-controller-manager, errors of Cilium's operator."""
+"""Rules about programs: Cilium's flags and versions, kube-controller-manager, errors of Cilium's operator.
+
+Of cilium-config also keys that ipamc does not render: what a mode asks of the rest of an agent.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,11 @@ import re
 from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
-from ipamc.model.cilium.operator_list import KUBEADM
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.operator_list import AGENT, KUBEADM
+from ipamc.model.cilium.versions import can, since, usable_addresses
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cilium.versions import usable_addresses
-from ipamc.model.cluster import CiliumNode, Mode
+from ipamc.model.cluster import CiliumNode, Mode, Version
 from ipamc.model.diagnostics import Related, Span, and_others, error, names, note, several, warning
 from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
@@ -19,7 +23,7 @@ from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, is_
 from ipamc.review.audit.causes import POD, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Result
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
-from ipamc.review.live.objects import CILIUM_NODE, POOL, cidrs, name_of, node_of, parsed
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL, cidrs, name_of, node_of, parsed
 
 _REQUESTED = re.compile(
     r"(?:requested CIDR \(?|cidr )(\S+?)\)? (?:is|has) already (?:been )?allocated"
@@ -172,7 +176,6 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
-    """Return how severe a cause of an error is now."""
     unknown = UNKNOWN(cause)
     if match := _REQUESTED(cause) or unknown:
         block = next(iter(parsed([match[1].strip("(),")])), None)
@@ -193,3 +196,71 @@ def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
                     return "error"
         return "note"
     return "warning"
+
+
+_EGRESS = "egress-masquerade-interfaces"
+_BPF = "enable-bpf-masquerade"
+_ROUTES = "enable-endpoint-routes"
+_MASQUERADE = {4: "enable-ipv4-masquerade", 6: "enable-ipv6-masquerade"}
+
+
+def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0934: in multi-pool and crd mode, agents that masquerade with iptables know the interfaces."""
+    config, cluster = context.config, context.cluster
+    if config is None or cluster.mode not in {Mode.MULTI_POOL, Mode.CRD}:
+        return
+    families = [family for family in cluster.families if is_true(config, _MASQUERADE[family])]
+    keys = {_EGRESS, _BPF, *_MASQUERADE.values()}
+    if not families or is_true(config, _BPF) or config.get(_EGRESS, "").strip() or _set(context, keys):
+        return
+    first = version_text(since(Capability.EGRESS_INTERFACES))
+    if can(_newest(context), Capability.EGRESS_INTERFACES):
+        make, effect = error, f"an agent of {first} or newer ends when it starts"
+    else:
+        make, effect = (
+            warning,
+            f"pods of other blocks may not be masqueraded; from {first} on no agent starts",
+        )
+    message = f"cilium-config has {_MASQUERADE[families[0]]}, and neither {_EGRESS} nor {_BPF}: {effect}"
+    also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
+    fix = f'set {_BPF}: "true"; or {_EGRESS}, such as "eth+", by whatever owns cilium-config'
+    yield Result(make("IPC0934", context.config_at, message, also=also, help=fix))
+
+
+def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0935: in multi-pool mode before Cilium 1.18, agents have a route to each pod."""
+    config, cluster = context.config, context.cluster
+    if config is None or cluster.mode is not Mode.MULTI_POOL:
+        return
+    native = config.get("routing-mode") == "native"
+    old = not can(cluster.cilium, Capability.LOCAL_ROUTES)
+    if native and old and not is_true(config, _ROUTES) and not _set(context, {_ROUTES}):
+        message = f"cilium-config has no {_ROUTES}: other nodes may not reach the pods of Cilium"
+        also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
+        first = version_text(since(Capability.LOCAL_ROUTES))
+        fix = f'set {_ROUTES}: "true", by whatever owns cilium-config; or upgrade to {first}'
+        yield Result(
+            warning(
+                "IPC0935", context.config_at, f"{message} {version_text(cluster.cilium)}", also=also, help=fix
+            )
+        )
+
+
+def _set(context: Context, keys: set[str]) -> bool:
+    """Tell whether some CiliumNodeConfig sets one of some keys: agents then differ in them."""
+    return any(
+        keys & ((document.get("spec") or {}).get("defaults") or {}).keys()
+        for document in context.live.values()
+        if document["kind"] == NODE_CONFIG
+    )
+
+
+def _newest(context: Context) -> Version:
+    """Return the newest minor of an agent in the dump; without any, the one that was compiled for."""
+    newest = context.cluster.cilium
+    for program in programs_of(context.dump):
+        seen = program.of
+        of_agent = seen.app == AGENT if isinstance(seen, SeenPod) else seen.kind == "DaemonSet"
+        if of_agent and program.version:
+            newest = max(newest, program.version)
+    return newest

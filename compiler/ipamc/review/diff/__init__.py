@@ -38,8 +38,7 @@ from ipamc.review.diff.rendered import (
 )
 from ipamc.review.runbook.sentences import moves, steps
 
-NONE = "(none)"
-"""The address space of a cluster that names none."""
+NONE = "(none)"  # the address space of a cluster that names none
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):
@@ -49,10 +48,8 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
     cluster: Cluster | None
     """Only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Rendered = Rendered()
-    new: bool = False
-    """The base has no such cluster."""
-    day: str = ""
-    """On which it was committed, ISO 8601 in UTC; "" for what is on the disk."""
+    new: bool = False  # the base has no such cluster
+    day: str = ""  # on which it was committed, ISO 8601 in UTC; "" for what is on the disk
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -67,10 +64,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     """Everything that a plan shows of one cluster."""
 
     lines: LineChanges
-    unlawful: tuple[Transition, ...]
-    """What no verb does to a line, and nobody agreed to: the plan is refused."""
-    misplaced: tuple[Misplaced, ...]
-    """In the head, changed or not."""
+    unlawful: tuple[Transition, ...]  # what no verb does to a line, and nobody agreed to: the plan is refused
+    misplaced: tuple[Misplaced, ...]  # in the head, changed or not
     steps: tuple[str, ...]
     """The order in which the change is brought to the cluster; empty if no order matters."""
     restarts: tuple[Restart, ...]
@@ -81,10 +76,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     pools: tuple[PoolChange, ...]
     pools_known: bool
     """False: this version cannot read the base's documents, and `pools` is empty for that reason."""
-    capacity: tuple[Capacity, ...]
-    """Every pool, by name and family."""
-    aggregates: tuple[AggregateChange, ...]
-    """By pool and family."""
+    capacity: tuple[Capacity, ...]  # every pool, by name and family
+    aggregates: tuple[AggregateChange, ...]  # by pool and family
     files: Files
 
     @property

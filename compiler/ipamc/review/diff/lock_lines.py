@@ -25,20 +25,16 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 
 T = TypeVar("T", Line, Transition)
-_MOST = 20
-"""Nodes that a command names."""
+_MOST = 20  # Nodes that a command names
 
 
 class AddedBlock(Struct, frozen=True, kw_only=True):
     """A block that its node did not hold before."""
 
     line: Line
-    origin: Origin
-    """Any but RENUMBER."""
-    of: str = ""
-    """Another node that has these addresses in the base's lock."""
-    since: str = ""
-    """The day since which its node's own line of the block was in quarantine in the base."""
+    origin: Origin  # any but RENUMBER
+    of: str = ""  # another node that has these addresses in the base's lock
+    since: str = ""  # the day since which its node's own line of the block was in quarantine in the base
 
     @property
     def why(self) -> str:
@@ -53,8 +49,7 @@ class Renumber(Struct, frozen=True, kw_only=True):
     node: str
     old: tuple[Line, ...]
     """The blocks that it holds until it moves, or held. By family and address, as `new`."""
-    new: tuple[Line, ...]
-    """Empty if the node lost a block and got none."""
+    new: tuple[Line, ...]  # empty if the node lost a block and got none
     why: str
     moves: bool = False
     """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
@@ -63,15 +58,12 @@ class Renumber(Struct, frozen=True, kw_only=True):
 class Counts(Struct, frozen=True, kw_only=True):
     """Nodes, each counted once."""
 
-    renumbered: int
-    """As `renumbered` counts them."""
-    added: int
-    """They have a new block, and are not renumbered."""
+    renumbered: int  # as `renumbered` counts them
+    added: int  # they have a new block, and are not renumbered
     left: int
     """They held a block at the base and hold none now: not renamed nodes, nor those whose line vanished."""
     vanished: int
-    unchanged: int
-    """They hold the same blocks as at the base."""
+    unchanged: int  # they hold the same blocks as at the base
 
 
 class LineChanges(Struct, frozen=True, kw_only=True):
@@ -79,12 +71,10 @@ class LineChanges(Struct, frozen=True, kw_only=True):
 
     transitions: tuple[Transition, ...] = ()
     added: tuple[AddedBlock, ...] = ()
-    pending: tuple[Renumber, ...] = ()
-    """New pending lines."""
+    pending: tuple[Renumber, ...] = ()  # new pending lines
     still_pending: tuple[Renumber, ...] = ()
     """Lines that were pending in the base: no change, but every plan lists them."""
-    completed: tuple[Renumber, ...] = ()
-    """The node no longer holds its old block."""
+    completed: tuple[Renumber, ...] = ()  # the node no longer holds its old block
     counts: Counts
 
     def of(self, *reasons: Reason) -> tuple[Transition, ...]:
@@ -172,7 +162,6 @@ class _Comparison:
 
     @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
-        """Return the blocks that the inventory shows, each with its node."""
         evidence = Evidence(self.plan.cluster)
         return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
 
@@ -194,7 +183,7 @@ class _Comparison:
         for key, old in sorted(self.lost.items()):
             new = self.gained.get(key, [])
             was_pending = any(each.before and each.before.state is State.PENDING for each in new)
-            settled = was_pending or old[0].line.is_former
+            settled = was_pending or old[0].line.moved
             shown = {(each.line.node, each.line.block) for each in new} <= self._shown
             moves = settled and not shown and key[0] not in planned
             days = {each.line.since for each in old if each.line.since}
@@ -265,7 +254,7 @@ def _why_lost(lost: Transition, *, was_pending: bool) -> str:
         return "it was pending, and is settled"
     now = lost.after
     if now and now.state is State.QUARANTINED:
-        return "renumbered by consent since the base" if now.is_former else "its block is in quarantine"
+        return "renumbered by consent since the base" if now.moved else "its block is in quarantine"
     if now and now.state is State.RELEASED:
         return "its block was released"
     if lost.other and lost.other.node != lost.line.node:
@@ -282,12 +271,9 @@ class Misplaced(Struct, frozen=True, kw_only=True):
     """
 
     why: str
-    illegal: bool
-    """Rule 2 refuses the place; else only the pool is another one."""
-    move: str = ""
-    """The command that gives them other blocks; "" where a renumber leads nowhere."""
-    lines: tuple[Line, ...]
-    """By family and address."""
+    illegal: bool  # rule 2 refuses the place; else only the pool is another one
+    move: str = ""  # the command that gives them other blocks; "" where a renumber leads nowhere
+    lines: tuple[Line, ...]  # by family and address
 
 
 def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Misplaced, ...]:

@@ -23,8 +23,7 @@ from ipamc.review.diff.lock_lines import LineChanges, changes_of
 class Picture(Struct, frozen=True, kw_only=True):
     """A cluster before and after a plan."""
 
-    map: ClusterMap
-    """After it."""
+    map: ClusterMap  # after it
     before: Lock
     changes: tuple[Transition, ...]
     lock_path: str
@@ -51,10 +50,8 @@ class PlanStatus(enum.StrEnum):
     NEW = "new"
     RENAMED = "renamed"
     DELETED = "deleted"
-    REFUSED = "refused"
-    """The compile was refused: there is no head."""
-    FAILED = "failed"
-    """An I/O or environment error, a bug of ipamc, or the base cannot be read."""
+    REFUSED = "refused"  # the compile was refused: there is no head
+    FAILED = "failed"  # an I/O or environment error, a bug of ipamc, or the base cannot be read
 
 
 class ClusterReport(Struct, frozen=True, kw_only=True):
@@ -62,20 +59,13 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
 
     name: str
     status: PlanStatus = PlanStatus.PLANNED
-    difference: Difference | None = None
-    """None if there is nothing to compare: deleted, refused or failed."""
-    said: str = ""
-    """One line about the status, and what to do about it."""
-    findings: tuple[Diagnostic, ...] = ()
-    """Of the head's compile."""
-    nodes: int = 0
-    """Of a deleted cluster: how many nodes held a block at the base."""
-    agreed: bool = False
-    """Of a deleted cluster: it may go (`--allow-deleted`)."""
-    picture: Picture | None = None
-    """Only where it was asked for."""
-    bug: str = ""
-    """The traceback, where ipamc itself failed."""
+    difference: Difference | None = None  # None if there is nothing to compare: deleted, refused or failed
+    said: str = ""  # one line about the status, and what to do about it
+    findings: tuple[Diagnostic, ...] = ()  # of the head's compile
+    nodes: int = 0  # of a deleted cluster: how many nodes held a block at the base
+    agreed: bool = False  # of a deleted cluster: it may go (`--allow-deleted`)
+    picture: Picture | None = None  # only where it was asked for
+    bug: str = ""  # the traceback, where ipamc itself failed
 
     @property
     def failed(self) -> bool:
@@ -94,10 +84,8 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
 class PlanReport(Struct, frozen=True, kw_only=True):
     """The plans of all clusters."""
 
-    base: str
-    """The revision as it was named; "" if the base is the disk."""
-    clusters: tuple[ClusterReport, ...]
-    """Deleted ones first, then by name."""
+    base: str  # the revision as it was named; "" if the base is the disk
+    clusters: tuple[ClusterReport, ...]  # deleted ones first, then by name
     scope: tuple[str, ...] = ()
     """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
 
@@ -139,7 +127,7 @@ def _what_changed(each: Transition, was: Line | None, now: Line | None) -> str:
 
 def stated(line: Line) -> str:
     """Return the state of a line, of a quarantined one with all that it says."""
-    marks = f"{', moved' if line.is_former else ''}{', pending' if line.was_pending else ''}"
+    marks = f"{', moved' if line.moved else ''}{', pending' if line.was_pending else ''}"
     return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 

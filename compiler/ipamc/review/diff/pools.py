@@ -49,14 +49,10 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
     pool: str
     family: int
-    size: int
-    """Prefix length of a block in the head; in the base if the pool was removed."""
-    before: Use | None
-    """None: the base has no such pool, or this version cannot read its documents."""
-    after: Use | None
-    """None: the pool was removed."""
-    serves: bool
-    """It gives blocks to new nodes: it is neither disabled nor for unlisted nodes."""
+    size: int  # prefix length of a block in the head; in the base if the pool was removed
+    before: Use | None  # None: the base has no such pool, or this version cannot read its documents
+    after: Use | None  # None: the pool was removed
+    serves: bool  # it gives blocks to new nodes: it is neither disabled nor for unlisted nodes
 
     @property
     def changed(self) -> bool:

@@ -33,8 +33,7 @@ class Flag(Struct, frozen=True, kw_only=True):
     name: str
     old: str | None
     new: str | None
-    why: str
-    """Why it has this value, or that nobody reads it; "" where the pools say that."""
+    why: str  # why it has this value, or that nobody reads it; "" where the pools say that
 
 
 class Files(Struct, frozen=True, kw_only=True):
@@ -121,8 +120,7 @@ class Leaving(Struct, frozen=True, kw_only=True):
     """Objects of one kind that leave the tree and do the same if they stay."""
 
     kind: str
-    names: tuple[str, ...]
-    """Sorted; not empty."""
+    names: tuple[str, ...]  # sorted; not empty
     stays: Stays
 
     @property
@@ -175,21 +173,17 @@ _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cil
 _AGENTS_ONLY = frozenset({"annotate-k8s-node"})
 _CONFIGS = "nodeconfigs.yaml"
 
-_NAMED = 20
-"""Nodes that a sentence names."""
+_NAMED = 20  # Nodes that a sentence names
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
 class Restart(Struct, frozen=True, kw_only=True):
     """A program that must restart."""
 
-    who: str
-    """The operator, all agents, or the agents of some nodes."""
-    nodes: tuple[str, ...] = ()
-    """Sorted; empty for the operator and for all agents."""
+    who: str  # the operator, all agents, or the agents of some nodes
+    nodes: tuple[str, ...] = ()  # sorted; empty for the operator and for all agents
     why: str
-    how: str
-    """A command; or what follows `it` or `they`, where they restart without one."""
+    how: str  # a command; or what follows `it` or `they`, where they restart without one
 
     @property
     def sentence(self) -> str:
@@ -266,8 +260,6 @@ class _Metadata(msgspec.Struct, frozen=True):
 
 
 class _Config(msgspec.Struct, frozen=True):
-    """A CiliumNodeConfig, as far as it is read here."""
-
     metadata: _Metadata
     spec: _Spec
 

@@ -29,8 +29,7 @@ from ipamc.review.live.objects import (
     parsed,
 )
 
-Live = Mapping[str, Object]
-"""The cluster's objects by identity."""
+Live = Mapping[str, Object]  # the cluster's objects by identity
 
 
 class Pod(Struct, frozen=True, kw_only=True):
@@ -38,8 +37,7 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     node: str
     addresses: tuple[str, ...]
-    stays: bool
-    """A drain leaves it: it belongs to a DaemonSet, or is a static pod."""
+    stays: bool  # a drain leaves it: it belongs to a DaemonSet, or is a static pod
 
 
 class Withheld(Struct, frozen=True):
@@ -57,8 +55,7 @@ class Move(Struct, frozen=True, kw_only=True):
     node: str
     old: tuple[str, ...]
     new: tuple[str, ...]
-    lost: tuple[Block, ...]
-    """Disjoint, by address."""
+    lost: tuple[Block, ...]  # disjoint, by address
 
 
 def lost(live: Object, tree: Object) -> tuple[Block, ...]:

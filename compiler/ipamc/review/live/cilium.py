@@ -36,8 +36,7 @@ Level = Literal["refused", "restart", "later"]
 class Running(Struct, frozen=True, kw_only=True):
     """The flags in the cluster."""
 
-    data: Mapping[str, str] | None
-    """The keys of cilium-config; None where there is no such ConfigMap."""
+    data: Mapping[str, str] | None  # the keys of cilium-config; None where there is no such ConfigMap
     arguments: Sequence[str] | None
     """Words of the operator's command line; None where there is no such Deployment."""
 
@@ -45,8 +44,7 @@ class Running(Struct, frozen=True, kw_only=True):
 class FlagDifference(Struct, frozen=True, kw_only=True):
     """A flag that is not as it was assumed."""
 
-    key: str
-    """A key of cilium-config, or IPAM_ARGUMENT."""
+    key: str  # a key of cilium-config, or IPAM_ARGUMENT
     level: Level
     text: str
     help: str
@@ -163,28 +161,22 @@ UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").s
 class Run(Struct, frozen=True, kw_only=True):
     """What an apply changed, and what is rendered: errors are judged by it."""
 
-    before: Mapping[str, str] = field(default_factory=dict)
-    """The operator's errors before the apply, by node."""
+    before: Mapping[str, str] = field(default_factory=dict)  # the operator's errors before the apply, by node
     nodes: Collection[str] = ()
     """The nodes of which this run changed an object that the operator allocates by: not a Node."""
-    pools: Collection[str] = ()
-    """The CiliumPodIPPools that this run changed."""
-    own_pools: Collection[str] = ()
-    """The CiliumPodIPPools of single nodes."""
+    pools: Collection[str] = ()  # the CiliumPodIPPools that this run changed
+    own_pools: Collection[str] = ()  # the CiliumPodIPPools of single nodes
     given: Mapping[str, Collection[Block]] = field(default_factory=dict)
     """With `adopt`, the blocks that are rendered for each node."""
-    operator_list: Sequence[Block] = ()
-    """With `adopt`, what the operator may give, as rendered."""
+    operator_list: Sequence[Block] = ()  # with `adopt`, what the operator may give, as rendered
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
     """The errors by node: only failures fail."""
 
     failures: Mapping[str, str]
-    before: Mapping[str, str]
-    """Errors that were there before, on nodes that were not changed."""
-    restart: Mapping[str, str]
-    """Blocks that the operator will know when it restarts with the rendered list."""
+    before: Mapping[str, str]  # errors that were there before, on nodes that were not changed
+    restart: Mapping[str, str]  # blocks that the operator will know when it restarts with the rendered list
 
 
 def judge(errors: Mapping[str, str], run: Run) -> Judgement:

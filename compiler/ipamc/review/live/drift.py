@@ -112,10 +112,8 @@ class LeftOver(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-    effect: str
-    """What it does if it stays."""
-    kept: str = ""
-    """Why it must not be deleted; "" where it may be."""
+    effect: str  # what it does if it stays
+    kept: str = ""  # why it must not be deleted; "" where it may be
 
 
 def left_over(

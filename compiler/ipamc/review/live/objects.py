@@ -22,8 +22,7 @@ POLICIES = {
 }
 """The resources of admission policies by kind; bindings first, because a policy without one does nothing."""
 
-MANAGER = "ipamc"
-"""The field manager of every apply."""
+MANAGER = "ipamc"  # the field manager of every apply
 
 
 def name_of(document: Object) -> str:

@@ -26,8 +26,7 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
     namespace: str = ""
     group: str
     resource: str
-    names: tuple[str, ...] = ()
-    """The only objects that it is about; empty for all."""
+    names: tuple[str, ...] = ()  # the only objects that it is about; empty for all
     verbs: tuple[str, ...]
 
 
@@ -77,8 +76,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     group: str
     resource: str
     namespace: str = ""
-    name: str = ""
-    """The one object; "" for all."""
+    name: str = ""  # the one object; "" for all
 
     @property
     def full_name(self) -> str:

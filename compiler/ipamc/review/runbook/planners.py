@@ -17,8 +17,7 @@ from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
 from ipamc.review.runbook.values import FEW, Cut, Runbook, waves
 
-Blocks = Mapping[str, Sequence[Line]]
-"""Lines by node."""
+Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
 
 def pending_of(plan: Plan) -> Blocks:

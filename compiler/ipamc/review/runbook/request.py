@@ -34,12 +34,10 @@ class Request(Struct, frozen=True, kw_only=True):
     change: str
     nodes: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
-    selector: str = ""
-    """In Calico's language; "": none."""
+    selector: str = ""  # in Calico's language; "": none
     to: str = ""
     cut: Cut
-    today: str
-    """ISO 8601 day in UTC."""
+    today: str  # ISO 8601 day in UTC
 
 
 class Unclear(Exception):  # noqa: N818 - a statement about the request, not a failure

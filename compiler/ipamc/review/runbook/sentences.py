@@ -12,12 +12,9 @@ from ipamc.review.runbook.planners import mode_under_way
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Step, Where
 
-KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})
-"""First words that keep their capital letter."""
-LONGEST = 220
-"""Characters of commands in a line; longer ones are left to the runbook."""
-Templates = Mapping[str, str]
-"""The texts of `templates/runbooks/` by file name."""
+KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})  # first words that keep their capital letter
+LONGEST = 220  # characters of commands in a line; longer ones are left to the runbook
+Templates = Mapping[str, str]  # the texts of `templates/runbooks/` by file name
 
 
 def sentence(step: Step) -> str:

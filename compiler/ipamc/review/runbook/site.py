@@ -36,12 +36,10 @@ class Site(Struct, frozen=True, dict=True):
     """One cluster. Its properties are for templates."""
 
     cluster: Cluster
-    folder: str = ""
-    """The cluster's folder, as the user would type it; "": below `clusters/`."""
+    folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
-    templates: Mapping[str, str] = {}
-    """The texts of `templates/runbooks/` by file name."""
+    templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
         """Return the runbook of a change; `template`: its file without suffix, if it has another name."""

@@ -19,21 +19,17 @@ class Where(enum.StrEnum):
 
     HERE = "here"
     """In a shell in the top folder of the repository, with a kubeconfig that has the cluster's context."""
-    NODE = "node"
-    """In a shell on the node."""
+    NODE = "node"  # in a shell on the node
     PIPELINE = "pipeline"
     """The pipeline runs the commands after a merge; without a pipeline, a person does, in a shell `here`."""
-    FORGE = "forge"
-    """A merge request is opened and merged; then the commands are run `here`."""
-    EDITOR = "editor"
-    """A file is edited as `Step.edit` says."""
+    FORGE = "forge"  # a merge request is opened and merged; then the commands are run `here`
+    EDITOR = "editor"  # a file is edited as `Step.edit` says
 
 
 class Check(Struct, frozen=True, kw_only=True):
     """How to tell that a step worked; it may take a minute to come true."""
 
-    command: str
-    """Reads only."""
+    command: str  # reads only
     expect: str
     """Everything that it prints to stdout, where one blank stands for any white space; "" is nothing."""
 
@@ -41,30 +37,23 @@ class Check(Struct, frozen=True, kw_only=True):
 class Step(Struct, frozen=True, kw_only=True):
     """One step. What is of a user passes `shlex.quote` in commands, and is as in the input elsewhere."""
 
-    key: str
-    """A word for programs, which stays the same when titles change."""
-    title: str
-    """One clause, in the imperative."""
+    key: str  # a word for programs, which stays the same when titles change
+    title: str  # one clause, in the imperative
     why: str = ""
-    nodes: tuple[str, ...] = ()
-    """The nodes that the step changes; () if it changes none."""
+    nodes: tuple[str, ...] = ()  # the nodes that the step changes; () if it changes none
     where: Where = Where.HERE
-    only_if: str = ""
-    """When the step is needed; "" is always."""
-    edit: str = ""
-    """What to change in a file."""
+    only_if: str = ""  # when the step is needed; "" is always
+    edit: str = ""  # what to change in a file
     commands: tuple[str, ...] = ()
     """Lines for a POSIX shell, one after the other; the step failed if one fails."""
     check: Check | None = None
-    if_not: str = ""
-    """What to do if the step failed or the check prints something else."""
+    if_not: str = ""  # what to do if the step failed or the check prints something else
 
 
 class Wave(Struct, frozen=True, kw_only=True):
     """Steps for nodes that are taken together. A wave is finished before the next one begins."""
 
-    name: str = ""
-    """Of the label's value, if waves are made by label; "" in a phase that is not about nodes."""
+    name: str = ""  # of the label's value, if waves are made by label; "" in a phase that is not about nodes
     nodes: tuple[str, ...] = ()
     steps: tuple[Step, ...]
 
@@ -73,41 +62,35 @@ class Phase(Struct, frozen=True, kw_only=True):
     """A part of a change with a purpose of its own."""
 
     title: str
-    waves: tuple[Wave, ...]
-    """At least one."""
+    waves: tuple[Wave, ...]  # at least one
 
 
 class Runbook(Struct, frozen=True, kw_only=True):
     """The steps of one change of one cluster."""
 
     cluster: str
-    change: str
-    """A name of the enum in schemas/runbook.output.json."""
+    change: str  # a name of the enum in schemas/runbook.output.json
     title: str
     about: tuple[str, ...] = ()
     """What to know before the first step: limits, and what the cluster does meanwhile."""
     phases: tuple[Phase, ...]
-    way_back: str = ""
-    """How the whole change is undone."""
+    way_back: str = ""  # how the whole change is undone
 
 
-FEW = 25
-"""The most nodes whose blocks a check lists; for more, the audit is the check."""
+FEW = 25  # the most nodes whose blocks a check lists; for more, the audit is the check
 SHORT = {
     "zone": "topology.kubernetes.io/zone",
     "region": "topology.kubernetes.io/region",
     "hostname": "kubernetes.io/hostname",
 }
 """Short names of labels."""
-SHARE = 10
-"""Without a size, a wave is one of so many parts of the cluster."""
+SHARE = 10  # without a size, a wave is one of so many parts of the cluster
 
 
 class Cut(Struct, frozen=True, kw_only=True):
     """How nodes are divided into waves."""
 
-    size: int = 0
-    """The most nodes in a wave; 0: a tenth of the cluster, or with `by` all nodes of a value."""
+    size: int = 0  # the most nodes in a wave; 0: a tenth of the cluster, or with `by` all nodes of a value
     by: str = ""
     """A label: nodes with different values are in different waves; "": waves are made by name alone."""
 
