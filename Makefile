@@ -68,10 +68,12 @@ coverage: .venv/.made-for-tests
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
 OPERATORS ?= 1.15
+# Minors of kube-apiserver besides the one that all tests use, for those about admission policies: 1.30 1.34 1.36.
+KUBERNETES ?= 1.36
 
 e2e: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; functions="$$(.ci/kustomize functions)"; charts="$$(.ci/charts)"; \
-	servers="$$(.ci/servers $(OPERATORS:%=cilium-%))"; \
+	servers="$$(.ci/servers $(OPERATORS:%=cilium-%) $(KUBERNETES:%=kubernetes-%))"; \
 	KUSTOMIZE_BUILD="$$build" KUSTOMIZE_FUNCTIONS="$$functions" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 

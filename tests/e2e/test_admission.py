@@ -22,8 +22,13 @@ from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_pipelines import AUTHOR, Pipeline
 from tests.support.fleet import cluster, inventory, pool
 
-KUBERNETES = [folder for folder in SERVERS if folder.name.startswith("kubernetes-")]
-"""Folders of kube-apiservers, with and without the rest of Kubernetes."""
+KUBERNETES = [
+    pytest.param(folder, marks=() if rank == 0 else pytest.mark.deep(part=5), id=folder.name)
+    for rank, folder in enumerate(
+        sorted(folder for folder in SERVERS if folder.name.startswith("kubernetes-"))[::-1]
+    )
+]
+"""Folders of kube-apiservers, with and without the rest of Kubernetes: the newest first, of others a part."""
 POLICIES = tuple(
     f"/apis/admissionregistration.k8s.io/{version}/{kind}"
     for version, how in (("v1", "validating"), ("v1", "mutating"), ("v1beta1", "mutating"))
@@ -41,11 +46,9 @@ MODES: dict[str, Object] = {
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
 LISTED = ["worker-1", "worker-2", "worker-3", "worker-4"]
 STRANGER = "stranger"
-SOON = 5.0
-"""Seconds after which a node that joined has its block."""
 
 
-@pytest.fixture(scope="session", params=KUBERNETES, ids=lambda folder: folder.name)
+@pytest.fixture(scope="session", params=KUBERNETES)
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     """Start a kube-apiserver of each release, with the CRDs of the newest operator."""
     folder: Path = request.param
@@ -105,8 +108,16 @@ class Play:
         self.joined.add(name)
         blank = cilium_node(name)
         blank["spec"] = {"addresses": [{"type": "InternalIP", "ip": "172.30.0.9"}]}
-        of_agent = self.api.ask("POST", CILIUM_NODES, blank)
-        return of_node if self.of_nodes else of_agent
+        answer = of_node
+
+        def taken() -> bool:
+            nonlocal answer
+            answer = self.api.ask("POST", CILIUM_NODES, blank)
+            return answer.code != Status.SERVICE_UNAVAILABLE
+
+        # A kube-apiserver that just started knows the kind for its policies after some seconds; agents try again.
+        until(taken, "the kube-apiserver knows CiliumNodes", 30)
+        return of_node if self.of_nodes else answer
 
     def leave(self, name: str) -> None:
         """Let a node leave, with its CiliumNode."""

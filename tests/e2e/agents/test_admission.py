@@ -1,0 +1,73 @@
+"""Real agents join a cluster whose kube-apiserver gives nodes their blocks by admission policies."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.api import CILIUM_NODES, NODES
+from tests.e2e.processes import until
+
+MODES = ["bystander", "kubernetes", "pinned", "shared", "adopt"]
+PLANNED, STRANGER = "c", "d"
+SOON = 5.0
+"""Seconds within which the blocks of a node that joined are there."""
+
+
+def joined(lab: Lab, name: str) -> float:
+    """Let a node join: its kubelet, then its agent; return the seconds from its object to its blocks."""
+    lab.kubelets([name])
+    lab.agents([name])
+    until(lambda: name in lab.api.items(CILIUM_NODES), "its agent has made its CiliumNode")
+    start = time.monotonic()
+    until(lambda: lab.blocks().get(name), f"{name} has a block")
+    return time.monotonic() - start
+
+
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
+    """A planned one, also when it is created again; one that nobody planned gets what the operator may give, or waits."""
+    every = documents(mode, "abc")
+    spec = every[0]["spec"]
+    spec["kubernetes"] = {"version": "1.35"}
+    spec["admission"] = {
+        "assign": True,
+        "assignBeta": True,
+        "enforce": "none" if mode == "shared" else "deny",
+    }
+    every[-1]["nodes"][-1]["planned"] = True
+    lab = begin(every, nodes="ab", spare=[PLANNED, STRANGER])
+    lab.install()
+    lab.start_pods("a1", "b1")
+
+    with lab.pinging("a1", "b1") as pings:
+        assert joined(lab, PLANNED) < SOON
+        lab.nodes[PLANNED].wait()
+        lab.start_pods(f"{PLANNED}1")
+        lab.as_locked()
+
+        lab.end_pod(f"{PLANNED}1")
+        lab.nodes[PLANNED].stop_agent()
+        lab.api.delete(f"{NODES}/{PLANNED}", f"{CILIUM_NODES}/{PLANNED}")
+        until(lambda: PLANNED not in lab.blocks(), "it is gone")
+        lab.nodes[PLANNED].install_again()
+        assert joined(lab, PLANNED) < SOON
+        lab.nodes[PLANNED].wait()
+        lab.start_pods(f"{PLANNED}1")
+        lab.as_locked()
+
+        lab.kubelets([STRANGER])
+        lab.agents([STRANGER])
+        held = {block for blocks in lab.site.lock().values() for _, block in blocks}
+        if mode in {"adopt", "shared"}:
+            lab.nodes[STRANGER].wait()
+            assert not held & set(lab.blocks()[STRANGER])
+        else:
+            until(lambda: STRANGER in lab.api.items(CILIUM_NODES) or mode == "kubernetes", "its agent waits")
+            assert not lab.blocks().get(STRANGER)
+    assert not lost(pings)
