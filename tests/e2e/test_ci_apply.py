@@ -17,7 +17,7 @@ from tests.e2e.test_clusters import fleet
 from tests.e2e.test_pipelines import Pipeline
 
 PODS = "/api/v1/namespaces/default/pods"
-KUBECTLS = sorted(folder / "kubectl" for folder in SERVERS if folder.name.startswith("kube"))
+KUBECTLS = sorted(each for folder in SERVERS if (each := folder / "kubectl").exists())
 """The oldest kubectl that ipamc works with, and the newest one that it was tried with."""
 FLEETS: dict[str, dict[str, Any]] = {
     "bystander": {"mode": "cluster-pool"},

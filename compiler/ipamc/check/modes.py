@@ -25,8 +25,9 @@ def check_modes(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from field_of_another_mode(cluster)
     yield from crd_tunnel(cluster)
     yield from tiny_blocks(cluster)
-    yield from planned_before_do_not_gc(cluster)
-    yield from not_rendered_yet(cluster)
+    if not cluster.admission.assign:
+        yield from planned_before_do_not_gc(cluster)
+        yield from not_rendered_yet(cluster)
     yield from ipv6_too_wide(cluster, {6: mask} if (mask := longest_prefix(cluster, 6)) else {})
     yield from controller_manager(cluster)
     yield from flag_by_hand(cluster)
@@ -142,9 +143,7 @@ def tiny_blocks(cluster: Cluster) -> Iterator[Diagnostic]:
 def planned_before_do_not_gc(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0553: with `operator: adopt`, planned nodes need Cilium 1.18."""
     planned = [node for node in cluster.nodes if waits_for_agent(cluster, node)]
-    if not cluster.operator_adopts:
-        return
-    if planned:
+    if planned and cluster.operator_adopts:
         what = f"with operator: adopt before Cilium {text(since(Capability.DO_NOT_GC))}"
         message = several([node.name for node in planned], "planned node", what)
         also = [Related(cluster.field("spec", "ipam", "operator"), "the operator hands out blocks here")]

@@ -122,7 +122,7 @@ def check_mode_change(
     if word == cluster.mode or word not in set(Mode):
         return
     held = [line for line in lock.lines if line.state is State.HELD]
-    planned = {node.name for node in cluster.nodes if node.planned}
+    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     blocks = Counter((line.node, line.block.family) for line in held if cluster.mode.one_block)
     # A planned node with more blocks than the new mode has cannot keep them either.
     held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]

@@ -314,6 +314,10 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
         return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
 
+    def may_run(self, node: Node) -> bool:
+        """Return whether pods may run on a node: where admission gives blocks, planned nodes just join."""
+        return not node.planned or self.admission.assign
+
     def excluded_over(self, block: Block) -> Range | None:
         """Return the first excluded CIDR, as written, that shares an address with a block, or None."""
         return self.excluded_index.first_over(block) if self.excluded else None

@@ -167,7 +167,8 @@ def _parts(name: str, built: Parts, waiting: Parts, live: Live, *, whole: bool) 
             if there := [each for each in later if identity(each) in live]:
                 objects[part] = objects.get(part, []) + there
             absent += (name_of(each) for each in later if identity(each) not in live)
-    if absent:
+    assigned = any(each["kind"] == "MutatingAdmissionPolicy" for each in built.get(ADMISSION, ()))
+    if absent and not assigned:
         nodes = f"{count(len(absent), 'planned node')} without an agent: {names(absent)}"
         say(f"{name}: {nodes}; run this again when they have joined, and they get their blocks")
     return {

@@ -53,10 +53,10 @@ def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
 
 
 def waits_for_agent(cluster: Cluster, node: Node) -> bool:
-    """Return whether the operator would delete a node's CiliumNode that is there before its agent runs.
-    Where admission gives blocks, none is.
+    """Return whether a node's CiliumNode is applied only when its agent has made it.
+    The operator would delete it before; or the agent makes it with its blocks, by admission.
     """
-    return node.planned and not (cluster.admission.assign or can(cluster.cilium, Capability.DO_NOT_GC))
+    return node.planned and (cluster.admission.assign or not can(cluster.cilium, Capability.DO_NOT_GC))
 
 
 def minors() -> Iterator[Version]:

@@ -25,7 +25,7 @@ def newcomer(want: Want, context: Context) -> NodeState:
     else:
         demands = needs(want, (), (), context, follows=False)
     node, stale = want.node, _NEW if demands else ()
-    empty = node.planned or _is_recreated(node, context)
+    empty = not context.cluster.may_run(node) or _is_recreated(node, context)
     return NodeState(name=node.name, want=want, demands=demands, stale=stale, empty=empty)
 
 
@@ -42,7 +42,8 @@ def state_of(
     written = tuple(written)
     lines = tuple([_in_its_pool(line, context) for line in written])
     stale = () if lines == written else (StaleReason.RENAMED,)
-    empty = want is not None and (_is_recreated(want.node, context) or (want.node.planned and not shown))
+    joins = want is not None and not (shown or context.cluster.may_run(want.node))
+    empty = joins or (want is not None and _is_recreated(want.node, context))
     return NodeState(
         name=name, want=want, shown=shown, written=written, lines=lines, stale=stale, empty=empty
     )

@@ -61,8 +61,7 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)
 
     def rendered(node: Node) -> bool:
-        joins = node.planned and cluster.admission.assign
-        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator and not joins
+        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node

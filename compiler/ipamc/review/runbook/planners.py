@@ -30,8 +30,8 @@ def pending_of(plan: Plan) -> Blocks:
 
 
 def running_nodes(cluster: Cluster) -> tuple[str, ...]:
-    """Return the names of the nodes that are not planned."""
-    return tuple(node.name for node in cluster.nodes if not node.planned)
+    """Return the names of the nodes on which pods may run."""
+    return tuple(node.name for node in cluster.nodes if cluster.may_run(node))
 
 
 def renumber(
@@ -218,7 +218,7 @@ def mode_change(
     multi = cluster.mode is Mode.MULTI_POOL
     # An agent looks for the addresses of running pods in the pool default alone.
     in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
-    planned = {node.name for node in cluster.nodes if node.planned}
+    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     blocks = {
         node: ",".join(str(line.block) for line in in_order(lines))
         for node, lines in sorted(plan.held.items())
