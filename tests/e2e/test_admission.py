@@ -221,14 +221,16 @@ def has_policies(begin: Begin, servers: Operator, mode: str) -> Play:
     """Begin with a cluster whose policies this kube-apiserver has."""
     if mode in {"kubernetes", "dual", "annotated", "shared"} and servers.api.minor < (1, 34):
         pytest.skip("what is given by admission alone needs a MutatingAdmissionPolicy")
+    if mode == "adopt" and servers.api.minor < (1, 31):
+        pytest.skip("policies of this kube-apiserver cannot ask whether a CIDR is in another one")
     return begin(mode)
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_joins_with_its_block_and_keeps_it(begin: Begin, servers: Operator, mode: str) -> None:
     play = has_policies(begin, servers, mode)
-    for name in LISTED:
-        assert play.join(name).code == Status.CREATED
+    for name in LISTED:  # without assign, the CiliumNode of a planned node is there before it joins
+        assert play.join(name).code in {Status.CREATED, Status.CONFLICT}
     play.as_git_says()
     again = LISTED[1]
     play.leave(again)
@@ -272,7 +274,7 @@ def test_policies_work_again_after_they_were_removed(begin: Begin) -> None:
 
 
 def test_an_operator_gives_others_what_is_unlisted(begin: Begin, servers: Operator) -> None:
-    play = begin("adopt")
+    play = has_policies(begin, servers, "adopt")
     with servers.running(play.site.config, *play.site.arguments):
         for name in (*LISTED, STRANGER):
             assert play.join(name).code == Status.CREATED
