@@ -21,10 +21,10 @@ from ipamc.model.diagnostics import Related
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
-from ipamc.model.pool_words import more_room, range_for
+from ipamc.model.pool_words import more_room, never, range_for
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.newcomers import Newcomers, never
+from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
@@ -201,7 +201,10 @@ class Rooms:
             return Judgement(1, "pool", "pools", ())
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
-            why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            way_out = "let it give out blocks again: disabled: false"
+            if pool.follows:
+                way_out = "remove the test: the pool has a block for each address of its network"
+            why = f"pool {pool.name} {never(pool)}"
         lack = Lack(asserts.nodes, room, "", why, _places((pool,)), way_out)
         finding = rules.no_room_for(test, lack)
         return Judgement(1, "pool", "pools", (finding,))

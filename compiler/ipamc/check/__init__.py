@@ -20,6 +20,7 @@ from ipamc.check.drift import (
     pod_cidrs_differ,
     several_pod_cidrs,
 )
+from ipamc.check.follows import check_follows, held_by_another
 from ipamc.check.modes import adopt_without_unlisted, check_bgp, check_modes
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
@@ -35,6 +36,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_modes(cluster)
     yield from check_pools(cluster)
     yield from check_pins(cluster)
+    yield from check_follows(cluster)
     yield from check_multi_pool(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
@@ -48,6 +50,7 @@ def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
     yield from several_pod_cidrs(plan)
     yield from node_without_uid(plan)
     yield from pin_not_held(plan)
+    yield from held_by_another(plan)
     yield from nearly_full(plan.cluster, today)
     yield from fewer_than_max_pods(plan)
     yield from too_many_shards_needed(plan)

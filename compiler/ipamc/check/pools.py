@@ -64,7 +64,10 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0209: no node's InternalIP lies in a range, unless it is reserved."""
+    """IPC0209: no node's InternalIP, and no network that a pool follows, lies in a range, unless reserved."""
+    for pool in cluster.pools:
+        for followed in pool.follows:
+            yield from _network_inside_range(cluster, pool, followed)
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
     for node in cluster.nodes:
@@ -82,6 +85,20 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
         fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
         yield error("IPC0209", cidr.at, message, also=also, help=fix)
+
+
+def _network_inside_range(cluster: Cluster, follower: Pool, network: Range) -> Iterator[Diagnostic]:
+    for pool in cluster.pools:
+        reserved = outermost(cidr.block for cidr in pool.reserved)
+        for cidr in (cidr for cidr in pool.ranges if cidr.block.overlaps(network.block)):
+            both = shared(cidr.block, network.block)
+            if not covers(blocks_over(reserved, both), both):
+                message = f'{cidr.block} of pool "{pool.name}" overlaps {network.block}, a network of nodes'
+                also = [Related(network.at, f'pool "{follower.name}" follows it')]
+                fix = f"move the range, or {with_reserved(pool, both, 'the node network')}"
+                yield error(
+                    "IPC0209", cidr.at, message, also=also, help="move the range" if pool.follows else fix
+                )
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
@@ -139,7 +156,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
             message = f'reserved {reserved.block} lies outside pool "{pool.name}"'
             also = [Related(pool.at / "spec", "the pool is here")]
             yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or drop it")
-    for node, pins in sorted(pool.pins.items()):
+    for node, pins in sorted(pool.pins.items()) if not pool.follows else ():
         for pin in pins:
             if index_around(ranges, pin.block) is None:
                 message = f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"'
@@ -239,8 +256,9 @@ class Pin(Struct, frozen=True):
 
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pins that needs no lock."""
-    by_node = ((pool, node, pins) for pool in cluster.pools for node, pins in pool.pins.items())
+    """Yield every finding about pins that needs no lock; `check/follows.py` looks at those that follow."""
+    written = [pool for pool in cluster.pools if not pool.follows]
+    by_node = ((pool, node, pins) for pool in written for node, pins in pool.pins.items())
     pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]
     yield from pins_overlap(sorted(pins, key=lambda pin: pin.node))
     yield from pin_over_reserved(cluster, pins)

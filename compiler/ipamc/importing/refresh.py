@@ -22,6 +22,7 @@ from ipamc.importing.files import (
     inventory_text,
     node_fields,
 )
+from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -81,11 +82,15 @@ def refresh(
     for node in cluster.nodes:
         if node.planned and node.at.path in planned and node.name not in dump.nodes_by_name:
             labels_of = dict(sorted(node.labels.items()))
-            fields = {"name": node.name, "labels": labels_of, "maxPods": node.max_pods}
+            ips = [address_text(*ip) for ip in node.internal_ips]
+            fields = {"name": node.name, "labels": labels_of, "maxPods": node.max_pods, "internalIPs": ips}
             fields = {key: value for key, value in fields.items() if value}
             planned[node.at.path].append({**fields, "planned": True})
     known = _known(cluster, dump, blocks)
-    texts = {path: inventory_text(dump, there[path], wanted, known, planned[path]) for path in homes}
+    networks = _networks(cluster)
+    texts = {
+        path: inventory_text(dump, there[path], wanted, known, planned[path], networks) for path in homes
+    }
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
@@ -110,12 +115,12 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
     """Return what the dump changes of an inventory that `refresh` accepts it for. O(n log n)."""
-    wanted = _wanted(cluster, labels)
+    wanted, networks = _wanted(cluster, labels), _networks(cluster)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
 
     def differ(was: Node, now: Node) -> bool:
-        if node_fields(was, wanted) != node_fields(now, wanted):
+        if node_fields(was, wanted, networks) != node_fields(now, wanted, networks):
             return True
         return {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(now)}
 
@@ -125,6 +130,11 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
         left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
         changed=tuple(sorted(now.name for was, now in both if differ(was, now))),
     )
+
+
+def _networks(cluster: Cluster) -> list[Block]:
+    """Return the networks of nodes that pools follow: there, an InternalIP says which block a node has."""
+    return [network.block for pool in cluster.pools for network in pool.follows]
 
 
 def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:

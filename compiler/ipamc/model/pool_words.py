@@ -7,6 +7,7 @@ from typing import Any
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Pool
+from ipamc.model.follows import networks
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 """Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
@@ -59,6 +60,13 @@ def no_new_blocks(pool: Pool) -> str:
     if pool.dialect is Dialect.CLUSTER_CIDR:
         return with_native_field(pool, "disabled", value=True)
     return "set disabled: true"
+
+
+def never(pool: Pool) -> str:
+    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
+    if pool.follows:
+        return f"follows {networks(pool)}"
+    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 
 
 def block_size(pool: Pool, family: int, size: int) -> str:

@@ -13,6 +13,7 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
+from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -112,7 +113,7 @@ class Assembly(Struct):
         cluster = self.clusters.get(name)
         if cluster is None:
             return None
-        return replace(
+        whole = replace(
             cluster,
             excluded=(*cluster.excluded, *sorted(self.excluded, key=_range_order)),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
@@ -121,6 +122,7 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
+        return with_followed(whole) if any(pool.follows for pool in whole.pools) else whole
 
 
 def _name_at(value: Named) -> At:

@@ -12,7 +12,7 @@ from ipamc.check.held_blocks import ILLEGAL
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
-from ipamc.model.ownership import Blocks, ShownBlocks
+from ipamc.model.ownership import Blocks, RangeIndex, ShownBlocks
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.context import Context
 
@@ -76,6 +76,36 @@ def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
     was_pending, addresses = line.state is State.PENDING, 0 if moved else line.addresses
     state = State.QUARANTINED
     return replace(line, state=state, since=today, moved=moved, was_pending=was_pending, addresses=addresses)
+
+
+def without_quarantine(node: NodeState, ranges: RangeIndex) -> NodeState:
+    """Release a node's quarantined lines in pools that follow the addresses of nodes.
+    There a block is that of whoever has its address, and an address that is used again brings it along.
+    """
+    gone = [line for line in node.lines if line.state is State.QUARANTINED]
+    gone = [line for line in gone if (pool := ranges.pool_of(line.block)) and pool.follows]
+    if not gone:
+        return node
+    lines = {line.block: as_state(State.RELEASED, line) for line in gone}
+    old = {line.block for line in node.written if line.state is State.QUARANTINED}
+    now = changed(node, lines, StaleReason.UNQUARANTINED)
+    return now if old & lines.keys() else replace(now, stale=node.stale)
+
+
+def moved_with_address(node: NodeState, want: Want, context: Context) -> NodeState:
+    """Hold the block of a node's address in place of another, where the node shows it.
+    It joined again with another address, and has this block by the admission policy: nothing is drained.
+    """
+    pools = [offer.pool for offer in want.offers if offer.pool.follows and node.shown]
+    pins = {pin.block: pool for pool in pools for pin in pool.pins.get(node.name, ())}
+    have = {line.block for line in node.in_use}
+    new = [shown for shown in node.shown if shown.block in pins and shown.block not in have]
+    keys = {context.key(Line(block=each.block, pool=pins[each.block].name, node=node.name)) for each in new}
+    gone = [line for line in node.in_use if context.key(line) in keys]
+    if not gone:
+        return node
+    lines = {line.block: quarantined(line, context.today, moved=True) for line in gone}
+    return _holding(changed(node, lines, StaleReason.ARRIVED), new, StaleReason.ARRIVED, context)
 
 
 def as_state(state: State, line: Line) -> Line:

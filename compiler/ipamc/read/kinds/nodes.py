@@ -25,6 +25,7 @@ class _Entry(Own, gc=False):
     planned: bool = False
     running: bool = False
     pod_ips: list[str] = field(name="podIPs", default_factory=list)
+    internal_ips: list[str] = field(name="internalIPs", default_factory=list)
 
 
 class IgnoredMetadata(Own):
@@ -61,6 +62,11 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
             entry.max_pods,
             entry.planned,
+            internal_ips=reading.addresses(
+                [(ip, ("internalIPs", n)) for n, ip in enumerate(entry.internal_ips)], here
+            )
+            if entry.internal_ips
+            else (),
             ready=entry.running,
             pod_ips=reading.addresses([(ip, ("podIPs", n)) for n, ip in enumerate(entry.pod_ips)], here)
             if entry.pod_ips

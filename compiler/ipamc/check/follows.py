@@ -1,0 +1,127 @@
+"""Rules about pools whose blocks follow the addresses of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ipamc.lock.file import line_at
+from ipamc.model.address_sets import overlaps
+from ipamc.model.cidr import Address, Range, address_text
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.diagnostics import Diagnostic, Related, error, several, warning
+from ipamc.model.follows import IPV6_LONGEST, address_for, area_of, followed, networks, room_for
+from ipamc.model.plan import Plan
+from ipamc.model.pool_words import suggest_pool
+
+
+def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
+    """Yield every finding about `follows` that needs no lock."""
+    pools = [pool for pool in cluster.pools if pool.follows]
+    if not pools:
+        return
+    yield from mode_without_follows(cluster, pools)
+    for pool in pools:
+        for part in pool.families.values():
+            if part.follows:
+                yield from room_for_network(cluster, pool, part, part.follows)
+    yield from networks_overlap(pools)
+    for pool in pools:
+        yield from several_addresses(cluster, pool)
+
+
+def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
+    """IPC0224: blocks can follow addresses in the cluster's mode."""
+    if cluster.mode is Mode.CRD:
+        why, way_out = "crd mode gives a node single addresses", "use another mode, or remove follows"
+    elif cluster.shared_pools:
+        why = f"with pinning: {cluster.pinning} Cilium's operator chooses the blocks"
+        way_out = "write pinning: node, or remove follows"
+    else:
+        return
+    for pool in pools:
+        message = f'pool "{pool.name}" follows {pool.follows[0].block}, and {why}'
+        yield error("IPC0224", pool.follows[0].at, message, also=[cluster.mode_here], help=way_out)
+
+
+def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Range) -> Iterator[Diagnostic]:
+    """IPC0225: a pool that follows a network has one range, with a block for each address of the network."""
+    follows, size = f'pool "{pool.name}" follows {network.block}', part.block_size
+    if part.family == 6 and network.block.prefix < IPV6_LONGEST:
+        message = f"{follows}, and a network of IPv6 is a /{IPV6_LONGEST} or smaller"
+        why = "the admission policy counts in the last group of the address"
+        fix = f"write the part of it, a /{IPV6_LONGEST} or longer, that nodes have: {why}"
+        yield error("IPC0225", network.at, message, help=fix)
+        return
+    if len(part.ranges) > 1:
+        message = f"{follows}, and has {len(part.ranges)} ranges: which block is the n-th is not clear"
+        fix = "write one range; for another network of nodes, a pool of its own"
+        yield error(
+            "IPC0225", part.ranges[1].at, message, also=[Related(network.at, "follows is here")], help=fix
+        )
+    for cidr in part.ranges[:1]:
+        prefix, there = room_for(part, network.block), max(size - cidr.block.prefix, -1)
+        if cidr.block.prefix <= prefix:
+            continue
+        has = f"{cidr.block} has {1 << there:,}" if there >= 0 else f"{cidr.block} has none"
+        needs = f"its {network.block.size:,} addresses need as many blocks of /{size}"
+        fix = "follow a smaller network, or give smaller blocks (a longer blockSize)"
+        if prefix >= 8:
+            fix = f"write a range of /{prefix}: {suggest_pool(cluster, pool, part.family, prefix)}; or {fix}"
+        also = [Related(network.at, "follows is here")]
+        yield error("IPC0225", cidr.at, f"{follows}: {needs}, and {has}", also=also, help=fix)
+
+
+def networks_overlap(pools: list[Pool]) -> Iterator[Diagnostic]:
+    """IPC0226: no two pools follow the same address."""
+    pairs = [(pool, network) for pool in pools for network in pool.follows]
+    for (outer, wide), (inner, network) in overlaps(pairs, lambda pair: pair[1].block):
+        message = (
+            f'{network.block}, which pool "{inner.name}" follows, overlaps {wide.block} of "{outer.name}"'
+        )
+        also = [Related(wide.at, f"{wide.block} is here")]
+        fix = "let each pool follow a network of its own: a node has one block of a family"
+        yield error("IPC0226", network.at, message, also=also, help=fix)
+
+
+def several_addresses(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+    """IPC0227: a node has one address of a network that a pool follows, and no other node has it."""
+    by_address: dict[Address, Node] = {}
+    by_node: dict[tuple[str, int], Address] = {}
+    for node, address, block in followed(cluster, pool):
+        text = address_text(*address)
+        other = by_address.setdefault(address, node)
+        before = by_node.setdefault((node.name, block.family), address)
+        if other is not node:
+            message = f"nodes {other.name} and {node.name} both have {text}, and so the block {block}"
+            fix = "take the one that is gone out of the inventory, or correct its InternalIP"
+            yield error(
+                "IPC0227", node.at, message, also=[Related(other.at, f"{other.name} is here")], help=fix
+            )
+        if before != address:
+            message = f"node {node.name} has {address_text(*before)} and {text}: its block is not clear"
+            also = [Related(network.at, f'pool "{pool.name}" follows it') for network in pool.follows]
+            fix = "follow a network of which a node has one InternalIP, or correct the inventory"
+            yield error("IPC0227", node.at, message, also=also, help=fix)
+
+
+def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
+    """IPC0314: in a pool that follows a network, nodes without an address of it hold none of its blocks."""
+    for pool in (pool for pool in plan.cluster.pools if pool.follows):
+        own = {(node, pin.block.family) for node, pins in pool.pins.items() for pin in pins}
+        areas = [area for part in pool.families.values() if (area := area_of(part))]
+        lines = [
+            line
+            for line in plan.lock.lines
+            if line.in_use and line.pool == pool.name and (line.node, line.block.family) not in own
+            if any(area.overlaps(line.block) for area in areas)
+        ]
+        if lines:
+            first, blocks = lines[0], [f"{line.node} ({line.block})" for line in lines]
+            held = several(blocks, "node", number=len({line.node for line in lines}))
+            message = f'pool "{pool.name}" follows {networks(pool)}, and no address there is of {held}'
+            address = address_for(pool, first.block)
+            joins = (
+                f"a node that joins with {address} would have {first.block}, too" if address else "they stay"
+            )
+            fix = f"{joins}; move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}"
+            yield warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)
