@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import overlaps
+from ipamc.model.address_sets import lines_over, overlaps
 from ipamc.model.cidr import Address, Range, address_text
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, error, several, warning
@@ -25,8 +25,7 @@ def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
             if part.follows:
                 yield from room_for_network(cluster, pool, part, part.follows)
     yield from networks_overlap(pools)
-    for pool in pools:
-        yield from several_addresses(cluster, pool)
+    yield from several_addresses(cluster)
 
 
 def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
@@ -83,20 +82,19 @@ def networks_overlap(pools: list[Pool]) -> Iterator[Diagnostic]:
         yield error("IPC0226", network.at, message, also=also, help=fix)
 
 
-def several_addresses(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
+def several_addresses(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0227: a node has one address of a network that a pool follows, and no other node has it."""
     by_address: dict[Address, Node] = {}
-    by_node: dict[tuple[str, int], Address] = {}
-    for node, address, block in followed(cluster, pool):
+    by_node: dict[tuple[str, str, int], Address] = {}
+    for pool, node, address, block in followed(cluster):
         text = address_text(*address)
         other = by_address.setdefault(address, node)
-        before = by_node.setdefault((node.name, block.family), address)
+        before = by_node.setdefault((pool.name, node.name, block.family), address)
         if other is not node:
             message = f"nodes {other.name} and {node.name} both have {text}, and so the block {block}"
+            also = [Related(other.at, f"{other.name} is here")]
             fix = "take the one that is gone out of the inventory, or correct its InternalIP"
-            yield error(
-                "IPC0227", node.at, message, also=[Related(other.at, f"{other.name} is here")], help=fix
-            )
+            yield error("IPC0227", node.at, message, also=also, help=fix)
         if before != address:
             message = f"node {node.name} has {address_text(*before)} and {text}: its block is not clear"
             also = [Related(network.at, f'pool "{pool.name}" follows it') for network in pool.follows]
@@ -109,19 +107,12 @@ def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
     for pool in (pool for pool in plan.cluster.pools if pool.follows):
         own = {(node, pin.block.family) for node, pins in pool.pins.items() for pin in pins}
         areas = [area for part in pool.families.values() if (area := area_of(part))]
-        lines = [
-            line
-            for line in plan.lock.lines
-            if line.in_use and line.pool == pool.name and (line.node, line.block.family) not in own
-            if any(area.overlaps(line.block) for area in areas)
-        ]
-        if lines:
+        over = (line for area in areas for line in lines_over(plan.lock.lines, area) if line.in_use)
+        if lines := [line for line in over if (line.node, line.block.family) not in own]:
             first, blocks = lines[0], [f"{line.node} ({line.block})" for line in lines]
             held = several(blocks, "node", number=len({line.node for line in lines}))
             message = f'pool "{pool.name}" follows {networks(pool)}, and no address there is of {held}'
             address = address_for(pool, first.block)
-            joins = (
-                f"a node that joins with {address} would have {first.block}, too" if address else "they stay"
-            )
-            fix = f"{joins}; move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}"
+            joins = f"a node that joins with {address} would have {first.block}, too; " if address else ""
+            fix = f"{joins}move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}"
             yield warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
-from ipamc.model.cidr import BITS, Block, Range, address_text, around
+from ipamc.model.cidr import BITS, Block, OverlapIndex, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
@@ -65,9 +65,7 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0209: no node's InternalIP, and no network that a pool follows, lies in a range, unless reserved."""
-    for pool in cluster.pools:
-        for followed in pool.follows:
-            yield from _network_inside_range(cluster, pool, followed)
+    yield from _network_inside_range(cluster)
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
     for node in cluster.nodes:
@@ -87,18 +85,18 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         yield error("IPC0209", cidr.at, message, also=also, help=fix)
 
 
-def _network_inside_range(cluster: Cluster, follower: Pool, network: Range) -> Iterator[Diagnostic]:
-    for pool in cluster.pools:
-        reserved = outermost(cidr.block for cidr in pool.reserved)
-        for cidr in (cidr for cidr in pool.ranges if cidr.block.overlaps(network.block)):
+def _network_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
+    followers = [(pool, network) for pool in cluster.pools for network in pool.follows]
+    every = ((pool, cidr) for pool in cluster.pools for cidr in (pool.ranges if followers else ()))
+    ranges = OverlapIndex(every, lambda pair: pair[1].block)
+    for follower, network in followers:
+        for pool, cidr in ranges.over(network.block):
             both = shared(cidr.block, network.block)
-            if not covers(blocks_over(reserved, both), both):
+            if not covers(blocks_over(outermost(each.block for each in pool.reserved), both), both):
                 message = f'{cidr.block} of pool "{pool.name}" overlaps {network.block}, a network of nodes'
                 also = [Related(network.at, f'pool "{follower.name}" follows it')]
-                fix = f"move the range, or {with_reserved(pool, both, 'the node network')}"
-                yield error(
-                    "IPC0209", cidr.at, message, also=also, help="move the range" if pool.follows else fix
-                )
+                reserve = "" if pool.follows else f", or {with_reserved(pool, both, 'the node network')}"
+                yield error("IPC0209", cidr.at, message, also=also, help=f"move the range{reserve}")
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:

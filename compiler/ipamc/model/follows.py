@@ -7,16 +7,19 @@ are unique, so no two nodes meet. In a compile the blocks are pins, derived once
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from ipamc.model.cidr import BITS, Address, Block, Range, address_text
+from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, Range, address_text
 from ipamc.model.cluster import Cluster, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 
 IPV6_LONGEST = 112
 """The shortest prefix of a network of IPv6: CEL has no 128-bit numbers, so the policy counts in one group."""
+_NOWHERE = Block(4, 0, 32)
 
 
 def block_of(part: PoolFamily, address: Address) -> Block | None:
@@ -66,28 +69,35 @@ def networks(pool: Pool) -> str:
     return " and ".join(str(network.block) for network in pool.follows)
 
 
-def followed(cluster: Cluster, pool: Pool) -> Iterator[tuple[Node, Address, Block]]:
-    """Yield the nodes with an InternalIP in the networks that a pool follows, by name, each with its block.
+class Followed(NamedTuple):
+    """A node with an InternalIP in a network that a pool follows."""
+
+    pool: Pool
+    node: Node
+    address: Address
+    block: Block
+
+
+def followed(cluster: Cluster) -> Iterator[Followed]:
+    """Yield the nodes with addresses in networks that pools follow, by name. O(addresses log pools).
     A CiliumNode's own InternalIPs count too: agents write them, and the policy reads them there.
     """
-    for node in cluster.nodes if pool.follows else ():
+    parts = [(pool, part) for pool in cluster.pools for part in pool.families.values() if part.follows]
+    index = OverlapIndex(parts, lambda pair: pair[1].follows.block if pair[1].follows else _NOWHERE)
+    for node in cluster.nodes if parts else ():
         seen = cluster.cilium_nodes_by_name.get(node.name)
         for address in dict.fromkeys((*node.internal_ips, *(seen.node_ips if seen else ()))):
-            part = pool.families.get(address[0])
-            if part and (block := block_of(part, address)):
-                yield node, address, block
+            for pool, part in index.over(Block(*address, BITS[address[0]])):
+                if block := block_of(part, address):
+                    yield Followed(pool, node, address, block)
 
 
 def with_followed(cluster: Cluster) -> Cluster:
-    """Return a cluster in which nodes have the blocks of their addresses as pins. O(nodes) each."""
-    return replace(cluster, pools=tuple([_with_pins(cluster, pool) for pool in cluster.pools]))
-
-
-def _with_pins(cluster: Cluster, pool: Pool) -> Pool:
-    if not pool.follows:
-        return pool
-    pins: dict[str, list[Range]] = {}
-    for node, _, block in followed(cluster, pool):
+    """Return a cluster in which nodes have the blocks of their addresses as pins."""
+    pins: dict[str, dict[str, tuple[Range, ...]]] = defaultdict(dict)
+    for pool, node, _, block in followed(cluster):
         assert isinstance(node.at, Place)  # noqa: S101 - nodes of a folder's files have places
-        pins.setdefault(node.name, []).append(Range(block, node.at))
-    return replace(pool, pins={name: tuple(own) for name, own in pins.items()})
+        own = pins[pool.name]
+        own[node.name] = (*own.get(node.name, ()), Range(block, node.at))
+    pools = [replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in cluster.pools]
+    return replace(cluster, pools=tuple(pools)) if pins else cluster

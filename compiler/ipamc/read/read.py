@@ -122,7 +122,7 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
-        return with_followed(whole) if any(pool.follows for pool in whole.pools) else whole
+        return with_followed(whole)
 
 
 def _name_at(value: Named) -> At:

@@ -193,6 +193,8 @@ class PinConflict(Struct, frozen=True, kw_only=True):
     node: str
     pin: Range
     by: Line | BlockedRange
+    address: str = ""
+    """The node's address, which the block follows; "" of a pin that somebody wrote."""
 
 
 def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
@@ -248,7 +250,9 @@ class _PinPlacer:
                 continue
             still[block.family] -= 1
             if by := self._forbidden(node, block, under):
-                self.conflicts.append(PinConflict(node=node, pin=pin, by=by))
+                self.conflicts.append(
+                    PinConflict(node=node, pin=pin, by=by, address=address_for(offer.pool, block))
+                )
             else:
                 usage = offer.pool.usage
                 addresses = part(block, usage.addresses) if usage else 0
@@ -285,7 +289,7 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
     for conflict in conflicts:
         by = conflict.by
         if isinstance(by, BlockedRange):
-            way_out = _elsewhere(cluster, conflict)
+            way_out = _elsewhere(conflict)
             also = [Related(by.range.at, f"{by.range.block} is {by.why}")]
         else:
             why, way_out = _of_line(by, conflict, cluster)
@@ -301,19 +305,14 @@ def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
         other = f"{by.range.block}, which is {by.why}"
     else:
         other = f"{by.block}, which {_of_line(by, conflict, cluster)[0]}"
-    address = _followed(cluster, conflict)
+    address = conflict.address
     pin = f"{conflict.pin.block}, which follows {address}" if address else f"pin {conflict.pin.block}"
     return f"{pin} of node {conflict.node}{',' if address else ''} overlaps {other}"
 
 
-def _followed(cluster: Cluster, conflict: PinConflict) -> str:
-    """Return the address of a node that its block follows; "" of a pin that somebody wrote."""
-    pool = RangeIndex(cluster.pools).pool_of(conflict.pin.block)
-    return address_for(pool, conflict.pin.block) if pool else ""
-
-
-def _elsewhere(cluster: Cluster, conflict: PinConflict) -> str:
-    if _followed(cluster, conflict):
+def _elsewhere(conflict: PinConflict) -> str:
+    """Return how a node can have another pin."""
+    if conflict.address:
         return f"give node {conflict.node} another address"
     return f"pin another block for node {conflict.node}"
 
@@ -321,12 +320,12 @@ def _elsewhere(cluster: Cluster, conflict: PinConflict) -> str:
 def _of_line(line: Line, conflict: PinConflict, cluster: Cluster) -> tuple[str, str]:
     """Return what a line is, in words, and what to do about a pin over it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
-    another = _elsewhere(cluster, conflict)
+    another = _elsewhere(conflict)
     if line.state is State.QUARANTINED:
         since = f"is quarantined since {line.since}, of node {line.node}"
         return since, f"if nothing uses it any more: {release}"
     if line.state is State.PENDING:
         return f"is pending for node {line.node}", f"{another}, or cancel the renumber: {release}"
-    if _followed(cluster, conflict):
+    if conflict.address:
         another = f"move {line.node}: ipamc lock {cluster.name} --renumber {line.node}; or {another}"
     return f"node {line.node} holds", another

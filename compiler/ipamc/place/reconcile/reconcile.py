@@ -225,7 +225,7 @@ def _own_lines(context: Context) -> dict[str, tuple[InPool, ...]]:
 
 def _advance(node: NodeState, context: Context) -> NodeState:
     """Apply the steps to a node; where blocks follow addresses, nothing is in quarantine before or after."""
-    if not any(pool.follows for pool in context.cluster.pools):
+    if not context.by_address:
         return _steps(node, context)
     ready = without_quarantine(node, context.ranges)
     if ready.want:

@@ -199,11 +199,14 @@ class _Comparison:
             shown = {(each.line.node, each.line.block) for each in new} <= self._shown
             moves = settled and not shown and key[0] not in planned
             days = {each.line.since for each in old if each.line.since}
+            why = _why_lost(old[0], was_pending=was_pending)
+            if new and all(self._pinned(each.line) is Origin.FOLLOWS for each in new):
+                why = "it has the block of its address now"
             yield Renumber(
                 node=key[0],
                 old=tuple([each.before for each in old if each.before]),
                 new=tuple([each.line for each in new]),
-                why=_why_lost(old[0], was_pending=was_pending)
+                why=why
                 + (": the node moves with the next apply" if moves else "")
                 + (f"; in quarantine since {names(days)}" if days else ""),
                 moves=moves,
