@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ipamc.lock.file import line_at
-from ipamc.model.address_sets import lines_over, overlaps
-from ipamc.model.cidr import Address, Range, address_text
+from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, overlaps, shared
+from ipamc.model.cidr import Address, OverlapIndex, Range, address_text
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, error, several, warning
 from ipamc.model.follows import IPV6_LONGEST, address_for, area_of, followed, networks, room_for
 from ipamc.model.plan import Plan
-from ipamc.model.pool_words import suggest_pool
+from ipamc.model.pool_words import suggest_pool, with_reserved
 
 
 def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -24,7 +24,7 @@ def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
         for part in pool.families.values():
             if part.follows:
                 yield from room_for_network(cluster, pool, part, part.follows)
-    yield from networks_overlap(pools)
+    yield from networks_overlap(cluster, pools)
     yield from several_addresses(cluster)
 
 
@@ -70,8 +70,8 @@ def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Ra
         yield error("IPC0225", cidr.at, f"{follows}: {needs}, and {has}", also=also, help=fix)
 
 
-def networks_overlap(pools: list[Pool]) -> Iterator[Diagnostic]:
-    """IPC0226: no two pools follow the same address."""
+def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
+    """IPC0226: the networks that pools follow share no address with each other, nor with a range."""
     pairs = [(pool, network) for pool in pools for network in pool.follows]
     for (outer, wide), (inner, network) in overlaps(pairs, lambda pair: pair[1].block):
         message = (
@@ -80,6 +80,18 @@ def networks_overlap(pools: list[Pool]) -> Iterator[Diagnostic]:
         also = [Related(wide.at, f"{wide.block} is here")]
         fix = "let each pool follow a network of its own: a node has one block of a family"
         yield error("IPC0226", network.at, message, also=also, help=fix)
+    ranges = OverlapIndex(
+        ((pool, cidr) for pool in cluster.pools for cidr in pool.ranges), lambda pair: pair[1].block
+    )
+    for follower, network in pairs:
+        for pool, cidr in ranges.over(network.block):
+            both = shared(cidr.block, network.block)
+            if not covers(blocks_over(outermost(each.block for each in pool.reserved), both), both):
+                whose = f'{network.block}, which pool "{follower.name}" follows, overlaps {cidr.block}'
+                also = [Related(cidr.at, f'pool "{pool.name}" has it here')]
+                reserve = "" if pool.follows else f", or {with_reserved(pool, both, 'the node network')}"
+                message = f'{whose} of pool "{pool.name}": a pod could have the address of a node'
+                yield error("IPC0226", network.at, message, also=also, help=f"move the range{reserve}")
 
 
 def several_addresses(cluster: Cluster) -> Iterator[Diagnostic]:

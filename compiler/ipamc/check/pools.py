@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
-from ipamc.model.cidr import BITS, Block, OverlapIndex, Range, address_text, around
+from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
@@ -64,8 +64,7 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0209: no node's InternalIP, and no network that a pool follows, lies in a range, unless reserved."""
-    yield from _network_inside_range(cluster)
+    """IPC0209: no node's InternalIP lies in a range, unless it is reserved."""
     ranges = RangeIndex(cluster.pools)
     found: dict[Range, list[tuple[Pool, Node, int]]] = {}
     for node in cluster.nodes:
@@ -83,20 +82,6 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
         also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
         fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
         yield error("IPC0209", cidr.at, message, also=also, help=fix)
-
-
-def _network_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
-    followers = [(pool, network) for pool in cluster.pools for network in pool.follows]
-    every = ((pool, cidr) for pool in cluster.pools for cidr in (pool.ranges if followers else ()))
-    ranges = OverlapIndex(every, lambda pair: pair[1].block)
-    for follower, network in followers:
-        for pool, cidr in ranges.over(network.block):
-            both = shared(cidr.block, network.block)
-            if not covers(blocks_over(outermost(each.block for each in pool.reserved), both), both):
-                message = f'{cidr.block} of pool "{pool.name}" overlaps {network.block}, a network of nodes'
-                also = [Related(network.at, f'pool "{follower.name}" follows it')]
-                reserve = "" if pool.follows else f", or {with_reserved(pool, both, 'the node network')}"
-                yield error("IPC0209", cidr.at, message, also=also, help=f"move the range{reserve}")
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
