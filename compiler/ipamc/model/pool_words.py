@@ -84,7 +84,7 @@ def larger_block(pool: Pool) -> str:
 
 def larger_block_for_some(pool: Pool) -> str:
     """Return the advice to give some of a pool's nodes more addresses each."""
-    if pool.dialect is Dialect.NATIVE:
+    if pool.dialect is Dialect.NATIVE and not pool.follows:
         return "use a larger block for these nodes (blockSizes)"
     return larger_block(pool)
 

@@ -92,7 +92,7 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
         for node, pins in sorted(pool.pins.items()):
             for pin in pins:
                 address = address_for(pool, pin.block)
-                words = f"follows {address}, the address of {node}" if address else f"pinned for {node}"
+                words = f"follows {address} of {node}" if address else f"pinned for {node}"
                 add(pin.block, "pinned", pool.name, words)
     ranges = [
         (pool, part.block_size, cidr.block)
