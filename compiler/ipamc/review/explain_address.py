@@ -25,10 +25,12 @@ class UnheldBlock(NamedTuple):
     node: str
     """The node that a pin keeps it for, or whose CiliumNode shows it; ""."""
     state: str
-    """free, reserved, excluded, pinned, or a phrase."""
+    """free, reserved, excluded, pinned, `the node with ADDRESS`, or a phrase."""
     at: At
     reason: str = ""
     """Why it is reserved, as its author wrote it; "" where no reason is given."""
+    address: str = ""
+    """Of the node that has the block, listed or not, where the pool follows addresses; else ""."""
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
@@ -67,5 +69,5 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
                     asked.widened(pool.families[asked.family].block_size),
                     f"the node with {address}",
                 )
-            result[UnheldBlock(asked, pool.name, "", state, pool_range.at)] = None
+            result[UnheldBlock(asked, pool.name, "", state, pool_range.at, address=address)] = None
     return sorted(result, key=lambda unheld: unheld[:4])
