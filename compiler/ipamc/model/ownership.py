@@ -91,7 +91,7 @@ class Law:
             return Ownership.OWN
         if pending.fit(shown):
             return Ownership.PENDING
-        if (shown.block, shown.node) in self._by_address:
+        if self.by_address(shown):
             return Ownership.ADDRESS
         if shown.block.family not in kept and self.operator_gave(shown):
             return Ownership.OPERATORS
@@ -124,6 +124,10 @@ class Law:
             return False
         pool = self.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self._operator_pools
+
+    def by_address(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is that of its node's address, in a pool that follows addresses."""
+        return (shown.block, shown.node) in self._by_address
 
     def is_foreign(self, shown: ShownBlock) -> bool:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""

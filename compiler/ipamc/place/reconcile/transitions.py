@@ -123,13 +123,15 @@ def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -
 def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
     In a one-block mode that is the line that the node shows, else the one that was quarantined last, else the
-    lowest; none where the operator gave the node another block meanwhile. Pools that are disabled or no
-    longer select the node still count. A line that was pending when its node left is pending again.
+    lowest; none where the operator, or the node's address, gave it another block meanwhile. Pools that are
+    disabled or no longer select the node still count. A line that was pending when its node left is pending
+    again.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
     if left and context.one_block:
-        given = [shown for shown in node.shown if context.law.operator_gave(shown)]
+        law = context.law
+        given = [shown for shown in node.shown if law.operator_gave(shown) or law.by_address(shown)]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     missing = [line for line in left if line.block.family not in have]
