@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import blocks_over, covers, lines_over, outermost, overlaps, shared
-from ipamc.model.cidr import Address, OverlapIndex, Range, address_text
-from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
+from ipamc.model.cidr import Block, OverlapIndex, Range
+from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Diagnostic, Related, error, several, warning
-from ipamc.model.follows import IPV6_LONGEST, address_for, area_of, followed, networks, room_for
+from ipamc.model.follows import IPV6_LONGEST, address_for, area_of, networks, room_for
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import suggest_pool, with_reserved
 
@@ -25,7 +25,8 @@ def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
             if part.follows:
                 yield from room_for_network(cluster, pool, part, part.follows)
     yield from networks_overlap(cluster, pools)
-    yield from several_addresses(cluster)
+    for pool in pools:
+        yield from several_addresses(pool)
 
 
 def mode_without_follows(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic]:
@@ -94,24 +95,26 @@ def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic
                 yield error("IPC0226", network.at, message, also=also, help=f"move the range{reserve}")
 
 
-def several_addresses(cluster: Cluster) -> Iterator[Diagnostic]:
+def several_addresses(pool: Pool) -> Iterator[Diagnostic]:
     """IPC0227: a node has one address of a network that a pool follows, and no other node has it."""
-    by_address: dict[Address, Node] = {}
-    by_node: dict[tuple[str, str, int], Address] = {}
-    for pool, node, address, block in followed(cluster):
-        text = address_text(*address)
-        other = by_address.setdefault(address, node)
-        before = by_node.setdefault((pool.name, node.name, block.family), address)
-        if other is not node:
-            message = f"nodes {other.name} and {node.name} both have {text}, and so the block {block}"
-            also = [Related(other.at, f"{other.name} is here")]
-            fix = "take the one that is gone out of the inventory, or correct its InternalIP"
-            yield error("IPC0227", node.at, message, also=also, help=fix)
-        if before != address:
-            message = f"node {node.name} has {address_text(*before)} and {text}: its block is not clear"
-            also = [Related(network.at, f'pool "{pool.name}" follows it') for network in pool.follows]
-            fix = "follow a network of which a node has one InternalIP, or correct the inventory"
-            yield error("IPC0227", node.at, message, also=also, help=fix)
+    first: dict[Block, tuple[str, Range]] = {}
+    for node, pins in pool.pins.items():
+        by_family: dict[int, Range] = {}
+        for pin in pins:
+            other, theirs = first.setdefault(pin.block, (node, pin))
+            before = by_family.setdefault(pin.block.family, pin)
+            if other != node:
+                address = address_for(pool, pin.block)
+                message = f"nodes {other} and {node} both have {address}, and so the block {pin.block}"
+                also = [Related(theirs.at, f"{other} is here")]
+                fix = "take the one that is gone out of the inventory, or correct its InternalIP"
+                yield error("IPC0227", pin.at, message, also=also, help=fix)
+            if before is not pin:
+                both = " and ".join(address_for(pool, each.block) for each in (before, pin))
+                message = f"node {node} has {both}: its block is not clear"
+                also = [Related(network.at, f'pool "{pool.name}" follows it') for network in pool.follows]
+                fix = "follow a network of which a node has one InternalIP, or correct the inventory"
+                yield error("IPC0227", pin.at, message, also=also, help=fix)
 
 
 def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
