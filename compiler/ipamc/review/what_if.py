@@ -245,7 +245,7 @@ def _without(
         names = tuple(dict.fromkeys(node.name for node in nodes))
         ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in islice(no_family(placement.unserved), 1):
+    for finding in islice(no_family(placement.plan.cluster, placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
         yield Without(nodes=tuple(unserved), finding=finding)
     for finding in islice(unmatched_refused(cluster, unmatched), 1):

@@ -52,7 +52,7 @@ def allocate(
         *pin_conflicts(cluster, made.plan.lock, made.conflicts),
         *no_room(cluster, made.short, made.after, reconciled.lock),
         *half_room(cluster, made.short, made.after, reconciled.lock),
-        *no_family(made.unserved),
+        *no_family(cluster, made.unserved),
         *no_room_to_grow(cluster, made.stunted, made.after),
     ]
 
