@@ -246,7 +246,7 @@ class _Comparison:
         pending = now.was_pending or now.state is State.PENDING
         undone = (was.is_former and not now.is_former) or (pending and not was.was_pending)
         undone = undone and waits and now.state is not State.RELEASED
-        if undone and not self.known.followed(was, [now]):
+        if undone and not (self.known.followed(was, [now]) or self.known.of_address(now)):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
             return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED
@@ -270,8 +270,9 @@ class _Comparison:
             reason = Reason.CANCELLED
         elif self.known.followed(was, others):
             reason = Reason.TAKEN_BACK
-        elif was.state is State.HELD and others and all(map(self.known.of_address, others)):
-            reason = Reason.MOVED if self._is_there(was.node) else Reason.RE_USED
+        elif others and all(map(self.known.of_address, others)):
+            moved = was.state is State.HELD and self._is_there(was.node)
+            reason = Reason.MOVED if moved else Reason.RE_USED
         elif was.state is State.QUARANTINED:
             # Or all its addresses are its node's, in use or for as long as before.
             own = (line for line in over if line.node == was.node)
