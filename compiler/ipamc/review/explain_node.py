@@ -298,6 +298,9 @@ class _Decisions:
             return "the next compile gives its addresses to another node"
         if line.state is State.RELEASED:
             return "released: the line is removed when its addresses are given out again"
+        place = self.ranges.of(line.block)
+        if after.state is State.RELEASED and place and place.pool.follows:
+            return f"the next compile releases it: pool {place.pool.name} {never(place.pool)}"
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if line.state is State.PENDING:
@@ -312,9 +315,6 @@ class _Decisions:
             why = "its node moved to its pending block" if after.is_former else "its node left the inventory"
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
-            place = self.ranges.of(line.block)
-            if place and place.pool.follows:
-                return f"the next compile releases it: pool {place.pool.name} {never(place.pool)}"
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
             return f"the next compile releases it: {operator}"
         return self._of_held(line, want)
