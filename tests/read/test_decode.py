@@ -63,8 +63,8 @@ FULL: dict[str, dict[str, Any]] = {
         "kind": "IPPool",
         "metadata": {"name": "p", "labels": LABELS, "annotations": {}},
         "spec": {
-            "ipv4": {"cidrs": ["10.0.0.0/16"], "blockSize": 24},
-            "ipv6": {"cidrs": ["fd00::/48"], "blockSize": 64},
+            "ipv4": {"cidrs": ["10.0.0.0/16"], "blockSize": 24, "follows": "172.30.0.0/24"},
+            "ipv6": {"cidrs": ["fd00::/48"], "blockSize": 64, "follows": "fd01::/120"},
             "nodeSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
             "priority": -3,
             "overflow": ["q"],
@@ -103,6 +103,7 @@ FULL: dict[str, dict[str, Any]] = {
                 "planned": True,
                 "running": False,
                 "podIPs": ["10.0.1.7"],
+                "internalIPs": ["172.30.0.1"],
             },
             {"name": "n2"},
             {"names": "n{3..9}", "planned": True},

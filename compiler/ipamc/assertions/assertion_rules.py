@@ -45,6 +45,8 @@ def has(plan: Plan, line: Line) -> str:
             return f"node {line.node} gets {line.block} back"
         case Origin.PIN:
             return f"node {line.node} would get its pin {line.block}"
+        case Origin.FOLLOWS:
+            return f"node {line.node} would get {line.block} by its address"
     return f"node {line.node} would get {line.block}"
 
 

@@ -20,10 +20,10 @@ from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
-from ipamc.model.pool_words import more_room, range_for
+from ipamc.model.pool_words import more_room, never, range_for
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.newcomers import Newcomers, never
+from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
@@ -198,6 +198,8 @@ class Rooms:
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            if pool.follows:
+                way_out = "remove the test: the pool has a block for each address of its network"
         has = f"{room:,} of {count(asserts.nodes, 'more node')}"
         finding = rules.no_room_for(test, has, why, _places((pool,)), way_out)
         return Judgement(1, "pool", "pools", (finding,))

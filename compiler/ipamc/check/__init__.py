@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ipamc.check import capacity, drift
 from ipamc.check.admission import check_admission
+from ipamc.check.follows import check_follows, held_by_another
 from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
@@ -21,6 +22,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_modes(cluster)
     yield from check_pools(cluster)
     yield from check_pins(cluster)
+    yield from check_follows(cluster)
     yield from check_multi_pool(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
@@ -38,6 +40,7 @@ def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
     yield from drift.several_pod_cidrs(plan)
     yield from drift.node_without_uid(plan)
     yield from drift.pin_not_held(plan)
+    yield from held_by_another(plan)
     yield from capacity.nearly_full(plan.cluster, today)
     yield from capacity.fewer_than_max_pods(plan)
     yield from capacity.too_many_shards_needed(plan)

@@ -11,6 +11,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, and_others, count, error, several, warning
 from ipamc.model.evidence import Evidence
+from ipamc.model.follows import address_for
 from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import Origin, Plan, ShownBlock
 
@@ -169,7 +170,12 @@ def pin_not_held(plan: Plan) -> Iterator[Diagnostic]:
             for pin in pins if name in inventory and not all(pin.block in blocks for pin in pins) else ():
                 others = sorted(block for block in blocks if block.family == pin.block.family)
                 if others and pin.block not in blocks:
-                    message = f"node {name} is pinned to {pin.block} but holds {', '.join(map(str, others))}"
+                    address, holds = address_for(pool, pin.block), ", ".join(map(str, others))
+                    message = f"node {name} is pinned to {pin.block} but holds {holds}"
+                    if address:
+                        message = (
+                            f"{pin.block} follows {address}, the address of node {name}, which holds {holds}"
+                        )
                     fix = f"move the node: ipamc lock {plan.cluster.name} --renumber {name}"
                     yield warning("IPC0309", pin.at, message, help=fix)
 

@@ -168,7 +168,7 @@ def not_rendered_yet(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def controller_manager(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0504: where Nodes have podCIDRs of ipamc, kube-controller-manager must not set them."""
-    gives = any(not pool.disabled for pool in cluster.pools)
+    gives = any(pool.follows or not pool.disabled for pool in cluster.pools)
     if gives and (cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"):
         keys = ("ipam", "mode") if cluster.mode is Mode.KUBERNETES else ("patchNodes",)
         message = "kube-controller-manager must run with --allocate-node-cidrs=false"

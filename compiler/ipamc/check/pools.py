@@ -139,7 +139,7 @@ def reserved_outside(pool: Pool) -> Iterator[Diagnostic]:
             message = f'reserved {reserved.block} lies outside pool "{pool.name}"'
             also = [Related(pool.at / "spec", "the pool is here")]
             yield error("IPC0213", reserved.at, message, also=also, help="move it into a range, or drop it")
-    for node, pins in sorted(pool.pins.items()):
+    for node, pins in sorted(pool.pins.items()) if not pool.follows else ():
         for pin in pins:
             if index_around(ranges, pin.block) is None:
                 message = f'pin {pin.block} of node {node} lies in no range of pool "{pool.name}"'
@@ -239,8 +239,9 @@ class Pin(Struct, frozen=True):
 
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pins that needs no lock."""
-    by_node = ((pool, node, pins) for pool in cluster.pools for node, pins in pool.pins.items())
+    """Yield every finding about pins that needs no lock; `check/follows.py` looks at those that follow."""
+    written = [pool for pool in cluster.pools if not pool.follows]
+    by_node = ((pool, node, pins) for pool in written for node, pins in pool.pins.items())
     pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]
     yield from pins_overlap(sorted(pins, key=lambda pin: pin.node))
     yield from pin_over_reserved(cluster, pins)

@@ -16,7 +16,7 @@ from msgspec import Struct
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
+from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import HOSTNAME, ManagedBy, Mode, Node, Version
 from ipamc.model.dump import Dump
@@ -146,8 +146,10 @@ def is_wanted(key: str, wanted: Iterable[str]) -> bool:
     return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
 
 
-def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
-    """Return a node's fields in the inventory: labels of `wanted` keys (may end in `*`), and of places."""
+def node_fields(node: Node, wanted: Collection[str], networks: Sequence[Block] = ()) -> dict[str, Any]:
+    """Return a node's fields in the inventory: labels of `wanted` keys (may end in `*`), and of places.
+    InternalIPs are there that are in `networks`, which pools follow.
+    """
 
     def is_listed(key: str, value: str) -> bool:
         if key.rpartition("/")[2] in _PLACES or (key == HOSTNAME and value != node.name):
@@ -160,6 +162,11 @@ def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
         "labels": {key: value for key, value in sorted(node.labels.items()) if is_listed(key, value)},
         "maxPods": node.max_pods,
         "podCIDRs": [str(block) for block in node.pod_cidrs],
+        "internalIPs": [
+            address_text(*ip)
+            for ip in node.internal_ips
+            if any(network.contains(Block(*ip, BITS[ip[0]])) for network in networks)
+        ],
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -180,10 +187,13 @@ def inventory_text(
     wanted: Collection[str],
     known: Known,
     planned: Iterable[Mapping[str, Any]] = (),
+    networks: Sequence[Block] = (),
 ) -> str:
-    """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones."""
+    """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones; see `node_fields`."""
     in_use = dump.in_use
-    rows = [{**node_fields(node, wanted), **known.of(node, in_use.get(node.name, ()))} for node in nodes]
+    rows = [
+        {**node_fields(node, wanted, networks), **known.of(node, in_use.get(node.name, ()))} for node in nodes
+    ]
     lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=_name_of)]
     text = inventory_head(_HEAD.format("planned nodes stay, what else you write is lost"))
     return f"{text}{''.join(lines)}" if lines else text.replace("nodes:\n", "nodes: []\n")

@@ -23,6 +23,7 @@ from ipamc.importing.files import (
     node_fields,
     planned_fields,
 )
+from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -82,7 +83,10 @@ def refresh(
         if node.at.path in planned:
             planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
     known = _known(cluster, dump, blocks)
-    texts = {path: inventory_text(dump, there[path], wanted, known, planned[path]) for path in homes}
+    networks = _networks(cluster)
+    texts = {
+        path: inventory_text(dump, there[path], wanted, known, planned[path], networks) for path in homes
+    }
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
@@ -93,7 +97,8 @@ def _still_planned(node: Node, joined: Container[str]) -> Iterator[Mapping[str, 
     """Yield the entries of the planned nodes of an entry that have not joined: a pattern may be cut."""
     several = less(node.pattern, joined) if node.pattern else []
     for name in several or [node.name] * (not node.pattern and node.name not in joined):
-        yield planned_fields(name, node.labels, node.max_pods)
+        ips = [address_text(*ip) for ip in node.internal_ips]
+        yield {**planned_fields(name, node.labels, node.max_pods), **({"internalIPs": ips} if ips else {})}
 
 
 def inventories(cluster: Cluster, folder: str) -> list[str]:
@@ -112,12 +117,12 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
     """Return what the dump changes of an inventory that `refresh` accepts it for. O(n log n)."""
-    wanted = _wanted(cluster, labels)
+    wanted, networks = _wanted(cluster, labels), _networks(cluster)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
 
     def differ(was: Node, now: Node) -> bool:
-        if node_fields(was, wanted) != node_fields(now, wanted):
+        if node_fields(was, wanted, networks) != node_fields(now, wanted, networks):
             return True
         return {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(now)}
 
@@ -127,6 +132,11 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
         left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
         changed=tuple(sorted(now.name for was, now in both if differ(was, now))),
     )
+
+
+def _networks(cluster: Cluster) -> list[Block]:
+    """Return the networks of nodes that pools follow: there, an InternalIP says which block a node has."""
+    return [network.block for pool in cluster.pools for network in pool.follows]
 
 
 def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:

@@ -42,7 +42,8 @@ class Reason(enum.StrEnum):
     """In quarantine by its use: its node keeps others of the pool, and got none."""
     TAKEN_BACK = "taken back by the operator"
     RE_USED = "re-used"
-    """It was released, or its quarantine is over, and its addresses were given out again."""
+    """It was released, or its quarantine is over, and its addresses were given out again; or its node left,
+    and another has its address and so its block."""
     REPOOLED = "pool renamed"
     RESIZED = "resized"
     """Other addresses of it are rendered (crd mode)."""
@@ -144,6 +145,8 @@ class Known(Struct, frozen=True, kw_only=True):
     days: Days = Days()
     operator_pools: Collection[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator gives out."""
+    of_address: Callable[[Line], bool] = lambda _line: False
+    """Whether a line has the block of its node's address, in a pool that follows: there is no quarantine."""
     followed: Callable[[Line, Sequence[Line]], bool] = lambda _line, _over: False
     """Whether the operator took a block from its node, or gave its addresses to these lines."""
 
@@ -242,7 +245,7 @@ class _Comparison:
         pending = now.was_pending or now.state is State.PENDING
         undone = (was.moved and not now.moved) or (pending and not was.was_pending)
         undone = undone and waits and now.state is not State.RELEASED
-        if undone and not self.known.followed(was, [now]):
+        if undone and not (self.known.followed(was, [now]) or self.known.of_address(now)):
             return Reason.ENDED_EARLY
         if now.state is State.HELD and was.state is not State.RELEASED:
             return Reason.SETTLED if was.state is State.PENDING else Reason.RETURNED
@@ -265,6 +268,9 @@ class _Comparison:
             reason = Reason.CANCELLED
         elif self.known.followed(was, others):
             reason = Reason.TAKEN_BACK
+        elif others and all(map(self.known.of_address, others)):
+            moved = was.state is State.HELD and self._is_there(was.node)
+            reason = Reason.MOVED if moved else Reason.RE_USED
         elif was.state is State.QUARANTINED:
             # Or all its addresses are its node's, in use or for as long as before.
             own = (line for line in over if line.node == was.node)

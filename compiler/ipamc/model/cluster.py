@@ -65,6 +65,8 @@ class PoolFamily(Struct, frozen=True, kw_only=True):
     """In the order of the file, which is the order of allocation."""
     block_size: int
     """Prefix length of a node's block."""
+    follows: Range | None = None
+    """The nodes' network: the n-th block is of the node with its n-th address (`model/follows.py`)."""
     at: Place
 
 
@@ -110,9 +112,10 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     block_sizes: tuple[SizeClass, ...] = ()
     reserved: tuple[Range, ...] = ()
     pins: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
-    """By node name."""
+    """By node name; of a pool that follows the nodes' network, as their InternalIPs say."""
     unlisted: bool = False
     disabled: bool = False
+    """It gives pins alone. So does a pool that follows the nodes' network."""
     labels: Mapping[str, str] = field(default_factory=dict)
     pod_selector: Selector | None = None
     """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""
@@ -128,6 +131,11 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     def ranges(self) -> Iterator[Range]:
         """Return the ranges of all families, IPv4 first."""
         return (cidr for part in self.families.values() for cidr in part.ranges)
+
+    @property
+    def follows(self) -> tuple[Range, ...]:
+        """Return the nodes' networks that its blocks follow, IPv4 first; () for most pools."""
+        return tuple([part.follows for part in self.families.values() if part.follows])
 
     @property
     def by_pods(self) -> Mapping[str, Selector]:

@@ -23,6 +23,8 @@ class Ownership(enum.Enum):
     """The node holds it."""
     PENDING = "pending"
     """The node is to move to it."""
+    ADDRESS = "its address's"
+    """Its pool follows addresses, and the node joined with this one: the lines of the node follow."""
     OPERATORS = "the operator's"
     """Cilium's operator decides about it: the lines of the node follow."""
     FORMER = "former"
@@ -44,13 +46,17 @@ class Law:
         lines: Sequence[Line],
         operator_pools: Collection[str] = (),
         ranges: RangeIndex | None = None,
+        by_address: Collection[tuple[Block, str]] | None = None,
     ) -> None:
-        """`lines` are the lock's, by address; of `operator_pools` the operator gives out the blocks."""
+        """`lines` are the lock's, by address; of `operator_pools` the operator gives out the blocks.
+        `by_address` are blocks with the nodes whose addresses they follow; None: those of the inventory.
+        """
         self._multi_pool = cluster.mode is Mode.MULTI_POOL
         self._pools = cluster.pools_by_name
         self._lines = lines
         self._operator_pools = operator_pools
         self.ranges = ranges or RangeIndex(cluster.pools)
+        self._by_address = _by_address(cluster) if by_address is None else by_address
         self._own: dict[str, tuple[Blocks, Blocks, Blocks, set[int]]] = {}
 
     @cached_property
@@ -81,6 +87,8 @@ class Law:
             return Ownership.OWN
         if pending.fit(shown):
             return Ownership.PENDING
+        if self.by_address(shown):
+            return Ownership.ADDRESS
         if shown.block.family not in kept and self.operator_gave(shown):
             return Ownership.OPERATORS
         if former.fit(shown):
@@ -113,10 +121,19 @@ class Law:
         pool = self.ranges.pool_of(shown.block)
         return (pool.name if pool else shown.pool) in self._operator_pools
 
+    def by_address(self, shown: ShownBlock) -> bool:
+        """Tell whether a block is that of its node's address, in a pool that follows addresses."""
+        return (shown.block, shown.node) in self._by_address
+
     def is_foreign(self, shown: ShownBlock) -> bool:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
         named = not self._multi_pool or shown.pool in self._pools
         return not named and self.ranges.pool_of(shown.block) is None
+
+
+def _by_address(cluster: Cluster) -> frozenset[tuple[Block, str]]:
+    pools = [pool for pool in cluster.pools if pool.follows]
+    return frozenset((pin.block, node) for pool in pools for node, own in pool.pins.items() for pin in own)
 
 
 HAS = frozenset({Ownership.OWN, Ownership.PENDING})

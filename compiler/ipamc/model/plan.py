@@ -112,6 +112,8 @@ class StaleReason(enum.Enum):
     """The node gets more blocks or addresses, or gives some back, by their use."""
     INCOMPLETE = "incomplete"
     """The node wants a block more than it holds."""
+    UNQUARANTINED = "unquarantined"
+    """A line of it is released, as its pool follows the addresses of nodes now."""
     FOLLOWED = "followed"
     """Cilium's operator decides about these blocks, and gave the node others."""
 
@@ -157,6 +159,8 @@ class Origin(enum.StrEnum):
 
     FIRST_FIT = "first fit"
     PIN = "pin"
+    FOLLOWS = "by address"
+    """Its pool follows the addresses of nodes."""
     RETURNED = "returned"
     """Its node is back in the inventory."""
     ADOPTED = "adopted"

@@ -7,6 +7,7 @@ from typing import Any
 
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Pool
+from ipamc.model.follows import networks
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 """Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
@@ -61,6 +62,13 @@ def no_new_blocks(pool: Pool) -> str:
     return "set disabled: true"
 
 
+def never(pool: Pool) -> str:
+    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
+    if pool.follows:
+        return f"follows {networks(pool)}"
+    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
+
+
 def block_size(pool: Pool, family: int, size: int) -> str:
     """Return the field that gives blocks of a prefix length."""
     if pool.dialect is Dialect.CLUSTER_CIDR:
@@ -76,7 +84,7 @@ def larger_block(pool: Pool) -> str:
 
 def larger_block_for_some(pool: Pool) -> str:
     """Return the advice to give some of a pool's nodes more addresses each."""
-    if pool.dialect is Dialect.NATIVE:
+    if pool.dialect is Dialect.NATIVE and not pool.follows:
         return "use a larger block for these nodes (blockSizes)"
     return larger_block(pool)
 

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
+from ipamc.model.follows import networks
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
+from ipamc.model.pool_words import never
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
 
@@ -147,7 +149,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
     more = len(cluster.pools) - len(passed)
     seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
-    disabled = [pool for pool in cluster.pools if pool.disabled]
+    disabled = [pool for pool in cluster.pools if pool.disabled and not pool.follows]
+    followed = [networks(pool) for pool in cluster.pools if pool.follows]
     selecting = SelectorIndex([pool.selector for pool in disabled])
     for group in _alike(nodes, cluster.pools):
         first = group[0]
@@ -157,6 +160,9 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         group_names = several([node.name for node in group], "node", "without a candidate pool")
         message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
         label = f"{enable}label the node, widen a pool's nodeSelector"
+        if followed and not any(node.internal_ips for node in group):
+            lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
+            label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
         if not cluster.pools:
             fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
@@ -171,11 +177,7 @@ def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
 
 
 def _passed_over(pool: Pool) -> str:
-    if pool.unlisted:
-        return f"{pool.name} is for unlisted nodes"
-    if pool.disabled:
-        return f"{pool.name} is disabled"
-    return f"{pool.name} selects {cut(pool.selector.canonical)}"
+    return f"{pool.name} {never(pool) or f'selects {cut(pool.selector.canonical)}'}"
 
 
 def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:

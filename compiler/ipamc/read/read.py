@@ -13,6 +13,7 @@ from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
+from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -115,7 +116,7 @@ class Assembly(Struct):
         in_order = sorted(
             self.excluded, key=lambda cidr: (cidr.block, cidr.at.path, cidr.at.document, repr(cidr.at.keys))
         )
-        return replace(
+        whole = replace(
             cluster,
             excluded=(*cluster.excluded, *in_order),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
@@ -124,6 +125,7 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
+        return with_followed(whole)
 
 
 def _name_at(value: Named) -> At:

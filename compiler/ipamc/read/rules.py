@@ -91,6 +91,35 @@ def native_fields(spec: Place, dialect: str, fields: Sequence[str], way_out: str
     return error("IPC0012", at, problem, also=also, help=way_out)
 
 
+_BESIDE_FOLLOWS = {
+    "ipv4": "the network of the other family says nothing about IPv4",
+    "ipv6": "the network of the other family says nothing about IPv6",
+    "nodeSelector": "the network says which nodes it serves",
+    "priority": "no node of its network has another candidate before it",
+    "overflow": "it has a block for each address of its network, and is never full",
+    "blocksPerNode": "a node has one block for its address",
+    "blockSizes": "its blocks are of one size, so that they can be counted",
+    "reserved": "the policy that gives joining nodes their blocks does not know it",
+    "pins": "the addresses of nodes say their blocks",
+    "unlisted": "nobody but the network gives out its blocks",
+    "disabled": "a node that joins has its block by its address",
+    "usage": "a node has one block for its address",
+}
+"""Why a pool has no such field where its blocks follow the nodes' network."""
+
+
+def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
+    """IPC0223: a pool whose blocks follow the nodes' network has no field that chooses nodes or blocks."""
+    problem = f'pool "{pool}" has follows, and not with it {field}: {_BESIDE_FOLLOWS[field]}'
+    also = [Related(follows, "follows is here")]
+    way_out = {
+        "ipv4": "write follows there, too, or make ipv4 a pool of its own",
+        "ipv6": "write follows there, too, or make ipv6 a pool of its own",
+        "disabled": "remove one of the two: without follows, nodes keep what they hold",
+    }.get(field, f"remove {field}, or make it a pool of its own without follows")
+    return error("IPC0223", at, problem, also=also, help=way_out)
+
+
 NODE_NAME = "the name of a node"
 
 

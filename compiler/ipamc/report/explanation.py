@@ -58,7 +58,7 @@ def _block(block: ExplainedBlock, lock: str, find: Find) -> Iterator[str]:
     if block.number:
         yield _row("", f"{lock}:{block.number}")
     if block.at:
-        how = "shown" if block.origin is Origin.ADOPTED else "pinned"
+        how = "shown" if block.origin is Origin.ADOPTED else "the address is" if block.follows else "pinned"
         yield _row("", f"{_line(find(block.at))}: {how} here")
 
 

@@ -65,10 +65,10 @@ def _said(answer: LockAnswer | InputAnswer) -> tuple[Block, str, str, str, dict[
         line, started = answer.line, answer.started
         record = {**state_record(line, started=started)}
         return line.block, line.pool, line.node, state(line, started=started), record
-    block, pool, node, in_state, _, reason = answer.unheld
+    block, pool, node, in_state, _, reason, address = answer.unheld
     if reason:
         return block, pool, node, f"{in_state}: {reason}", {"state": in_state, "reason": reason}
-    return block, pool, node, in_state, {"state": in_state}
+    return block, pool, node, in_state, {"state": in_state, **({"address": address} if address else {})}
 
 
 def _row(answer: LockAnswer | InputAnswer) -> Cells:

@@ -57,6 +57,7 @@ def _pool_record(cluster: ShownCluster, shown: ShownPool) -> dict[str, object]:
         "pool": use.pool.name,
         "family": f"IPv{use.family.family}",
         "blockSize": use.family.block_size,
+        **({"follows": str(use.family.follows.block)} if use.family.follows else {}),
         **use_record(use.use),
         "room": shown.room,
         "comesFree": {"day": ending.day, "blocks": ending.blocks} if ending else None,

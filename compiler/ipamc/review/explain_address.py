@@ -9,8 +9,9 @@ from ipamc.model.cidr import Block, OverlapIndex, Range
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At
 from ipamc.model.evidence import Evidence
+from ipamc.model.follows import address_for
 from ipamc.model.lock import Lock
-from ipamc.place.allocate.newcomers import never
+from ipamc.model.pool_words import never
 from ipamc.place.allocate.occupancy import blocked_ranges
 
 
@@ -20,9 +21,10 @@ class UnheldBlock(NamedTuple):
     block: Block  # as in the input; of free addresses, the part of a range that was asked for
     pool: str  # "" outside every pool
     node: str  # the node that a pin keeps it for, or whose CiliumNode shows it; ""
-    state: str  # free, reserved, excluded, pinned, or a phrase
+    state: str  # free, reserved, excluded, pinned, `the node with ADDRESS`, or a phrase
     at: At
     reason: str = ""  # why it is reserved, as its author wrote it; "" where no reason is given
+    address: str = ""  # of the node that has the block, listed or not, where the pool follows addresses
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
@@ -30,7 +32,7 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
     kept = [  # the blocks without a line that no new node is given
         UnheldBlock(pin.block, pool.name, node, "pinned", pin.at)
         for pool in cluster.pools
-        for node, pins in pool.pins.items()
+        for node, pins in (pool.pins.items() if not pool.follows else ())
         for pin in pins
     ]
     for each in blocked_ranges(cluster, Evidence(cluster).taken(list(lock.lines))).values():
@@ -54,7 +56,12 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
         result |= dict.fromkeys(unheld._replace(pool=pool.name) for unheld in over)
         lines = [line.block for line in lines_over(lock.lines, asked)]
         if not covers([*lines, *(unheld.block for unheld in over)], asked):
-            why = never(pool)
+            why, address = never(pool), address_for(pool, asked)
             state = f"free, but the pool {why}" if why else "free"
-            result[UnheldBlock(asked, pool.name, "", state, pool_range.at)] = None
+            if address:  # then also what else is in the block is that node's
+                asked, state = (
+                    asked.widened(pool.families[asked.family].block_size),
+                    f"the node with {address}",
+                )
+            result[UnheldBlock(asked, pool.name, "", state, pool_range.at, address=address)] = None
     return sorted(result, key=lambda unheld: unheld[:4])

@@ -18,12 +18,13 @@ from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Refused, count, errors_of
 from ipamc.model.evidence import Evidence
+from ipamc.model.follows import address_for
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
+from ipamc.model.pool_words import never
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
-from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
@@ -59,6 +60,8 @@ class ExplainedBlock(Struct, frozen=True, kw_only=True):
     why: str
     at: At | None = None
     """Where the input names this block: its pin, or the object that shows that the node has it."""
+    follows: bool = False
+    """It is the block of the node's address."""
 
 
 class ExplainedNode(Struct, frozen=True, kw_only=True):
@@ -165,6 +168,7 @@ class _Decisions:
         self.started = started_with(cluster, lock)
         self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
         self.evidence = Evidence(cluster)
+        self.followed = {pin.block for pool, pin in self.pins if pool.follows}
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
@@ -249,13 +253,16 @@ class _Decisions:
         yield from (conflict_text(self.cluster, conflict) for conflict in conflicts)
         for pool, pin in () if conflicts else self.pins:
             if pin.block not in self.after:
-                held = f"pool {pool.name} pins {pin.block}, but the node holds another block"
+                address = address_for(pool, pin.block)
+                held = f"{pin.block} follows {address}" if address else f"pool {pool.name} pins {pin.block}"
+                held += ", but the node holds another block"
                 yield f"{held}: ipamc lock {self.cluster.name} --renumber {self.name} moves it"
 
     def _blocks(self, want: Want | None) -> Iterator[ExplainedBlock]:
         for number, line in self.lines:
             why, pin = self._of_line(line, self.after.get(line.block), want), self.pin_places.get(line.block)
-            yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=pin)
+            follows = line.block in self.followed
+            yield ExplainedBlock(line=line, number=number, origin=None, why=why, at=pin, follows=follows)
         known = {line.block for _, line in self.lines}
         for block, line in self.after.items():
             if block not in known:
@@ -264,7 +271,8 @@ class _Decisions:
                 if origin is Origin.ADOPTED:  # all that a node shows is in one object
                     at = next((shown.at for shown in self.evidence.of(want.node)), None) if want else None
                 why = f"the next compile gives it: {_ORIGINS[origin]}"
-                yield ExplainedBlock(line=line, number=0, origin=origin, why=why, at=at)
+                follows = block in self.followed
+                yield ExplainedBlock(line=line, number=0, origin=origin, why=why, at=at, follows=follows)
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
         """Say what a line of the lock is, and what becomes of it in the next compile."""
@@ -272,6 +280,9 @@ class _Decisions:
             return "the next compile gives its addresses to another node"
         if line.state is State.RELEASED:
             return "released: the line is removed when its addresses are given out again"
+        place = self.ranges.of(line.block)
+        if after.state is State.RELEASED and place and place.pool.follows:
+            return f"the next compile releases it: pool {place.pool.name} {never(place.pool)}"
         if line.state is State.QUARANTINED:
             return self._of_quarantined(line, after)
         if line.state is State.PENDING:
@@ -310,7 +321,8 @@ class _Decisions:
             shows = "no CiliumNode of the input shows that the node has it now"
             return f"what the node starts with: {operator}, and {shows}"
         if any(pin.block == line.block for pin in pool.pins.get(self.name, ())):
-            return "its pin, which it holds"
+            address = address_for(pool, line.block)
+            return f"it follows {address}, the node's address" if address else "its pin, which it holds"
         offers = Offers(want.offers) if want else None
         overflows = offers is not None and pool.name in offers.overflow and not never(pool)
         if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
@@ -323,6 +335,7 @@ _ORIGINS = {
     Origin.FIRST_FIT: "first fit, the lowest free place in the order of the pool's ranges",
     Origin.RE_USED: "re-used, because nothing is free: it lies over old lines whose quarantine is over",
     Origin.PIN: "its pin",
+    Origin.FOLLOWS: "it follows from the node's address",
     Origin.ADOPTED: "adopted, because the running node shows it",
     Origin.RETURNED: "returned, because it was the node's before",
     Origin.RENUMBER: "renumbered by consent",

@@ -10,10 +10,10 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
+from ipamc.model.pool_words import never
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import Occupancy, last_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
@@ -88,13 +88,16 @@ class _Pools:
         offer, first = offers[index], offers[0]
         if not index and offer.pinned:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
+            if offer.pool.follows:
+                return PoolRole.FIRST, f"{never(offer.pool)}, where the node has its address"
             return PoolRole.FIRST, f"pins the node, and pins come before selectors{only_pins}"
         if not index:
             of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
             return PoolRole.FIRST, of
         order = _later(first.pool, offer.pool)
         if first.pinned and not offer.pinned:
-            order = f"{first.pool.name} pins the node"
+            pins = "has the block of its address" if first.pool.follows else "pins the node"
+            order = f"{first.pool.name} {pins}"
         if not self.cluster.mode.one_block:
             return PoolRole.SERVES, f"every candidate does; {order}"
         before = {family for other in offers[:index] for family in other.sizes}

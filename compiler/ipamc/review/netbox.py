@@ -24,6 +24,7 @@ from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Log, Related, Span, error
 from ipamc.model.evidence import Evidence
+from ipamc.model.follows import address_for
 from ipamc.model.lock import Lock, State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
@@ -87,7 +88,9 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
     for pool in cluster.pools:
         for node, pins in sorted(pool.pins.items()):
             for pin in pins:
-                add(pin.block, "pinned", pool.name, f"pinned for {node}")
+                address = address_for(pool, pin.block)
+                words = f"follows {address} of {node}" if address else f"pinned for {node}"
+                add(pin.block, "pinned", pool.name, words)
     ranges = [
         (pool, part.block_size, cidr.block)
         for pool in cluster.pools

@@ -3,9 +3,10 @@
 Used is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too,
 what is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the
 CIDRs of CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the
-networks of its nodes: the /24 around each InternalIP, of IPv6 the /64, because subnets are rarely smaller.
-Released lines are free. What another cluster excludes around a range of this one it keeps free for it: that
-does not count. A service range, and networks that no file of a cluster names, are not known.
+networks of its nodes: those that pools follow, and the /24 around each InternalIP, of IPv6 the /64, because
+subnets are rarely smaller. Released lines are free. What another cluster excludes around a range of this one
+it keeps free for it: that does not count. A service range, and networks that no file of a cluster names, are
+not known.
 
 What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to
 whatever is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only
@@ -127,6 +128,7 @@ def member_of(inputs: Inputs) -> Member:
         *(line.block for line in lock.lines if line.state is not State.RELEASED),
         *(shown.block for shown in Evidence(cluster, lock.lines).every()),
     ]
+    used += (network.block for pool in cluster.pools for network in pool.follows)
     addresses = [address for node in cluster.nodes for address in node.internal_ips]
     used += (around(family, number, number).widened(SUBNET[family]) for family, number in addresses)
     return Member(cluster=cluster, used=tuple(used))

@@ -21,10 +21,9 @@ from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, errors_of
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.pool_words import range_for, suggest_pool
+from ipamc.model.pool_words import never, range_for, suggest_pool
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
-from ipamc.place.allocate.newcomers import never
 from ipamc.place.allocate.occupancy import first_day, last_day, released
 from ipamc.place.allocate.shortage import (
     Shortage,
@@ -228,7 +227,7 @@ def _without(
         names = tuple(dict.fromkeys(node.name for node in nodes))
         ways = _ways_out(after, shortage, len(names)) if number < MOST_EXPLAINED else ()
         yield Without(nodes=names, pool=shortage.pool, finding=finding, ways=tuple(ways))
-    for finding in islice(no_family(placement.unserved), 1):
+    for finding in islice(no_family(placement.plan.cluster, placement.unserved), 1):
         unserved = sorted(unserved.node.name for unserved in placement.unserved)
         yield Without(nodes=tuple(unserved), finding=finding)
     for finding in islice(unmatched_refused(cluster, unmatched), 1):

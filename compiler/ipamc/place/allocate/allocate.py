@@ -15,13 +15,16 @@ from ipamc.model.address_sets import blocks_over, by_block, lines_over, outermos
 from ipamc.model.cidr import Block, Range, part
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Related, Span, error
+from ipamc.model.follows import address_for
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges, last_day
 from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
 from ipamc.place.reconcile.renumber import complete_placed
+from ipamc.place.reconcile.transitions import without_quarantine
 
 FEW = 1000
 """Insert new lines one by one above this ratio of old to new lines; else sort them all."""
@@ -49,7 +52,7 @@ def allocate(
         *pin_conflicts(cluster, made.plan.lock, made.conflicts),
         *no_room(cluster, made.short, made.after, reconciled.lock),
         *half_room(cluster, made.short, made.after, reconciled.lock),
-        *no_family(made.unserved),
+        *no_family(cluster, made.unserved),
         *no_room_to_grow(cluster, made.stunted, made.after),
     ]
 
@@ -83,6 +86,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
     arrived = list(complete_placed(reconciled.renumbered, every_new, today, one_block=one_block))
     if arrived:
+        ranges = RangeIndex(cluster.pools)
+        arrived = [without_quarantine(node, ranges) for node in arrived]
         held = {**held, **{node.name: node.held for node in arrived}}
         changed = {line.block: line for node in arrived for line in node.lines}
         lines = [changed.get(line.block, line) for line in lines]
@@ -92,7 +97,10 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
         lock=replace(reconciled.lock, lines=tuple(lines)),
         origins={
             **reconciled.origins,
-            **{line.block: Origin.PIN for line in pinned.new},
+            **{
+                line.block: Origin.FOLLOWS if cluster.pools_by_name[line.pool].follows else Origin.PIN
+                for line in pinned.new
+            },
             **{line.block: Origin.RENUMBER for line in moved.new},
             **placed.origins,
         },
@@ -185,6 +193,8 @@ class PinConflict(Struct, frozen=True, kw_only=True):
     node: str
     pin: Range
     by: Line | BlockedRange
+    address: str = ""
+    """The node's address, which the block follows; "" of a pin that somebody wrote."""
 
 
 def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
@@ -240,7 +250,9 @@ class _PinPlacer:
                 continue
             still[block.family] -= 1
             if by := self._forbidden(node, block, under):
-                self.conflicts.append(PinConflict(node=node, pin=pin, by=by))
+                self.conflicts.append(
+                    PinConflict(node=node, pin=pin, by=by, address=address_for(offer.pool, block))
+                )
             else:
                 usage = offer.pool.usage
                 addresses = part(block, usage.addresses) if usage else 0
@@ -275,12 +287,12 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
     """IPC0306: a pinned block is free for its node, or was released."""
     places: Mapping[str, At] = {node.name: node.at for node in cluster.nodes} if conflicts else {}
     for conflict in conflicts:
-        node, by = conflict.node, conflict.by
+        by = conflict.by
         if isinstance(by, BlockedRange):
-            way_out = f"pin another block for node {node}"
+            way_out = _elsewhere(conflict)
             also = [Related(by.range.at, f"{by.range.block} is {by.why}")]
         else:
-            why, way_out = _of_line(by, node, cluster)
+            why, way_out = _of_line(by, conflict, cluster)
             at = places.get(by.node) or (Span(lock.path) if lock.path else None)
             also = [Related(at, f"{by.block}, which {why}")] if at else []
         yield error("IPC0306", conflict.pin.at, conflict_text(cluster, conflict), also=also, help=way_out)
@@ -292,17 +304,28 @@ def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
     if isinstance(by, BlockedRange):
         other = f"{by.range.block}, which is {by.why}"
     else:
-        other = f"{by.block}, which {_of_line(by, conflict.node, cluster)[0]}"
-    return f"pin {conflict.pin.block} of node {conflict.node} overlaps {other}"
+        other = f"{by.block}, which {_of_line(by, conflict, cluster)[0]}"
+    address = conflict.address
+    pin = f"{conflict.pin.block}, which follows {address}" if address else f"pin {conflict.pin.block}"
+    return f"{pin} of node {conflict.node}{',' if address else ''} overlaps {other}"
 
 
-def _of_line(line: Line, node: str, cluster: Cluster) -> tuple[str, str]:
+def _elsewhere(conflict: PinConflict) -> str:
+    """Return how a node can have another pin."""
+    if conflict.address:
+        return f"give node {conflict.node} another address"
+    return f"pin another block for node {conflict.node}"
+
+
+def _of_line(line: Line, conflict: PinConflict, cluster: Cluster) -> tuple[str, str]:
     """Return what a line is, in words, and what to do about a pin over it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
-    another = f"pin another block for node {node}"
+    another = _elsewhere(conflict)
     if line.state is State.QUARANTINED:
         since = f"is quarantined since {line.since}, of node {line.node}"
         return since, f"if nothing uses it any more: {release}"
     if line.state is State.PENDING:
         return f"is pending for node {line.node}", f"{another}, or cancel the renumber: {release}"
+    if conflict.address:
+        another = f"move {line.node}: ipamc lock {cluster.name} --renumber {line.node}; or {another}"
     return f"node {line.node} holds", another

@@ -12,6 +12,7 @@ from ipamc.model.cidr import Block, part
 from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
+from ipamc.model.pool_words import never
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.shortage import Passed, Short, Unserved, ip
@@ -240,11 +241,6 @@ class Newcomers(Struct):
             return never(offer.pool) or _has_no(missing)
         room = self._room(offer, asked)
         return f"{_NO_ROOM} in {ip(_less(asked, room))}" if room else "is full"
-
-
-def never(pool: Pool) -> str:
-    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
-    return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 
 
 def _asked(offer: Offer, missing: Families) -> Families:

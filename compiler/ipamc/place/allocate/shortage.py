@@ -86,7 +86,7 @@ def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy)
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
 
-def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
+def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
     """IPC0307: every family of the cluster is in a pool that serves the node."""
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
@@ -94,6 +94,8 @@ def no_family(unserved: Iterable[Unserved]) -> Iterator[Diagnostic]:
         pools = f"; {_why(passed)}" if passed else ", as they have none"
         message = f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}"
         fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        if any(cluster.pools_by_name[pool.pool].follows for pool in passed):
+            fix = f"write its InternalIP of {ip(families)}, which the inventory lacks (internalIPs); or {fix}"
         yield error("IPC0307", nodes[0].at, message, help=fix)
 
 

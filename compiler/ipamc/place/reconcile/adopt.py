@@ -46,7 +46,12 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
     """
     pairs = sorted(_adopted(nodes), key=lambda pair: (pair[0].block, pair[0].node))
     new = {line.block for line, _ in pairs}
-    changed = {line.block: line for node in nodes for line in node.lines if line.block not in new}
+    changed = {
+        line.block: line
+        for node in nodes
+        for line in node.lines
+        if line.block not in new or line.state is State.RELEASED  # of another node
+    }
     lines = list(context.lock.lines)
     if changed:
         lines = [changed.get(line.block, line) for line in lines]

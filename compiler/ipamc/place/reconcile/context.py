@@ -41,6 +41,11 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return 0 if more or consent.renumber or consent.resize else families[0]
 
     @cached_property
+    def by_address(self) -> bool:
+        """Return whether a pool follows the addresses of nodes."""
+        return any(pool.follows for pool in self.cluster.pools)
+
+    @cached_property
     def law(self) -> Law:
         """Return the law of ownership, with the lines of the lock as it was."""
         return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)

@@ -43,12 +43,14 @@ from ipamc.place.reconcile.transitions import (
     follow,
     has_arrived,
     leave,
+    moved_with_address,
     needs,
     newcomer,
     replaced_keys,
     settle,
     state_of,
     without_move,
+    without_quarantine,
 )
 from ipamc.read.rendered import Rendered
 
@@ -222,6 +224,16 @@ def _own_lines(context: Context) -> dict[str, tuple[InPool, ...]]:
 
 
 def _advance(node: NodeState, context: Context) -> NodeState:
+    """Apply the steps to a node; where blocks follow addresses, nothing is in quarantine before or after."""
+    if not context.by_address:
+        return _steps(node, context)
+    ready = without_quarantine(node, context.ranges)
+    if ready.want:
+        ready = moved_with_address(ready, ready.want, context)
+    return without_quarantine(_steps(ready, context), context.ranges)
+
+
+def _steps(node: NodeState, context: Context) -> NodeState:
     """Apply the steps to a node, in the order of the rules."""
     want = node.want
     if want is None:
@@ -278,6 +290,10 @@ _STALE = {
         "nodes have other blocks by their CiliumNodes",
     ),
     StaleReason.RESIZED: ("node is resized", "nodes are resized"),
+    StaleReason.UNQUARANTINED: (
+        "node has a line in quarantine where blocks follow addresses",
+        "nodes have lines in quarantine where blocks follow addresses",
+    ),
     StaleReason.INCOMPLETE: (
         "node wants a block that it does not hold",
         "nodes want blocks that they do not hold",
@@ -337,7 +353,8 @@ def faults_if_idle(
         return None
     if len(held) < len(lines):
         families = {line.block.family for line in held}
-        if any(line.block.family not in families and line.state is State.QUARANTINED for line, _ in lines):
+        left = [(line, pool) for line, pool in lines if line.state is State.QUARANTINED]
+        if any(line.block.family not in families or (pool and pool.follows) for line, pool in left):
             return None
     consent = context.consent
     asked = consent.renumber and any(scope.matches(line) for scope in consent.renumber for line in held)

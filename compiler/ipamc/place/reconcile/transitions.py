@@ -12,7 +12,7 @@ from ipamc.check.held_blocks import ILLEGAL
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Node, Pool
 from ipamc.model.lock import Key, Line, State
-from ipamc.model.ownership import Blocks, ShownBlocks
+from ipamc.model.ownership import Blocks, RangeIndex, ShownBlocks
 from ipamc.model.plan import Demand, NodeState, Origin, ShownBlock, StaleReason, Want
 from ipamc.place.reconcile.context import Context
 
@@ -79,6 +79,36 @@ def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
     return replace(line, state=state, since=today, moved=moved, was_pending=was_pending, addresses=addresses)
 
 
+def without_quarantine(node: NodeState, ranges: RangeIndex) -> NodeState:
+    """Release a node's quarantined lines in pools that follow the addresses of nodes.
+    There a block is that of whoever has its address, and an address that is used again brings it along.
+    """
+    gone = [line for line in node.lines if line.state is State.QUARANTINED]
+    gone = [line for line in gone if (pool := ranges.pool_of(line.block)) and pool.follows]
+    if not gone:
+        return node
+    lines = {line.block: as_state(State.RELEASED, line) for line in gone}
+    old = {line.block for line in node.written if line.state is State.QUARANTINED}
+    now = changed(node, lines, StaleReason.UNQUARANTINED)
+    return now if old & lines.keys() else replace(now, stale=node.stale)
+
+
+def moved_with_address(node: NodeState, want: Want, context: Context) -> NodeState:
+    """Hold the block of a node's address in place of another, where the node shows it.
+    It joined again with another address, and has this block by the admission policy: nothing is drained.
+    """
+    pools = [offer.pool for offer in want.offers if offer.pool.follows and node.shown]
+    pins = {pin.block: pool for pool in pools for pin in pool.pins.get(node.name, ())}
+    have = {line.block for line in node.in_use}
+    new = [shown for shown in node.shown if shown.block in pins and shown.block not in have]
+    keys = {context.key(Line(block=each.block, pool=pins[each.block].name, node=node.name)) for each in new}
+    gone = [line for line in node.in_use if context.key(line) in keys]
+    if not gone:
+        return node
+    lines = {line.block: quarantined(line, context.today, moved=True) for line in gone}
+    return _holding(changed(node, lines, StaleReason.ARRIVED), new, StaleReason.ARRIVED, context)
+
+
 def as_state(state: State, line: Line) -> Line:
     """Return a line in another state, in which nothing else is recorded."""
     addresses = 0 if state is State.RELEASED else line.addresses
@@ -94,13 +124,15 @@ def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -
 def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
     In a one-block mode that is the line that the node shows, else the one that was quarantined last, else the
-    lowest; none where the operator gave the node another block meanwhile. Pools that are disabled or no
-    longer select the node still count. A line that was pending when its node left is pending again.
+    lowest; none where the operator, or the node's address, gave it another block meanwhile. Pools that are
+    disabled or no longer select the node still count. A line that was pending when its node left is pending
+    again.
     """
     left = [line for line in node.lines if line.state is State.QUARANTINED and not line.moved]
     have = {line.block.family for line in node.held} if left else set()
     if left and context.one_block:
-        given = [shown for shown in node.shown if context.law.operator_gave(shown)]
+        law = context.law
+        given = [shown for shown in node.shown if law.operator_gave(shown) or law.by_address(shown)]
         blocks = Blocks(line.block for line in left)
         have |= {shown.block.family for shown in given if not blocks.fit(shown)}
     missing = [line for line in left if line.block.family not in have]

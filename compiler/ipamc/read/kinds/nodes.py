@@ -31,6 +31,7 @@ class _Entry(Own, gc=False):
     planned: bool = False
     running: bool = False
     pod_ips: list[str] = field(name="podIPs", default_factory=list)
+    internal_ips: list[str] = field(name="internalIPs", default_factory=list)
 
     def __post_init__(self) -> None:
         if self.name is UNSET and self.names is UNSET:
@@ -86,6 +87,11 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
             reading.blocks(entry.pod_cidrs, here, "podCIDRs") if entry.pod_cidrs else (),
             entry.max_pods,
             entry.planned,
+            internal_ips=reading.addresses(
+                [(ip, ("internalIPs", n)) for n, ip in enumerate(entry.internal_ips)], here
+            )
+            if entry.internal_ips
+            else (),
             ready=entry.running,
             pod_ips=reading.addresses([(ip, ("podIPs", n)) for n, ip in enumerate(entry.pod_ips)], here)
             if entry.pod_ips
@@ -102,6 +108,7 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
         "podCIDRs": entry.pod_cidrs,
         "running": entry.running,
         "podIPs": entry.pod_ips,
+        "internalIPs": entry.internal_ips,
     }
     of_one = [
         Place(at.path, at.document, (*at.keys, key), key=True) for key, is_set in given.items() if is_set

@@ -65,10 +65,12 @@ class _Family(Own):
 
 class _Family4(_Family):
     block_size: Prefix4
+    follows: str = ""
 
 
 class _Family6(_Family):
     block_size: Prefix6
+    follows: str = ""
 
 
 class _SizeClass(AnyOf):
@@ -132,7 +134,18 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         place, size = here / f"ipv{family}", part.block_size
         lengths = range_lengths(family, size)
         ranges = reading.ranges(part.cidrs, place / "cidrs", family=family, lengths=lengths)
-        families[family] = PoolFamily(family=family, ranges=ranges, block_size=size, at=place)
+        network = (
+            reading.block(part.follows, place / "follows", family=family, pods=False)
+            if part.follows
+            else None
+        )
+        families[family] = PoolFamily(
+            family=family,
+            ranges=ranges,
+            block_size=size,
+            follows=Range(network, place / "follows") if network else None,
+            at=place,
+        )
     selector = read_selector(spec.node_selector, here / "nodeSelector", reading)
     classes = []
     for index, each in enumerate(spec.block_sizes):
@@ -161,6 +174,26 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             addresses=given(raw_usage.addresses, 0),
             at=here / "usage",
         )
+    follows = [family for family, part in parts.items() if part.follows]
+    if follows:
+        beside = {
+            **{f"ipv{family}": not part.follows for family, part in parts.items()},
+            "nodeSelector": to_builtins(spec.node_selector),
+            "priority": spec.priority,
+            "overflow": spec.overflow,
+            "blocksPerNode": spec.blocks_per_node > 1,
+            "blockSizes": spec.block_sizes,
+            "reserved": spec.reserved,
+            "pins": spec.pins,
+            "unlisted": spec.unlisted,
+            "disabled": spec.disabled,
+            "usage": usage,
+        }
+        reading.found.extend(
+            rules.beside_follows(here / name, metadata.name, name, here / f"ipv{follows[0]}" / "follows")
+            for name, value in beside.items()
+            if value
+        )
     yield Pool(
         name=metadata.name,
         at=at,
@@ -177,7 +210,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for name in sorted(spec.pins)
         },
         unlisted=spec.unlisted,
-        disabled=spec.disabled,
+        disabled=spec.disabled or bool(follows),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
         pod_selector=_of_pods(spec.pod_selector, here / "podSelector", reading),
         namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),

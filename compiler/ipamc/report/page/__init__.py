@@ -22,6 +22,7 @@ from msgspec import Struct
 from ipamc.lock.utilisation import Use, lines_in
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
+from ipamc.model.follows import networks
 from ipamc.model.lock import State
 from ipamc.report.page.data import Part, document
 from ipamc.report.plan.text import render as plan_text
@@ -210,6 +211,8 @@ def _pool(pool: PoolMap) -> dict[str, str]:
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""
+    if model.follows:
+        kept = f"follows {networks(model)}: a node has the block of its address. "
     kept += "for nodes that are not in the inventory. " if model.unlisted else ""
     takes = visible(kept + "; ".join(facts_of))
     return {"name": visible(model.name), "said": ", ".join(facts), "takes": takes}

@@ -128,7 +128,8 @@ def _pool_rows(
         family = shown.use.family.family
         ranges = shown.use.ranges
         room = f"{'unlisted node' if pool.unlisted else 'node'}{'' if shown.room == 1 else 's'}"
-        closed = "no new node" if use.held else "disabled"
+        network = shown.use.family.follows
+        closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
         wanted = len(ranges) > 1 if look.ranges is None else look.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]

@@ -20,6 +20,7 @@ from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
 from ipamc.model.evidence import Evidence
+from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
@@ -40,7 +41,8 @@ Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
     **drift.SEVERITY,
     Ownership.PENDING: note,  # a compile with this evidence settles it
-    Ownership.OPERATORS: note,  # the lock follows it
+    Ownership.ADDRESS: note,  # the lock follows it
+    Ownership.OPERATORS: note,  # likewise
 }
 """The severity of a block that a node shows and does not hold, the worst first, as a compile has it."""
 
@@ -72,9 +74,14 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return {identity(document): document for document in self.dump.rendered}
 
     @cached_property
+    def there(self) -> Cluster:
+        """The cluster with the nodes of the dump."""
+        return replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
+
+    @cached_property
     def shown(self) -> Mapping[str, tuple[ShownBlock, ...]]:
         """The blocks of each node that has some, as the mode has them; of CiliumNodes without a Node too."""
-        there = replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
+        there = self.there
         evidence = Evidence(there, self.lock.lines)
         blocks = {node.name: evidence.of(node) for node in there.nodes}
         blocks |= {seen.name: evidence.by(seen) for seen in there.cilium_nodes if seen.name not in blocks}
@@ -108,7 +115,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def law(self) -> Law:
         """The law of ownership, with the lines of the lock."""
-        return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges)
+        by_address = {(each.block, each.node.name) for each in followed(self.there)}
+        return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges, by_address)
 
     def verdict(self, node: str) -> Make | None:
         """Return the severity of the worst block that a node shows and does not hold; None: it holds all."""

@@ -99,7 +99,11 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
     cluster, managed, flags = context.cluster, offering_of(context.dump), controller_flags(context.dump)
     counts = pod_cidrs_count(cluster) or cluster.patch_nodes == "annotations"
     if managed:
-        if not (managed.sets_pod_cidrs and counts and any(not pool.disabled for pool in cluster.pools)):
+        if not (
+            managed.sets_pod_cidrs
+            and counts
+            and any(pool.follows or not pool.disabled for pool in cluster.pools)
+        ):
             return
         who = managed.name
         way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"

@@ -148,6 +148,7 @@ class _Comparison:
             inventory=frozenset(node.name for node in plan.cluster.nodes),
             days=days,
             operator_pools=plan.operator_pools,
+            of_address=lambda line: self._pinned(line) is Origin.FOLLOWS,
             followed=self._is_followed,
         )
         self.transitions = transitions(before, plan.lock.lines, known)
@@ -187,11 +188,14 @@ class _Comparison:
             shown = {(each.line.node, each.line.block) for each in new} <= self._shown
             moves = settled and not shown and key[0] not in planned
             days = {each.line.since for each in old if each.line.since}
+            why = _why_lost(old[0], was_pending=was_pending)
+            if new and all(self._pinned(each.line) is Origin.FOLLOWS for each in new):
+                why = "it has the block of its address now"
             yield Renumber(
                 node=key[0],
                 old=tuple([each.before for each in old if each.before]),
                 new=tuple([each.line for each in new]),
-                why=_why_lost(old[0], was_pending=was_pending)
+                why=why
                 + (": the node moves with the next apply" if moves else "")
                 + (f"; in quarantine since {names(days)}" if days else ""),
                 moves=moves,
@@ -212,17 +216,21 @@ class _Comparison:
 
     def _aim(self, old: list[Line], new: list[Line]) -> str:
         """Say where a node moves whose old block is not misplaced."""
-        if any(map(self._pinned, new)):
-            return "to its pin, by consent"
+        if pinned := next((pinned for line in new if (pinned := self._pinned(line))), None):
+            place = "the block of its address" if pinned is Origin.FOLLOWS else "its pin"
+            return f"to {place}, by consent"
         if old and old[0].pool != new[0].pool:
             return f"from pool {old[0].pool or 'none'} to {new[0].pool}, by consent"
         if old and old[0].block.prefix != new[0].block.prefix:
             return f"from a /{old[0].block.prefix} to a /{new[0].block.prefix}, by consent"
         return "by consent"
 
-    def _pinned(self, line: Line) -> bool:
-        pins = (pin for pool in self.plan.cluster.pools for pin in pool.pins.get(line.node, ()))
-        return any(pin.block == line.block for pin in pins)
+    def _pinned(self, line: Line) -> Origin | None:
+        """Return why a pool keeps a block for its node: a pin, or the node's address; None if none does."""
+        for pool in self.plan.cluster.pools:
+            if any(pin.block == line.block for pin in pool.pins.get(line.node, ())):
+                return Origin.FOLLOWS if pool.follows else Origin.PIN
+        return None
 
     def added(self) -> Iterator[AddedBlock]:
         for key, changes in self.gained.items():
@@ -242,8 +250,8 @@ class _Comparison:
             return Origin.ADOPTED
         if new.reason is Reason.RENAMED:
             return Origin.RENAMED
-        if self._pinned(line):
-            return Origin.PIN
+        if pinned := self._pinned(line):
+            return pinned
         if shown:
             return Origin.ADOPTED
         return Origin.RE_USED if new.of else Origin.FIRST_FIT

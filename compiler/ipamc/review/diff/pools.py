@@ -89,6 +89,7 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
     for family, part in sorted(pool.families.items()):
         found[f"ipv{family}.cidrs"] = tuple(str(pool_range.block) for pool_range in part.ranges)
         found[f"ipv{family}.blockSize"] = (str(part.block_size),)
+        found[f"ipv{family}.follows"] = (str(part.follows.block),) if part.follows else ()
     found["nodeSelector"] = (pool.selector.canonical,)
     found["priority"] = (str(pool.priority),) if pool.priority else ()
     found["overflow"] = pool.overflow
@@ -99,10 +100,11 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
         for sized in pool.block_sizes
     )
     found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in pool.reserved)
-    found |= {
-        f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
-    }
-    flags = {"unlisted": pool.unlisted, "disabled": pool.disabled}
+    if not pool.follows:  # else pins, and that nothing else is given, are a consequence
+        found |= {
+            f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
+        }
+    flags = {"unlisted": pool.unlisted, "disabled": pool.disabled and not pool.follows}
     found |= {name: ("true",) for name, is_set in flags.items() if is_set}
     if usage := pool.usage:
         bounds = f"{usage.low} to {usage.high} %, {usage.least} to {usage.most} blocks"

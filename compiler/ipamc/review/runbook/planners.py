@@ -129,7 +129,9 @@ def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) ->
         "begun": begun,
         "blocks": {node: plan.held.get(node, ()) for node in running},
         "family": family,
-        "pools": [pool.name for pool in pools if family not in pool.families and not pool.disabled],
+        "pools": [
+            pool.name for pool in pools if family not in pool.families and (pool.follows or not pool.disabled)
+        ],
         "running": running,
         "waves": waves(plan.cluster, running, cut),
     }

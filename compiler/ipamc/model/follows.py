@@ -1,0 +1,103 @@
+"""Blocks that follow from the addresses of nodes: the n-th address of their network has the n-th block.
+
+The admission policy that gives a joining node its block does the same arithmetic, in CEL and without any
+data, so a node that nobody listed has the block that a compile gives it once it is listed. Node addresses
+are unique, so no two nodes meet. In a compile the blocks are pins, derived once, after all files are read.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, Range, address_text
+from ipamc.model.cluster import Cluster, Node, Pool, PoolFamily
+from ipamc.model.diagnostics import Place
+
+IPV6_LONGEST = 112
+"""The shortest prefix of a network of IPv6: CEL has no 128-bit numbers, so the policy counts in one group."""
+_NOWHERE = Block(4, 0, 32)
+
+
+def block_of(part: PoolFamily, address: Address) -> Block | None:
+    """Return the block of the node with an address; None where the pool does not follow its network.
+    The address .0 of the network is the 0th, and its block the first of the pool's only range.
+    """
+    network, (family, number) = part.follows, address
+    if network is None or not part.ranges or not network.block.contains(Block(family, number, BITS[family])):
+        return None
+    step = 1 << (BITS[family] - part.block_size)
+    return Block(family, part.ranges[0].block.first + (number - network.block.first) * step, part.block_size)
+
+
+def address_of(part: PoolFamily, block: Block) -> Address | None:
+    """Return the address of the node whose block is, or contains, a block or a single address; None if none.
+    The reverse of `block_of`.
+    """
+    network = part.follows
+    if network is None or not part.ranges or block.family != part.family or block.prefix < part.block_size:
+        return None
+    step = 1 << (BITS[block.family] - part.block_size)
+    number = (block.first - part.ranges[0].block.first) // step
+    return (block.family, network.block.first + number) if 0 <= number < network.block.size else None
+
+
+def room_for(part: PoolFamily, network: Block) -> int:
+    """Return the prefix length of a range with a block for each address of a network; below 0: none has."""
+    return part.block_size - (BITS[network.family] - network.prefix)
+
+
+def area_of(part: PoolFamily) -> Block | None:
+    """Return the addresses of all blocks that follow the network, of a range that has room; None if none."""
+    if part.follows is None or not part.ranges:
+        return None
+    return Block(part.family, part.ranges[0].block.first, room_for(part, part.follows.block))
+
+
+def address_for(pool: Pool, block: Block) -> str:
+    """Return the address of the node that a block follows, as text; "" in most pools, where nothing does."""
+    part = pool.families.get(block.family)
+    address = address_of(part, block) if part else None
+    return address_text(*address) if address else ""
+
+
+def networks(pool: Pool) -> str:
+    """Return the networks that a pool follows, as text."""
+    return " and ".join(str(network.block) for network in pool.follows)
+
+
+class Followed(NamedTuple):
+    """A node with an InternalIP in a network that a pool follows."""
+
+    pool: Pool
+    node: Node
+    address: Address
+    block: Block
+
+
+def followed(cluster: Cluster) -> Iterator[Followed]:
+    """Yield the nodes with addresses in networks that pools follow, by name. O(addresses log pools).
+    A CiliumNode's own InternalIPs count too: agents write them, and the policy reads them there.
+    """
+    parts = [(pool, part) for pool in cluster.pools for part in pool.families.values() if part.follows]
+    index = OverlapIndex(parts, lambda pair: pair[1].follows.block if pair[1].follows else _NOWHERE)
+    for node in cluster.nodes if parts else ():
+        seen = cluster.cilium_nodes_by_name.get(node.name)
+        for address in dict.fromkeys((*node.internal_ips, *(seen.node_ips if seen else ()))):
+            for pool, part in index.over(Block(*address, BITS[address[0]])):
+                if block := block_of(part, address):
+                    yield Followed(pool, node, address, block)
+
+
+def with_followed(cluster: Cluster) -> Cluster:
+    """Return a cluster in which nodes have the blocks of their addresses as pins."""
+    pins: dict[str, dict[str, tuple[Range, ...]]] = defaultdict(dict)
+    for pool, node, _, block in followed(cluster):
+        assert isinstance(node.at, Place)  # noqa: S101 - nodes of a folder's files have places
+        own = pins[pool.name]
+        own[node.name] = (*own.get(node.name, ()), Range(block, node.at))
+    pools = [replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in cluster.pools]
+    return replace(cluster, pools=tuple(pools)) if pins else cluster
