@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus as Status
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_pipelines import AUTHOR, Pipeline
 from tests.support.fleet import cluster, inventory, pool
 
+Network = IPv4Network | IPv6Network
 KUBERNETES = [
     pytest.param(folder, marks=() if rank == 0 else pytest.mark.deep(part=5), id=folder.name)
     for rank, folder in enumerate(
@@ -43,9 +45,14 @@ MODES: dict[str, Object] = {
     "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},
     "shared": {"mode": "multi-pool", "ipam": {"pinning": "pool"}},
 }
+FOLLOWING = {"bystander", "kubernetes", "annotated"}
+"""Modes in which a pool follows the nodes' network."""
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
 LISTED = ["worker-1", "worker-2", "worker-3", "worker-4"]
 STRANGER = "stranger"
+FOLLOWER, ITS_ADDRESS, ITS_BLOCK = "follower", "172.30.0.77", "10.64.19.64/26"
+"""A node that nobody listed, in the network that a pool follows."""
+FOLLOWS = {"cidrs": ["10.64.0.0/18"], "blockSize": 26, "follows": "172.30.0.0/24"}
 
 
 @pytest.fixture(scope="session", params=KUBERNETES)
@@ -81,6 +88,11 @@ class Play:
         return self.pipeline.site
 
     @property
+    def names(self) -> list[str]:
+        """Which nodes join and leave."""
+        return [*LISTED, STRANGER, *([FOLLOWER] if self.mode in FOLLOWING else [])]
+
+    @property
     def of_nodes(self) -> bool:
         """Tell whether Nodes carry the blocks."""
         return self.mode in {"kubernetes", "dual", "annotated"}
@@ -101,13 +113,15 @@ class Play:
 
     def join(self, name: str) -> Answer:
         """Let a kubelet register a Node, then an agent its CiliumNode; return the answer to the one that carries the blocks."""
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}
+        address = ITS_ADDRESS if name == FOLLOWER else "172.31.0.9"
+        status = {"addresses": [{"type": "InternalIP", "address": address}]}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
         of_node = self.api.ask("POST", NODES, node, kubelet=name)
         if of_node.code != Status.CREATED:
             return of_node
         self.joined.add(name)
         blank = cilium_node(name)
-        blank["spec"] = {"addresses": [{"type": "InternalIP", "ip": "172.30.0.9"}]}
+        blank["spec"] = {"addresses": [{"type": "InternalIP", "ip": address}]}
         answer = of_node
 
         def taken() -> bool:
@@ -166,7 +180,9 @@ class Play:
         """No node has a block that git does not give it, and each listed one that joined has its own."""
         for name in sorted(self.joined):
             has = self.blocks(name)
-            if name in LISTED and self.api.minor >= (1, 34):
+            if name == FOLLOWER:
+                assert has == [ITS_BLOCK]
+            elif name in LISTED and self.api.minor >= (1, 34):
                 assert has == self.given(name), (name, has, self.given(name))
             else:
                 assert set(has) <= {*self.given(name), *self.unlisted(has)}, (name, has)
@@ -193,7 +209,9 @@ def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list
         }
         for each in LISTED
     ]
-    return [found, pool("default", **ranges), *([spare] if mode == "adopt" else []), inventory(nodes)]
+    follows = pool("by-address", ipv4=FOLLOWS)
+    some = [follows] if mode in FOLLOWING and api.minor >= (1, 34) and name == "fleet" else []
+    return [found, pool("default", **ranges), *some, *([spare] if mode == "adopt" else []), inventory(nodes)]
 
 
 Begin = Callable[[str], Play]
@@ -238,6 +256,9 @@ def test_a_node_joins_with_its_block_and_keeps_it(begin: Begin, servers: Operato
     play.as_git_says()
     assert play.join(STRANGER).code == Status.CREATED
     assert play.blocks(STRANGER) == []
+    if servers.api.minor >= (1, 34) and FOLLOWER in play.names:
+        play.join(FOLLOWER)
+    play.as_git_says()
     assert play.label(LISTED[0], "b").code == Status.OK
 
 
@@ -284,6 +305,61 @@ def test_an_operator_gives_others_what_is_unlisted(begin: Begin, servers: Operat
         assert play.write(STRANGER, play.given(LISTED[0])[0]).code >= Status.BAD_REQUEST
 
 
+FAMILIES = (["IPv4"], ["IPv6"], ["IPv4", "IPv6"], ["IPv6", "IPv4"])
+BITS = {4: 32, 6: 128}
+
+
+def network_and_range(chance: random.Random, family: int) -> tuple[Network, Object]:
+    """Choose a network of nodes, and the part of a pool that follows it."""
+    bits, nodes = BITS[family], chance.randint(2, 12)
+    size = chance.randint(22, 29) if family == 4 else chance.randint(40, 125)
+    make = IPv4Network if family == 4 else IPv6Network
+
+    def inside(base: int, length: int) -> Network:
+        return make(((base | chance.getrandbits(bits - 20)) >> (bits - length) << (bits - length), length))
+
+    above = {4: (0xAC10 << 16, 0x0A << 24), 6: (0xFD00AAAA << 96, 0xFD01 << 112)}[family]
+    network = inside(above[0], bits - nodes)
+    cidr = inside(above[1], size - nodes - chance.randint(0, 3))
+    return network, {"cidrs": [str(cidr)], "blockSize": size, "follows": str(network)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.deep(part=5)
+@pytest.mark.usefixtures("begin")
+def test_the_policy_and_the_compiler_count_alike(servers: Operator, tmp_path: Path, seed: int) -> None:
+    """Nodes that nobody listed have the blocks that the compiler says of their addresses; and no two have one."""
+    if servers.api.minor < (1, 34):
+        pytest.skip("blocks that follow from addresses need a MutatingAdmissionPolicy")
+    chance = random.Random(seed)  # noqa: S311 - a test that can be repeated
+    families = FAMILIES[seed % len(FAMILIES)]
+    parts = {int(family[-1]): network_and_range(chance, int(family[-1])) for family in families}
+    version = "{}.{}".format(*servers.api.minor)
+    admission = asked(servers.api, "kubernetes")
+    whole = cluster("kubernetes", kubernetes={"version": version}, admission=admission, ipFamilies=families)
+    follows = pool("by-address", **{f"ipv{family}": part for family, (_, part) in parts.items()})
+    site = Site.made(servers.api, tmp_path / "work", [whole, follows, inventory([])], servers.minor)
+    site.compile()
+    flags(servers.api, site.config, *site.arguments)
+    apply(Pipeline(site, tmp_path))
+    most = min(network.num_addresses for network, _ in parts.values())
+    seen: set[str] = set()
+    for place in sorted({0, 1, most - 1, *(chance.randrange(most) for _ in range(15))}):
+        addresses = [str(network[place]) for network, _ in parts.values()]
+        status = {"addresses": [{"type": "InternalIP", "address": each} for each in addresses]}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "nobody"}, "status": status}
+        answer = servers.api.ask("POST", f"{NODES}?dryRun=All", node, kubelet="nobody")
+        wanted = []
+        for family, (_, part) in parts.items():
+            range_ = ip_network(part["cidrs"][0])
+            block = int(range_.network_address) + place * 2 ** (BITS[family] - part["blockSize"])
+            wanted.append(str(type(range_)((block, part["blockSize"]))))
+        assert answer.body["spec"].get("podCIDRs") == wanted, (parts, addresses, answer.body)
+        assert f"the node with {addresses[0]}" in site.run("which", wanted[0], code=1)
+        assert not seen & set(wanted)
+        seen |= set(wanted)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.deep(part=3)
 def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
@@ -295,7 +371,7 @@ def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str
     other.compile()
 
     def joins() -> None:
-        name = chance.choice([*LISTED, STRANGER])
+        name = chance.choice(play.names)
         play.leave(name)
         assert play.join(name).code == Status.CREATED
 

@@ -37,10 +37,11 @@ def kubernetes_without_policies(cluster: Cluster) -> Iterator[Diagnostic]:
         beta = f"or assignBeta: true, if each kube-apiserver runs with {_GATE} {_API}"
         fix = f"take assign out until Kubernetes is upgraded{f'; {beta}' if runs >= ASSIGN_BETA else ''}"
         yield error("IPC0571", cluster.field("spec", "admission", "assign"), message, also=also, help=fix)
-    unlisted = any(pool.unlisted for pool in cluster.pools)
-    needed = CIDR_IN_CEL if unlisted else ENFORCE
+    asks = [" where a pool is unlisted" for pool in cluster.pools if pool.unlisted]
+    asks += [" where a pool has follows" for pool in cluster.pools if pool.follows]
+    needed = CIDR_IN_CEL if asks else ENFORCE
     if asked.enforce != "none" and runs < needed:
-        why = " where a pool is unlisted" if unlisted else ""
+        why = next(iter(asks), "")
         message = f"enforce needs Kubernetes {text(needed)}{why}, and this is {text(runs)}"
         fix = "write enforce: none until Kubernetes is upgraded"
         yield error("IPC0571", cluster.field("spec", "admission", "enforce"), message, also=also, help=fix)

@@ -11,7 +11,7 @@ Enforce = Literal["none", "warn", "deny"]
 ENFORCE = (1, 30)
 """The first Kubernetes with ValidatingAdmissionPolicy v1, always on (KEP-3488)."""
 CIDR_IN_CEL = (1, 31)
-"""The first Kubernetes whose policies may ask whether a CIDR is in another one."""
+"""The first Kubernetes whose policies may ask about addresses and CIDRs."""
 ASSIGN = (1, 36)
 """The first Kubernetes with MutatingAdmissionPolicy v1, always on (KEP-3962)."""
 ASSIGN_BETA = (1, 34)

@@ -16,7 +16,7 @@ from ipamc.model.admission import ASSIGN
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cluster import Mode
 from ipamc.read.parts import ADMISSION
-from ipamc.render.targets import cel
+from ipamc.render.targets import cel, cel_follows
 from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
 
@@ -41,11 +41,12 @@ def files(layout: Layout) -> Iterator[File]:
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": cluster.name, "label": label, "mutating": "v1beta1" if older else "v1"}
     for carrier in cel.carriers(cluster):
+        follows = tuple(cel_follows.variables(cluster, layout.plan.lock.lines, carrier.addresses))
         if admission.assign and carrier.patches:
-            yield _file(values, [cel.assign(carrier, part) for part in parts])
+            yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
         if admission.enforce != "none" and carrier.agrees:
             action = admission.enforce.title()
-            yield _file(values, [cel.enforce(carrier, part, action) for part in parts])
+            yield _file(values, [cel.enforce(carrier, part, follows, action) for part in parts])
 
 
 def _file(values: Mapping[str, str], policies: Sequence[cel.Policy]) -> File:

@@ -15,6 +15,9 @@ from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.render.targets.context import Lines
 
+Variables = tuple[tuple[str, str], ...]
+"""Names and expressions, in an order in which each uses those before it alone."""
+
 
 class Rows(Struct, frozen=True, kw_only=True):
     """Consecutive nodes with their blocks."""
@@ -48,8 +51,7 @@ class Policy(Struct, frozen=True, kw_only=True):
     """What becomes of a request for which an expression has an error: Fail or Ignore."""
     condition: str
     """Which requests it is about."""
-    variables: tuple[tuple[str, str], ...]
-    """In an order in which each uses those before it alone."""
+    variables: Variables
     expression: str
     """A list of JSON patches, or a truth value."""
     message: str = ""
@@ -78,6 +80,8 @@ class Carrier(Struct, frozen=True, kw_only=True):
 
     name: str
     resource: Resource
+    addresses: str = ""
+    """The InternalIPs that the object has; "": no block follows from them."""
     carried: str
     """The list of what the object `{it}` has there, each in the words of the rows."""
     patches: str = ""
@@ -108,6 +112,7 @@ def carriers(cluster: Cluster) -> Iterator[Carrier]:
         yield Carrier(
             name="ciliumnodes",
             resource=_CILIUM_NODES,
+            addresses=_ADDRESSES.format("spec", "ip"),
             carried="(has({it}.spec.ipam) && has({it}.spec.ipam.podCIDRs) ? {it}.spec.ipam.podCIDRs : [])",
             patches=_put(("ipam", "podCIDRs"), "variables.given"),
             agrees=agrees,
@@ -118,6 +123,7 @@ def carriers(cluster: Cluster) -> Iterator[Carrier]:
         yield Carrier(
             name="nodes",
             resource=_NODES,
+            addresses=_ADDRESSES.format("status", "address"),
             carried="(has({it}.spec.podCIDRs) ? {it}.spec.podCIDRs : [])",
             patches=_list(
                 _add("/spec/podCIDR", "variables.given[0]"), _add("/spec/podCIDRs", "variables.given")
@@ -133,6 +139,10 @@ def carriers(cluster: Cluster) -> Iterator[Carrier]:
 
 
 _IPV6 = "it.contains(':')"
+_ADDRESSES = (
+    "has(object.{0}.addresses) ? "
+    "object.{0}.addresses.filter(it, it.type == 'InternalIP').map(it, it.{1}) : []"
+)
 
 
 def _annotated(cluster: Cluster, agrees: str) -> Carrier:
@@ -148,6 +158,7 @@ def _annotated(cluster: Cluster, agrees: str) -> Carrier:
     return Carrier(
         name="nodes",
         resource=_NODES,
+        addresses=_ADDRESSES.format("status", "address"),
         carried=f"({carried})",
         patches=f"({there.replace('{it}', 'object')} ? {one_by_one} : "
         f"{_list(_add('/metadata/annotations', _map(values)))})",
@@ -204,7 +215,7 @@ def _entry(cluster: Cluster) -> str:
     return found
 
 
-def assign(carrier: Carrier, part: Part) -> Policy:
+def assign(carrier: Carrier, part: Part, follows: Variables) -> Policy:
     """Return the policy that gives a node its blocks: with an update, too, where it has none yet.
     An error must not stop a kubelet or an agent: a node without blocks waits, and the next request heals it.
     """
@@ -216,12 +227,12 @@ def assign(carrier: Carrier, part: Part) -> Policy:
         mutates=True,
         failure="Ignore",
         condition=_all(*_responsible(carrier, part), f"size({carrier.has('object')}) == 0"),
-        variables=_variables(carrier, part),
+        variables=_variables(carrier, part, follows),
         expression=f"size(variables.given) > 0 ? {carrier.patches} : {probe} ? {answer} : []",
     )
 
 
-def enforce(carrier: Carrier, part: Part, action: str) -> Policy:
+def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Policy:
     """Return the policy that refuses, or warns of, blocks that the lock does not give.
     An error refuses a CiliumNode, which is sent again. It lets a Node pass: a kubelet that cannot register is
     the greater harm.
@@ -236,21 +247,25 @@ def enforce(carrier: Carrier, part: Part, action: str) -> Policy:
         action=action,
         failure="Ignore" if carrier.resource is _NODES else "Fail",
         condition=_all(*_responsible(carrier, part), f"{carrier.has('object')} != {before}"),
-        variables=(*_variables(carrier, part), ("carried", carrier.has("object"))),
+        variables=(*_variables(carrier, part, follows), ("carried", carrier.has("object"))),
         expression=carrier.agrees,
         message=f"{git} + ', not ' + {_shown('carried', 'none')} + {commit}",
     )
 
 
-def _variables(carrier: Carrier, part: Part) -> tuple[tuple[str, str], ...]:
-    """Return the variables that find the node's line. A variable that is not asked for costs nothing."""
+def _variables(carrier: Carrier, part: Part, follows: Variables) -> Variables:
+    """Return the variables that find the node's line. A variable that is not asked for costs nothing.
+    `follows`: those for a node without a line, whose blocks may follow from its address.
+    """
     which, found = "variables.rows0", "variables.found"
+    other = f"variables.{follows[-1][0]}" if follows else "[]"
     for number, rows in enumerate(part.rows[1:], 1):
         which = f"{carrier.node} >= '{rows.first}' ? variables.rows{number} : {which}"
     return (
         (COMMIT, "''"),
         ("found", f"({which}).split('\\n' + {carrier.node} + ' ', 2)"),
-        ("row", f"size({found}) < 2 ? [] : {found}[1].split('\\n', 2)[0].split(' ').map(it, it)"),
+        *follows,
+        ("row", f"size({found}) < 2 ? {other} : {found}[1].split('\\n', 2)[0].split(' ').map(it, it)"),
         ("given", carrier.given),
     )
 
