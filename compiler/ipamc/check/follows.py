@@ -128,6 +128,6 @@ def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
             held = several(blocks, "node", number=len({line.node for line in lines}))
             message = f'pool "{pool.name}" follows {networks(pool)}, and no address there is of {held}'
             address = address_for(pool, first.block)
-            joins = f"a node that joins with {address} would have {first.block}, too; " if address else ""
-            fix = f"{joins}move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}"
+            waits = f"; until then a node with {address} gets no block by admission" if address else ""
+            fix = f"move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}{waits}"
             yield warning("IPC0314", line_at(plan.lock, first, otherwise=pool.at), message, help=fix)

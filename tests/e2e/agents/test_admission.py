@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import time
+from copy import deepcopy
+from ipaddress import ip_address, ip_network
 
 import pytest
 
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import CILIUM_NODES, NODES
+from tests.e2e.agents.machine import NETWORK
+from tests.e2e.api import CILIUM_NODES, NODES, Object
 from tests.e2e.processes import until
+from tests.support.fleet import pool
 
 MODES = ["bystander", "kubernetes", "pinned", "shared", "adopt"]
+ADMITTED: Object = {
+    "kubernetes": {"version": "1.35"},
+    "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
+}
 PLANNED, STRANGER = "c", "d"
 SOON = 5.0
 """Seconds within which the blocks of a node that joined are there."""
@@ -33,13 +41,8 @@ def joined(lab: Lab, name: str) -> float:
 def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
     """A planned one, also when it is created again; one that nobody planned gets what the operator may give, or waits."""
     every = documents(mode, "abc")
-    spec = every[0]["spec"]
-    spec["kubernetes"] = {"version": "1.35"}
-    spec["admission"] = {
-        "assign": True,
-        "assignBeta": True,
-        "enforce": "none" if mode == "shared" else "deny",
-    }
+    every[0]["spec"] |= deepcopy(ADMITTED)
+    every[0]["spec"]["admission"]["enforce"] = "none" if mode == "shared" else "deny"
     every[-1]["nodes"][-1]["planned"] = True
     lab = begin(every, nodes="ab", spare=[PLANNED, STRANGER])
     lab.install()
@@ -71,3 +74,22 @@ def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
             until(lambda: STRANGER in lab.api.items(CILIUM_NODES) or mode == "kubernetes", "its agent waits")
             assert not lab.blocks().get(STRANGER)
     assert not lost(pings)
+
+
+@pytest.mark.parametrize("mode", ["bystander", pytest.param("kubernetes", marks=pytest.mark.deep)])
+def test_nodes_that_nobody_listed_have_the_blocks_of_their_addresses(begin: Begin, mode: str) -> None:
+    every = documents(mode, "a")
+    every[0]["spec"] |= ADMITTED
+    network = ip_network(f"{NETWORK}.0/24")
+    part = {"cidrs": ["10.8.0.0/19"], "blockSize": 27, "follows": str(network)}
+    every.insert(1, pool("by-address", ipv4=part))
+    lab = begin(every, nodes="a", spare="bcd")
+    lab.install()
+    for name in "bcd":
+        assert joined(lab, name) < SOON
+    for name in "bcd":
+        lab.nodes[name].wait()
+        place = int(ip_address(lab.nodes[name].address)) - int(network.network_address)
+        assert lab.blocks()[name] == [str(list(ip_network("10.8.0.0/19").subnets(new_prefix=27))[place])]
+    lab.start_pods("a1", "b1", "c1", "d1")
+    assert not lab.unreachable()
