@@ -21,6 +21,8 @@ from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
+from ipamc.review.live.admission import naming, rows_of
+from ipamc.review.live.objects import POLICIES
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object
@@ -112,6 +114,9 @@ def run(compilation: Compilation) -> Iterator[Object]:
     rendered = [item for path, text in files.items() if _is_manifest(path) for item in loaded(text)]
     by_name = {identity(item): item for item in rendered}
     version = f"v{version_text(cluster.cilium)}.3"
+    given = {
+        name: row for item in rendered if "Policy" in item["kind"] for name, row in rows_of(item).items()
+    }
     for number, node in enumerate(cluster.nodes):
         patch = by_name.get(f"Node {node.name}", {})
         cilium = by_name.get(f"CiliumNode {node.name}", {})
@@ -135,6 +140,11 @@ def run(compilation: Compilation) -> Iterator[Object]:
             live["spec"] = {"podCIDR": str(node.pod_cidrs[0]), "podCIDRs": list(map(str, node.pod_cidrs))}
         if held and not cilium and cluster.mode is Mode.CLUSTER_POOL:  # the operator gives it
             cilium = dumps.cilium_node(node.name, *held)
+        if row := given.get(node.name) if cluster.mode is Mode.MULTI_POOL else None:
+            pools = (entry.partition("=") for entry in row.split())
+            cilium = dumps.cilium_node(
+                node.name, allocated={pool: cidrs.split(",") for pool, _, cidrs in pools}
+            )
         seen = _agents(node.name, node.uid, live, cilium)
         yield seen
         yield agent(node.name, version)
@@ -147,6 +157,7 @@ def run(compilation: Compilation) -> Iterator[Object]:
     for item in rendered:
         if item["kind"] in {"CiliumPodIPPool", "CiliumNodeConfig"}:
             yield item
+    yield from (policy(item) for item in rendered if item["kind"] in POLICIES)
     config = by_name[f"ConfigMap {cluster.namespace} cilium-config"]
     yield config
     values = loaded(files["cilium/helm-values.yaml"])[0]
@@ -163,7 +174,7 @@ def run(compilation: Compilation) -> Iterator[Object]:
 
 def _is_manifest(path: str) -> bool:
     return (
-        path.partition("/")[0] in {"nodes", "ciliumnodes", "pools", "seeds"}
+        path.partition("/")[0] in {"admission", "nodes", "ciliumnodes", "pools", "seeds"}
         or path in {"cilium/ippools.yaml", "cilium/nodeconfigs.yaml", "cilium/configmap.yaml"}
     ) and not path.endswith("kustomization.yaml")
 
@@ -203,6 +214,18 @@ def _addresses(blocks: Iterable[str], number: int) -> list[str]:
         str(ip_address(int(block.network_address) + min(number, block.num_addresses - 1)))
         for block in first.values()
     ]
+
+
+def policy(item: Object) -> Object:
+    """Return an admission policy as `ci apply` writes it, with the defaults of the apiserver; or a binding."""
+    (live,) = naming([copy.deepcopy(item)], "ab" * 20)
+    if "matchConstraints" in live["spec"]:
+        live["spec"]["matchConstraints"] |= {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+        }
+    return dict(live)
 
 
 def agent(node: str, version: str = "v1.18.3") -> Object:
