@@ -38,7 +38,7 @@ def test_more_shards_make_more_policies_and_each_node_has_one() -> None:
     """The number of policies follows from the shards: those of before are rendered again, by the same names."""
     nodes = [{"name": f"n{number:03}"} for number in range(240)]
     policies = {}
-    for shards in (24, 47, 48, 72):
+    for shards in (16, 32, 64, 128):
         cluster = fleet.cluster(
             kubernetes={"version": "1.36"}, admission={"assign": True}, output={"shardSize": 10}
         )
@@ -51,5 +51,5 @@ def test_more_shards_make_more_policies_and_each_node_has_one() -> None:
         rows = [name for each in found for name in rows_of(each)]
         assert sorted(rows) == sorted(each["name"] for each in nodes)
         policies[shards] = [each["metadata"]["name"] for each in found]
-    assert [len(names) for names in policies.values()] == [1, 1, 2, 3]
-    assert policies[72][:2] == policies[48]
+    assert [len(names) for names in policies.values()] == [1, 1, 2, 5]
+    assert policies[128][:2] == policies[64]
