@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from ipamc.lock.file import load
+from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Located, Severity
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation
@@ -118,7 +119,7 @@ def run(compilation: Compilation) -> Iterator[Object]:
         name: row for item in rendered if "Policy" in item["kind"] for name, row in rows_of(item).items()
     }
     for number, node in enumerate(cluster.nodes):
-        patch = by_name.get(f"Node {node.name}", {})
+        patch = by_name.get(f"Node {node.name}") or _given(cluster, given.get(node.name, ""))
         cilium = by_name.get(f"CiliumNode {node.name}", {})
         if node.planned:
             if cilium:
@@ -214,6 +215,17 @@ def _addresses(blocks: Iterable[str], number: int) -> list[str]:
         str(ip_address(int(block.network_address) + min(number, block.num_addresses - 1)))
         for block in first.values()
     ]
+
+
+def _given(cluster: Cluster, row: str) -> Object:
+    """Return what a policy writes into a Node that joins; {} where it writes nothing there."""
+    cidrs = sorted(row.split(), key=lambda cidr: cluster.families.index(6 if ":" in cidr else 4))
+    if not cidrs or cluster.mode is not Mode.KUBERNETES:
+        return {}
+    if cluster.patch_nodes == "annotations":
+        keys = (pod_cidr_annotation(cluster.cilium, 6 if ":" in cidr else 4) for cidr in cidrs)
+        return {"metadata": {"annotations": dict(zip(keys, cidrs, strict=True))}}
+    return {"spec": {"podCIDRs": cidrs}}
 
 
 def policy(item: Object) -> Object:
