@@ -22,6 +22,7 @@ import yaml
 from ipamc import __version__
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
+from ipamc.read.parts import BEFORE_SHARDS, KINDS
 from tests.support import in_process
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
 
@@ -317,6 +318,7 @@ def test_argocd_prunes_and_deletes_nothing() -> None:
 def test_argocd_finds_every_part_of_every_cluster_and_nothing_else() -> None:
     spec = yaml.safe_load(main_prints("argocd", "--repo", "https://example.org/fleet.git"))["spec"]
     patterns = [each["path"] for each in spec["generators"][0]["git"]["directories"]]
+    assert [pattern.split("/")[3] for pattern in patterns] == [*BEFORE_SHARDS, *KINDS]
     found = sorted(
         path.relative_to(ROOT).as_posix()
         for pattern in patterns

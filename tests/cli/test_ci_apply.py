@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ipamc.review.live.objects import POLICIES
 from tests.review.live.objects import Made, cilium_node, config, ours, pool
+from tests.support.living import policy
 from tests.support.pipelines import Repository, inventory
 
 KUBECTL = """\
@@ -25,7 +27,7 @@ arguments = sys.argv[1:]
 if arguments[0] == "build":
     folder = pathlib.Path(arguments[1])
     lines = (folder / "kustomization.yaml").read_text().partition("resources:")[2].split()
-    print("---".join((folder / name).read_text() for name in lines if name.endswith(".yaml")))
+    print("---\\n".join((folder / name).read_text() for name in lines if name.endswith(".yaml")))
     sys.exit()
 verb, *rest = arguments[2:]
 with (state / "calls").open("a") as calls:
@@ -43,6 +45,10 @@ elif verb == "get":
         print(json.dumps(found) if found else "")
     else:
         print(json.dumps({{"items": found}}))
+if verb == "apply" and "--dry-run=server" in rest:
+    sent = (state / "sent").read_text()
+    print(cluster["answer"] or sent)  # all commits that were sent
+    sys.exit()
 if verb == "apply":
     text = sys.stdin.read()
     with (state / "sent").open("a") as sent:
@@ -89,15 +95,17 @@ class Cluster:
             "ciliumnodeconfigs.cilium.io": [],
             "nodes": ["n1\tu1\t\t\t", "n2\tu2\t\t\t", "n3\tu3\t\t\t"],
             "pods": [],
+            "answer": "",
+            **{f"{resource}.admissionregistration.k8s.io": [] for resource in POLICIES.values()},
         }
 
-    def apply(self, *options: str, code: int = 0) -> str:
-        """Run `ipamc ci apply red`."""
+    def apply(self, *options: str, code: int = 0, target: str = "red") -> str:
+        """Run `ipamc ci apply red`, or of a part."""
         (self.state / "cluster.json").write_text(json.dumps(self.has))
         for name in ("calls", "sent"):
             (self.state / name).write_text("")
         variables = {"KUBECTL": self.program, "KUSTOMIZE": self.program, "IPAMC_WAIT": "0"}
-        return self.repository.run("ipamc", "ci", "apply", "red", *options, code=code, **variables)
+        return self.repository.run("ipamc", "ci", "apply", target, *options, code=code, **variables)
 
     def calls(self, verb: str) -> list[str]:
         """Return the calls of the last apply."""
@@ -311,3 +319,80 @@ def test_a_planned_node_of_an_older_operator_gets_its_block_when_its_agent_waits
     waits["spec"] = {"ipam": {"podCIDRs": ["10.0.0.0/27"]}}
     waits["metadata"]["managedFields"] = ours()
     assert "left the tree" not in cluster.apply()
+
+
+ADMISSION = '  admission: {assign: true, enforce: deny}\n  kubernetes: {version: "1.36"}\n'
+
+
+def with_policies(cluster: Cluster) -> list[str]:
+    """Render policies, and let the cluster have them as an apply of an earlier commit wrote them; return their names, in order."""
+    file = cluster.repository.folder / "clusters/red/cluster.yaml"
+    text = file.read_text().replace("spec:\n", f"spec:\n{ADMISSION}", 1)
+    cluster.repository.write("clusters/red/cluster.yaml", text)
+    cluster.repository.run("ipamc", "compile", "red")
+    cluster.rendered()
+    cluster.flags("--ipam=kubernetes")
+    folder = file.parent / "rendered/admission"
+    found = [
+        each
+        for path in sorted(folder.glob("*nodes.yaml"))
+        for each in yaml.safe_load_all(path.read_text())
+        if each
+    ]
+    for kind, resource in POLICIES.items():
+        some = [policy(each) for each in found if each["kind"] == kind]
+        for each in some:
+            each["metadata"]["managedFields"] = ours()
+        cluster.has[f"{resource}.admissionregistration.k8s.io"] = some
+    return [each["metadata"]["name"] for each in found]
+
+
+def test_policies_come_first_and_name_the_commit_and_an_answer_shows_it(cluster: Cluster) -> None:
+    names = with_policies(cluster)
+    commit = cluster.repository.run("git", "rev-parse", "HEAD").strip()
+    for target in ("red", "red/ciliumnodes/000"):
+        said = cluster.apply(target=target)
+        assert "red/admission: 4 objects applied" in said
+        assert cluster.sent() == [*names, "cilium-config", "n1", "n2", "n3"]
+        (variable,) = {
+            each["expression"]
+            for document in cluster.applied()
+            for each in document.get("spec", {}).get("variables", ())
+            if each["name"] == "commit"
+        }
+        assert variable == f"'{commit}'"
+    cluster.has["answer"] = "nothing"
+    said = cluster.apply("--timeout", "1", code=1)
+    assert "error: red: the policies for a CiliumNode do not work 1 seconds after the apply" in said
+    assert cluster.sent() == names
+
+
+def test_a_repair_writes_policies_that_differ_in_more_than_the_commit(cluster: Cluster) -> None:
+    names = with_policies(cluster)
+    assert "nothing to repair, 8 objects as rendered" in cluster.apply("--repair")
+    assert cluster.sent() == []
+    bindings = cluster.has["validatingadmissionpolicybindings.admissionregistration.k8s.io"]
+    bindings[0]["spec"]["validationActions"] = ["Audit"]
+    said = cluster.apply("--repair")
+    assert f"ValidatingAdmissionPolicyBinding {names[-1]}: differed, repaired" in said
+    assert said.count("repaired") == 1
+    assert cluster.sent() == names
+    cluster.has["refused"] = names[-1:]
+    said = cluster.apply("--repair", code=1)
+    assert (
+        f"kubectl delete validatingadmissionpolicybinding {names[-1]} && ipamc ci apply red --repair" in said
+    )
+
+
+def test_policies_that_left_the_tree_are_named_and_deleted_by_consent(cluster: Cluster) -> None:
+    names = with_policies(cluster)
+    file = cluster.repository.folder / "clusters/red/cluster.yaml"
+    cluster.repository.write("clusters/red/cluster.yaml", file.read_text().replace(ADMISSION, ""))
+    cluster.repository.run("ipamc", "compile", "red")
+    said = cluster.apply()
+    assert (
+        f"1 ValidatingAdmissionPolicy left the tree: {names[-1]}; it still lets nodes have no other" in said
+    )
+    assert "--prune deletes 4 objects that nothing uses" in said
+    cluster.apply("--prune")
+    assert [call.split()[1].partition(".")[0] for call in cluster.calls("delete")] == [*POLICIES.values()]

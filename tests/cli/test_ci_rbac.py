@@ -190,6 +190,20 @@ def test_what_may_not_be_read_is_not_left_out(repository: Repository, tmp_path: 
     assert not (repository.folder / "dump.json").exists()
 
 
+def test_what_a_role_of_before_may_not_read_is_said(repository: Repository, tmp_path: Path) -> None:
+    """Neither a role without admission policies nor an apiserver without some of them stops a dump."""
+    group = "admissionregistration.k8s.io"
+    answers = {
+        "/api/v1/pods": [[]],
+        "/apis/cilium.io/v2/ciliumendpoints": [[]],
+        f"validatingadmissionpolicies.{group}": "Error from server (Forbidden): no",
+        f"mutatingadmissionpolicies.{group}": "error: the server doesn't have a resource type",
+    }
+    said = dump(repository, tmp_path, answers)
+    assert "validatingadmissionpolicies may not be read: apply the roles of 'ipamc ci rbac red' again" in said
+    assert "mutating" not in said
+
+
 def test_an_apiserver_that_goes_round_in_circles_is_left(repository: Repository, tmp_path: Path) -> None:
     program = tmp_path / "kubectl"
     program.write_text('#!/bin/sh\necho \'{"items": [], "metadata": {"continue": "again"}}\'\n')

@@ -11,8 +11,9 @@ from typing import Any
 import yaml
 
 from ipamc.lock.file import load
+from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import Mode
+from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Located, Severity
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation
@@ -21,6 +22,8 @@ from ipamc.read.locate import locate
 from ipamc.read.rendered import identity
 from ipamc.review.audit import audit, refused
 from ipamc.review.audit.context import Context
+from ipamc.review.live.admission import naming, rows_of
+from ipamc.review.live.objects import POLICIES
 from ipamc.workspace.rendered import Manifests
 from tests.support import dumps
 from tests.support.dumps import Object
@@ -112,8 +115,11 @@ def run(compilation: Compilation) -> Iterator[Object]:
     rendered = [item for path, text in files.items() if _is_manifest(path) for item in loaded(text)]
     by_name = {identity(item): item for item in rendered}
     version = f"v{version_text(cluster.cilium)}.3"
+    given = {
+        name: row for item in rendered if "Policy" in item["kind"] for name, row in rows_of(item).items()
+    }
     for number, node in enumerate(cluster.nodes):
-        patch = by_name.get(f"Node {node.name}", {})
+        patch = by_name.get(f"Node {node.name}") or _given(cluster, given.get(node.name, ""))
         cilium = by_name.get(f"CiliumNode {node.name}", {})
         if node.planned:
             if cilium:
@@ -135,6 +141,11 @@ def run(compilation: Compilation) -> Iterator[Object]:
             live["spec"] = {"podCIDR": str(node.pod_cidrs[0]), "podCIDRs": list(map(str, node.pod_cidrs))}
         if held and not cilium and cluster.mode is Mode.CLUSTER_POOL:  # the operator gives it
             cilium = dumps.cilium_node(node.name, *held)
+        if row := given.get(node.name) if cluster.mode is Mode.MULTI_POOL else None:
+            pools = (entry.partition("=") for entry in row.split())
+            cilium = dumps.cilium_node(
+                node.name, allocated={pool: cidrs.split(",") for pool, _, cidrs in pools}
+            )
         seen = _agents(node.name, node.uid, live, cilium)
         yield seen
         yield agent(node.name, version)
@@ -147,6 +158,7 @@ def run(compilation: Compilation) -> Iterator[Object]:
     for item in rendered:
         if item["kind"] in {"CiliumPodIPPool", "CiliumNodeConfig"}:
             yield item
+    yield from (policy(item) for item in rendered if item["kind"] in POLICIES)
     config = by_name[f"ConfigMap {cluster.namespace} cilium-config"]
     yield config
     values = loaded(files["cilium/helm-values.yaml"])[0]
@@ -163,7 +175,7 @@ def run(compilation: Compilation) -> Iterator[Object]:
 
 def _is_manifest(path: str) -> bool:
     return (
-        path.partition("/")[0] in {"nodes", "ciliumnodes", "pools", "seeds"}
+        path.partition("/")[0] in {"admission", "nodes", "ciliumnodes", "pools", "seeds"}
         or path in {"cilium/ippools.yaml", "cilium/nodeconfigs.yaml", "cilium/configmap.yaml"}
     ) and not path.endswith("kustomization.yaml")
 
@@ -203,6 +215,29 @@ def _addresses(blocks: Iterable[str], number: int) -> list[str]:
         str(ip_address(int(block.network_address) + min(number, block.num_addresses - 1)))
         for block in first.values()
     ]
+
+
+def _given(cluster: Cluster, row: str) -> Object:
+    """Return what a policy writes into a Node that joins; {} where it writes nothing there."""
+    cidrs = sorted(row.split(), key=lambda cidr: cluster.families.index(6 if ":" in cidr else 4))
+    if not cidrs or cluster.mode is not Mode.KUBERNETES:
+        return {}
+    if cluster.patch_nodes == "annotations":
+        keys = (pod_cidr_annotation(cluster.cilium, 6 if ":" in cidr else 4) for cidr in cidrs)
+        return {"metadata": {"annotations": dict(zip(keys, cidrs, strict=True))}}
+    return {"spec": {"podCIDRs": cidrs}}
+
+
+def policy(item: Object) -> Object:
+    """Return an admission policy as `ci apply` writes it, with the defaults of the apiserver; or a binding."""
+    (live,) = naming([copy.deepcopy(item)], "ab" * 20)
+    if "matchConstraints" in live["spec"]:
+        live["spec"]["matchConstraints"] |= {
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {},
+            "objectSelector": {},
+        }
+    return dict(live)
 
 
 def agent(node: str, version: str = "v1.18.3") -> Object:

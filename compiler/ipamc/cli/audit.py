@@ -26,7 +26,9 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
 
     FILE is a dump: what `kubectl get
     nodes,ciliumnodes,ciliumpodippools,ciliumnodeconfigs,ciliumendpoints,pods,cm,deployments,daemonsets -A -o
-    json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump.
+    json` prints, several files of it, `-` for stdin, or the zip of a cilium-sysdump. Where the cluster has
+    admission policies, also what it prints for mutatingadmissionpolicies, validatingadmissionpolicies and
+    their bindings.
 
     Tells what is pending, edited by hand, missing, stale and foreign; two nodes with one block; routes that
     lead to the wrong node; nodes that wait for a block; pods outside their node's blocks; and more: `ipamc

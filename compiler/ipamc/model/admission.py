@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Literal
 
 from msgspec import Struct
@@ -32,6 +33,22 @@ class Admission(Struct, frozen=True, kw_only=True):
     def used(self) -> bool:
         """Return whether any policy is rendered."""
         return self.assign or self.enforce != "none"
+
+
+CLUSTER = "ipamc/cluster"
+"""The label of policies and bindings by which they are of one cluster."""
+_LABEL = 63
+"""The longest value of a label."""
+
+
+def label_of(cluster: str) -> str:
+    """Return the value of CLUSTER for a cluster: its name, or a hash of a name that is too long."""
+    return cluster if len(cluster) <= _LABEL else f"{digest(cluster):016x}"
+
+
+def digest(name: str) -> int:
+    """Return a number that is always the same for a name."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 PROBE = "ipamc-probe"

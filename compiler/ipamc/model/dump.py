@@ -155,7 +155,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     calico_blocks: tuple[SeenBlock, ...] = ()
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
-    """Objects of the kinds of `read.dump.kinds.OTHERS`: ConfigMaps, workloads, pools of other dialects."""
+    """Objects as they are: ConfigMaps, workloads, pools of other dialects, admission policies."""
     rendered: tuple[Mapping[str, Any], ...] = ()
     """The objects of the kinds that ipamc renders, as kubectl prints them, as far as ipamc reads them."""
     kinds: frozenset[str] = field(default_factory=frozenset)

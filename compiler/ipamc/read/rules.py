@@ -298,6 +298,11 @@ DUMP = (
     "daemonsets -A -o json"
 )
 """The command that makes a dump; `ipamc ci rbac` has the role for it."""
+DUMP_OF_POLICIES = (
+    ", and for another FILE kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings -o json"
+)
+"""What makes the rest, where a cluster has admission policies: older apiservers do not know all kinds."""
 
 
 AGAIN = f"{DUMP} > dump.json"

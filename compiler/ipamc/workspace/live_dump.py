@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from ipamc.review.live.rights import Listed
-from ipamc.workspace.kubectl import Kube
+from ipamc.workspace.kubectl import Forbidden, Kube
 from ipamc.workspace.trouble import Trouble
 
 CHUNK = 500
@@ -68,15 +68,21 @@ class _Pod(msgspec.Struct, omit_defaults=True):
 
 
 def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
-    """Return a List of all that is wanted and there, and a line for each named object that is not there.
-    Pods of the namespaces `system` keep their command lines. Raises Forbidden where the credentials may not
-    read something: a dump without it would look like a cluster that has no such objects.
+    """Return a List of all that is wanted and there, and a line for each named object that is not there, and
+    for what is optional and may not be read. Pods of the namespaces `system` keep their command lines.
+    Raises Forbidden where the credentials may not read something else: a dump without it would look like a
+    cluster that has no such objects.
     """
     items: list[msgspec.Raw] = []
-    missing = []
+    missing, forbidden = [], []
     for item in wanted:
         if not item.name:
-            items += _all(kube, item, system)
+            try:
+                items += _all(kube, item, system)
+            except Forbidden:
+                if not item.optional:
+                    raise
+                forbidden.append(item.resource)
             continue
         what = f"{item.resource} {item.name} in {item.namespace}"
         asked = ("get", item.full_name, item.name, "-n", item.namespace, "--ignore-not-found", "-o", "json")
@@ -84,6 +90,9 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
             items.append(msgspec.Raw(text.encode()))
         else:
             missing.append(f"there is no {what}")
+    if forbidden:
+        roles = f"apply the roles of 'ipamc ci rbac {kube.context}' again"
+        missing.append(f"{', '.join(forbidden)} may not be read: {roles}")
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
 
 

@@ -148,6 +148,7 @@ KINDS: Mapping[str, Any] = {
     "CiliumNode": _Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
     "CiliumPodIPPool": _Named[dump.PoolSpec, Any],
     "ConfigMap": ConfigMap,
+    **{f"{how}AdmissionPolicy": _Named[dump.PolicySpec, Any] for how in ("Mutating", "Validating")},
 }
 """The kinds of which more is read than the metadata."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ipamc.review.live.objects import POLICIES
 from tests.review.audit.worlds import NODES, WORLDS, inventory, living
 from tests.support import dumps, fleet
 from tests.support.living import Living, agent, controller, endpoint, operator, short
@@ -126,6 +127,35 @@ def kubeadm(subnet: str, more: str = "") -> dict[str, Any]:
 
 CILIUM_NODES = ("cluster-pool", "cluster-pool bgp", "cluster-pool applied flags", "cluster-pool adopt")
 KUBERNETES = ("kubernetes", "kubernetes bgp", "kubernetes old bgp")
+
+ADMISSION = tuple(world for world in WORLDS if "admission" in world)
+
+
+def policies(live: Living) -> list[str]:
+    return [name for name, item in live.objects.items() if item["kind"] in POLICIES]
+
+
+def spec_of(live: Living, kind: str) -> dict[str, Any]:
+    """Return the spec of the first object of a kind."""
+    found: dict[str, Any] = next(item["spec"] for item in live.objects.values() if item["kind"] == kind)
+    return found
+
+
+def of_cluster(cluster: str, name: str) -> dict[str, Any]:
+    """Return a policy of ipamc for a cluster; of somebody else for ""."""
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name, "labels": {"ipamc/cluster": cluster} if cluster else {}},
+        "spec": {"variables": [{"name": "a", "expression": "1"}]},
+    }
+
+
+def other_row(live: Living, old: str, new: str) -> Any:
+    """Change a block in the policy that gives blocks."""
+    for each in spec_of(live, "MutatingAdmissionPolicy")["variables"]:
+        each["expression"] = each["expression"].replace(old, new)
+
 
 EMPTY = 'failed to allocate ipv4 address for node "a" from pool "default": pool empty'
 
@@ -312,6 +342,61 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         CILIUM_NODES,
         lambda live: (live["Node a"]["metadata"].update(uid="another"), clear(live, "a")),
         ["error IPC0921"],
+    ),
+    # Admission policies.
+    "all policies deleted, and a policy of somebody else": (
+        ADMISSION,
+        lambda live: (drop(live, *policies(live)), live.add(of_cluster("", "theirs"))),
+        ["error IPC0943"],
+    ),
+    "all policies deleted, or not asked for": (
+        ADMISSION,
+        lambda live: drop(live, *policies(live)),
+        ["note IPC0904", "warning IPC0943"],
+    ),
+    "a binding deleted": (
+        ADMISSION,
+        lambda live: drop(live, next(name for name in policies(live) if "PolicyBinding" in name)),
+        ["error IPC0943"],
+    ),
+    "a binding that only warns": (
+        ADMISSION,
+        lambda live: spec_of(live, "ValidatingAdmissionPolicyBinding").update(validationActions=["Warn"]),
+        ["error IPC0941"],
+    ),
+    "a binding of another policy": (
+        ADMISSION,
+        lambda live: spec_of(live, "MutatingAdmissionPolicyBinding").update(policyName="other"),
+        ["error IPC0941"],
+    ),
+    "a binding that is about some objects alone": (
+        ADMISSION,
+        lambda live: spec_of(live, "ValidatingAdmissionPolicyBinding").update(
+            matchResources={"objectSelector": {"matchLabels": {"a": "b"}}}
+        ),
+        ["error IPC0941"],
+    ),
+    "a policy that passes over some objects": (
+        ADMISSION,
+        lambda live: spec_of(live, "MutatingAdmissionPolicy")["matchConstraints"].update(
+            objectSelector={"matchLabels": {"a": "b"}}
+        ),
+        ["error IPC0941"],
+    ),
+    "another block in a policy": (
+        ADMISSION,
+        lambda live: other_row(live, "10.1.0.0/26", FREE),
+        ["error IPC0941"],
+    ),
+    "a policy of another cluster": (
+        WORLDS,
+        lambda live: live.add(of_cluster("other", "ipamc-other-enforce-nodes-0")),
+        ["error IPC0945"],
+    ),
+    "a policy that is left over": (
+        WORLDS,
+        lambda live: live.add(of_cluster("fleet", "ipamc-fleet-enforce-elsewhere-0")),
+        ["warning IPC0944"],
     ),
     # Routes.
     "the Nodes of masters say otherwise than their CiliumNodes": (

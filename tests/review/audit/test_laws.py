@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ipamc.model.diagnostics import Located, Refused
 from ipamc.review.audit.causes import BLOCKS, NEEDS
-from ipamc.review.live.objects import CILIUM_NODE
+from ipamc.review.live.objects import CILIUM_NODE, POLICIES
 from tests.review.audit.test_faults import FAULTS, pod_cidrs
 from tests.review.audit.test_no_alarm import HARMLESS
 from tests.review.audit.worlds import WORLDS, living
@@ -95,6 +95,7 @@ KINDS = (
     "ConfigMap",
     "Deployment",
     "Pod",
+    *POLICIES,
 )
 UNKNOWN = {"IPC0904", "IPC0943"}
 """What says that the dump lacks a kind."""

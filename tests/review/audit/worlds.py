@@ -44,6 +44,9 @@ def documents(world: str) -> list[fleet.Document]:
     if special == "adopt":
         spec["ipam"] = {"operator": "adopt"}
         more = [fleet.pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 26}, unlisted=True)]
+    if "admission" in special:
+        spec |= {"kubernetes": {"version": "1.36"}, "admission": {"assign": True, "enforce": "deny"}}
+        special = special.removesuffix("admission").strip()
     if mode == "multi-pool":
         spec["ipam"] = {"pinning": "pool" if special == "old" else special or "pool"}
         if special == "old":
@@ -75,6 +78,9 @@ WORLDS = (
     "cluster-pool bgp",
     "cluster-pool adopt",
     "cluster-pool applied flags",
+    "cluster-pool admission",
+    "kubernetes admission",
+    "multi-pool node admission",
     "multi-pool pool",
     "multi-pool node",
     "multi-pool none",

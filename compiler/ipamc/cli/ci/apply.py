@@ -59,8 +59,9 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     never used, because it may be another cluster's. First the parts must have the objects that the lock
     gives, as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap
     cilium-config and the arguments of Deployment cilium-operator must be what the compile assumed. Then
-    cilium/ is applied, then shard by shard, server-side as ipamc, without --force-conflicts; the objects that
-    the apiserver took are counted.
+    admission/ is applied, if there is one, and an answer of the apiserver must show its policies at work;
+    then cilium/, then shard by shard, server-side as ipamc, without --force-conflicts; the objects that the
+    apiserver took are counted.
 
     An object is withheld, and the others are applied, where it would take a block away from a node whose
     pods still use it, or give a node a block that another CiliumNode has. One that the apiserver refuses is

@@ -72,13 +72,14 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     # Only a repair asks whether Nodes exist.
     nodes = seen.nodes() if options.repair else None
     drifts = list(drift(every, seen.live, None if nodes is None else set(map(name_of, nodes.values()))))
+    drifted = {identity(item.document) for item in drifts}
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused: set[str] = set()
     for part, objects in parts.items():
         phase(f"applying {name}/{part}")
         sent[f"{name}/{part}"] = False
         if options.repair:
-            refused |= _repair(kube, name, objects, drifts, withheld)
+            refused |= _repair(kube, name, part, objects, drifts, withheld)
         else:
             refused |= _apply(kube, name, part, objects, withheld)
         sent[f"{name}/{part}"] = True
@@ -86,7 +87,8 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
         stops = part in BEFORE_SHARDS and refused and not options.repair
         if stops or (part == FIRST and restart):
             return False
-        if part == ADMISSION and not _effective(kube, name, objects, options.timeout):
+        wrote = part == ADMISSION and (not options.repair or not drifted.isdisjoint(map(identity, objects)))
+        if wrote and not refused and not _effective(kube, name, objects, options.timeout):
             return False
     if refused:
         say(f"error: {name}: {count(len(refused), 'object')} refused: {names(refused)}")
@@ -260,9 +262,16 @@ def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -
 
 
 def _repair(
-    kube: Kube, name: str, objects: Sequence[Object], drifts: Iterable[Drift], withheld: Collection[str]
+    kube: Kube,
+    name: str,
+    part: str,
+    objects: Sequence[Object],
+    drifts: Iterable[Drift],
+    withheld: Collection[str],
 ) -> set[str]:
-    """Apply the objects of a part that the cluster lacks; print the result, and return refused objects."""
+    """Apply the objects of a part that the cluster lacks; print the result, and return refused objects.
+    All policies name one commit, which their answers tell: if one is sent, so are all.
+    """
     here = set(map(identity, objects)) - set(withheld)
     found = {key: item for item in drifts if (key := identity(item.document)) in here}
     refused = set()
@@ -278,7 +287,8 @@ def _repair(
             case "missing" | "differs":
                 states[key] = item.state
     if states:
-        refused |= _send(kube, name, [found[key].document for key in states])
+        some = [found[key].document for key in states]
+        refused |= _send(kube, name, objects if part == ADMISSION else some)
     for key, state in states.items():
         if key not in refused:
             say(f"{name}: {key}: {'was missing' if state == 'missing' else 'differed'}, repaired")

@@ -109,7 +109,10 @@ def refusal(problem: str, cluster: str, document: Object) -> str:
             help_ = ""
         return problem + help_
     said = ADVISES_FORCE.sub("", problem)
-    if ".spec.ipam." in said:
+    if document["kind"] in POLICIES:
+        typed = str(document["kind"]).lower()
+        help_ = f"kubectl delete {typed} {name_of(document)} && ipamc ci apply {cluster} --repair"
+    elif ".spec.ipam." in said:
         node, repair = name_of(document), f"ipamc ci apply {cluster} --repair"
         help_ = f"drain {node}, kubectl delete ciliumnode {node} && {repair}, restart its agent"
     elif ".spec.ipv4." in said or ".spec.ipv6." in said:

@@ -232,7 +232,7 @@ def _app(labels: Mapping[str, str | None]) -> str:
     return ""
 
 
-def read_other(raw: shapes.Other, item: DumpItem, reader: Reader) -> dump.SeenObject:
+def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader) -> dump.SeenObject:
     """Return an object as it is."""
     value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
@@ -254,6 +254,8 @@ def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
     if isinstance(value, Node):  # people leave podCIDR out of what they write
         cidrs = [str(block) for block in value.pod_cidrs]
         found["spec"] = {"podCIDR": cidrs[0], "podCIDRs": cidrs} if cidrs else {}
+    if isinstance(value, dump.SeenObject):
+        return {**found, "spec": value.value.get("spec") or {}}
     return {**found, "spec": value.spec} if isinstance(value, dump.SeenPool) else found
 
 
@@ -333,6 +335,13 @@ KINDS: Mapping[tuple[str, str], DumpKind] = {
     ("cilium.io", "CiliumPodIPPool"): _kind(shapes.Pool, read_pool, rendered=True),
     ("cilium.io", "CiliumNodeConfig"): _kind(shapes.NodeConfig, read_node_config, rendered=True),
     ("cilium.io", "CiliumEndpoint"): _kind(shapes.Endpoint, read_endpoint),
+    **{
+        ("admissionregistration.k8s.io", f"{how}AdmissionPolicy{part}"): _kind(
+            shapes.Policy, read_other, rendered=True
+        )
+        for how in ("Mutating", "Validating")
+        for part in ("", "Binding")
+    },
     **{(group, "IPAMBlock"): _kind(shapes.CalicoBlock, read_calico_block) for group in _CALICO},
     **{(group, "BlockAffinity"): _kind(shapes.Affinity, read_affinity) for group in _CALICO},
 }

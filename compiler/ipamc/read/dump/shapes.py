@@ -193,6 +193,24 @@ class Affinity(Foreign):
     spec: _AffinitySpec
 
 
+class _Variable(Foreign):
+    name: str
+    expression: str
+
+
+class PolicySpec(Foreign):
+    """`spec` of an admission policy."""
+
+    variables: list[_Variable] | None = None
+
+
+class Policy(Foreign):
+    """An admission policy, or a binding of one."""
+
+    metadata: Metadata
+    spec: PolicySpec | None = None
+
+
 class Other(Foreign):
     """An object of another kind."""
 

@@ -8,11 +8,10 @@ and #133827). They also cost more: all of them are read for every request.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from ipamc.model.admission import ASSIGN
+from ipamc.model.admission import ASSIGN, digest, label_of
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cluster import Mode
 from ipamc.read.parts import ADMISSION
@@ -26,8 +25,6 @@ _NAMES = 1_024
 """How many names a text has on average: one of so many begins a new one, whatever the others are."""
 _SHARDS = 24
 """How many shards a policy has the nodes of, roughly: some 6,000 nodes, of 80 bytes each at most."""
-_LABEL = 63
-"""The longest value of a label."""
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -37,9 +34,12 @@ def files(layout: Layout) -> Iterator[File]:
         return
     split = max(1, layout.plan.lock.shards // _SHARDS)
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
-    label = cluster.name if len(cluster.name) <= _LABEL else f"{_digest(cluster.name):016x}"
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
-    values = {"cluster": cluster.name, "label": label, "mutating": "v1beta1" if older else "v1"}
+    values = {
+        "cluster": cluster.name,
+        "label": label_of(cluster.name),
+        "mutating": "v1beta1" if older else "v1",
+    }
     for carrier in cel.carriers(cluster):
         follows = tuple(cel_follows.variables(cluster, layout.plan.lock.lines, carrier.addresses))
         if admission.assign and carrier.patches:
@@ -61,7 +61,7 @@ def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
     starts, size = [0], 0
     for place, row in enumerate(rows):
         size += len(row) + 1
-        if place and (size > _TEXT or _digest(row.partition(" ")[0]) % _NAMES == 0):
+        if place and (size > _TEXT or digest(row.partition(" ")[0]) % _NAMES == 0):
             starts.append(place)
             size = len(row) + 1
     for start, end in pairwise((*starts, len(rows))):
@@ -82,10 +82,6 @@ def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
             end=firsts[place + 1],
             rows=tuple(found[start:end]) or (cel.Rows(first="", lines=Lines(())),),
         )
-
-
-def _digest(name: str) -> int:
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 def _rows(layout: Layout) -> Iterator[str]:

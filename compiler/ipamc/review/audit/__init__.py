@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Iterator
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
-from ipamc.read.rules import DUMP
+from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
 from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
 from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
 from ipamc.review.audit.context import Context, Result
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
@@ -78,6 +78,8 @@ def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
         yield Result(note("IPC0903", Span(context.git.shown), text, help=way_out))
 
 
+POLICY = "MutatingAdmissionPolicy"
+"""Stands for all kinds of policies and their bindings, which a dump has together."""
 _WITHOUT = {
     POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which version of "
     "Cilium runs; kube-controller-manager's arguments",
@@ -87,8 +89,13 @@ _WITHOUT = {
     NODE_CONFIG: "the pools that agents start with",
     CONFIG_MAP: "Cilium's flags, and what depends on them",
     DEPLOYMENT: "the operator's arguments",
+    POLICY: "whether nodes get the blocks of git as they join, and no others",
 }
-_WORDS = {CONFIG_MAP: "cilium-config", DEPLOYMENT: "the operator's Deployment or Pod"}
+_WORDS = {
+    CONFIG_MAP: "cilium-config",
+    DEPLOYMENT: "the operator's Deployment or Pod",
+    POLICY: "admission policies",
+}
 """Where not a whole kind is missing."""
 
 
@@ -101,13 +108,16 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
         missing.append(CONFIG_MAP)
     if context.arguments is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
         missing.append(DEPLOYMENT)
+    if rendered & POLICIES.keys() and not context.has_policies:
+        missing.append(POLICY)
     shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
     codes = sorted(code for code, kinds in NEEDS.items() if kinds & {*missing, *shows_blocks})
     if missing:
         lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
         unknown = "; ".join(_WITHOUT[kind] for kind in missing)
+        way_out = f"{DUMP}{DUMP_OF_POLICIES if POLICY in missing else ''}"
         text = f"the dump lacks {lacks}; not checked: {unknown} ({', '.join(codes)})"
-        yield Result(note("IPC0904", context.dump.at, text, help=f"run {DUMP}"))
+        yield Result(note("IPC0904", context.dump.at, text, help=f"run {way_out}"))
 
 
 CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (

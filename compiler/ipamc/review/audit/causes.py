@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block
-from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POOL
+from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
 
 class Fact(StrEnum):
@@ -122,8 +122,8 @@ NEEDS: Mapping[str, frozenset[str]] = {
         ((CILIUM_NODE, CONFIG_MAP), ("IPC0951",)),
         ((CILIUM_NODE, CONFIG_MAP, POD), ("IPC0952",)),
         ((CILIUM_NODE, POOL), ("IPC0913",)),
-        ((CILIUM_NODE, POOL, NODE_CONFIG), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
-        ((POOL, NODE_CONFIG), ("IPC0945",)),
+        ((CILIUM_NODE, POOL, NODE_CONFIG, *POLICIES), ("IPC0941", "IPC0942", "IPC0943", "IPC0944")),
+        ((POOL, NODE_CONFIG, *POLICIES), ("IPC0945",)),
         ((CONFIG_MAP,), ("IPC0933", "IPC0934", "IPC0935")),
         ((CONFIG_MAP, DEPLOYMENT), ("IPC0930",)),
         ((CONFIG_MAP, POD), ("IPC0931",)),

@@ -30,7 +30,7 @@ from ipamc.read.rendered import Rendered, identity
 from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
-from ipamc.review.live.objects import CILIUM_NODE, NODE, Object
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300
@@ -168,6 +168,11 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         """Whether the dump has the kind that shows the blocks of nodes: a node without one then has none."""
         annotated = self.cluster.patch_nodes == "annotations"
         return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether the dump has admission policies or bindings, of anybody."""
+        return bool(self.dump.kinds & POLICIES.keys())
 
     def other_blocks(self, node: str, blocks: Iterable[Block]) -> Cause:
         """Return the proof that a node has some blocks in place of those that the lock has for it."""

@@ -12,18 +12,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.admission import CLUSTER, label_of
 from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.diagnostics import At, Related, error, names, note, several, warning
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result
+from ipamc.review.live.admission import rows_of
 from ipamc.review.live.drift import differing
 from ipamc.review.live.objects import (
     CILIUM_NODE,
     NODE,
     NODE_CONFIG,
+    POLICIES,
     POOL,
     Object,
     cidrs,
@@ -51,6 +54,8 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
             objects[stale][name] = []
         elif kind in {POOL, NODE_CONFIG}:
             objects[foreign][name] = []
+        elif kind in POLICIES and (label := (document["metadata"].get("labels") or {}).get(CLUSTER)):
+            objects[stale if label == label_of(context.cluster.name) else foreign][name] = []
     for rule in rules:
         yield from rule(context, objects[rule], suppressed)
 
@@ -131,7 +136,7 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
     """IPC0943: what was applied is in the cluster."""
     cilium = context.config_map or context.dump.cilium_nodes or AGENT in context.pods_of
     for kind, some in _by_kind(_unexplained("IPC0943", suppressed, objects)):
-        known = kind in context.dump.kinds
+        known = context.has_policies if kind == _POLICY else kind in context.dump.kinds
         if known:
             make, unknown = error, ""
         elif context.dump.calico_blocks and not cilium:
@@ -151,30 +156,39 @@ def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator
     if some := _unexplained("IPC0944", suppressed, objects):
         text = f"stale: {several(some, _kind_of(some), 'that left git')}"
         applied, at = context.applied, _place_in_dump(context, some[0])
-        also = [Related(applied.at(name), f"{name} was applied") for name in some[:LISTED] if applied]
+        also = [
+            Related(applied.at(name), f"{name} was applied")
+            for name in some[:LISTED]
+            if applied and name in applied.objects
+        ]
         yield Result(warning("IPC0944", at, text, also=also, help=f"{context.apply} --prune"))
 
 
 def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result]:
-    """IPC0945: CiliumPodIPPools and CiliumNodeConfigs of others do not conflict with those in git."""
+    """IPC0945: pools, settings and admission policies of others do not conflict with those in git."""
     ranges = outermost(cidr.block for pool in context.cluster.pools for cidr in pool.ranges)
-    by_severity: dict[Make, list[str]] = {error: [], warning: [], note: []}
+    groups: dict[tuple[Make, str], list[str]] = {}
     for name in objects:
         document = context.live[name]
         blocks = parsed(cidrs(document, document)) if document["kind"] == POOL else []
         wins = "ipam-default-ip-pool" in ((document.get("spec") or {}).get("defaults") or {})
         over = any(blocks_over(ranges, block) for block in blocks)
-        by_severity[error if over else warning if wins else note].append(name)
-    words = ("over ranges of our pools", "with a default pool", "that git does not have")
-    for (make, some), what in zip(by_severity.items(), words, strict=True):
-        if some:
-            text = f"foreign: {several(some, _kind_of(some), what)}"
-            also = [Related(_place_in_dump(context, name), name) for name in some[1:LISTED]]
-            kind, *namespace, short = some[0].split(" ")
-            typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
-            way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
-            at = _place_in_dump(context, some[0])
-            yield Result(make("IPC0945", at, text, also=also, help=way_out))
+        why: tuple[Make, str] = (note, "that git does not have")
+        if document["kind"] in POLICIES:
+            why = (error, "of another cluster")
+        elif over:
+            why = (error, "over ranges of our pools")
+        elif wins:
+            why = (warning, "with a default pool")
+        groups.setdefault(why, []).append(name)
+    for (make, what), some in groups.items():
+        text = f"foreign: {several(some, _kind_of(some), what)}"
+        also = [Related(_place_in_dump(context, name), name) for name in some[1:LISTED]]
+        kind, *namespace, short = some[0].split(" ")
+        typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
+        way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
+        at = _place_in_dump(context, some[0])
+        yield Result(make("IPC0945", at, text, also=also, help=way_out))
 
 
 def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:
@@ -192,8 +206,13 @@ def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context
 def _by_kind(objects: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     groups: dict[str, list[str]] = defaultdict(list)
     for name in objects:
-        groups[name.partition(" ")[0]].append(name)
+        kind = name.partition(" ")[0]
+        groups[_POLICY if kind in POLICIES else kind].append(name)
     yield from sorted(groups.items())
+
+
+_POLICY = "admission policy"
+"""The kind of policies and bindings in findings: a dump has all of them or none."""
 
 
 def _kind_of(objects: Sequence[str] | Fields) -> str:
@@ -203,7 +222,8 @@ def _kind_of(objects: Sequence[str] | Fields) -> str:
 
 
 def _short(name: str) -> str:
-    return name.rpartition(" ")[2]
+    """Return how a finding calls an object: a policy and its binding have one name."""
+    return name if name.partition(" ")[0] in POLICIES else name.rpartition(" ")[2]
 
 
 def _values(context: Context, some: Sequence[str], fields: Fields, words: str = "") -> str:
@@ -213,12 +233,27 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
     for name in some:
         live, git = context.live[name], context.git.objects[name]
         there, wanted = sorted(cidrs(live, git)), sorted(cidrs(git, git))
-        if there == wanted or len(there) + len(wanted) > LISTED:
+        if live["kind"] in POLICIES and (rows := _rows(rows_of(live), rows_of(git))):
+            value = names(rows, limit=ROWS)
+        elif there == wanted or len(there) + len(wanted) > LISTED:
             value = fields[name][0].rpartition(".")[2]
         else:
             value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
         values.append(f"{_short(name)} ({value})")
     return f"{paths} of {several(values, _kind_of(some), words)}"
+
+
+ROWS = 20
+"""The most nodes of a policy that are listed."""
+
+
+def _rows(live: Mapping[str, str], git: Mapping[str, str]) -> list[str]:
+    """Return the nodes for which a policy has other blocks than git."""
+    return [
+        f"{node} {live.get(node, 'nothing')} in place of {git.get(node, 'nothing')}"
+        for node in live.keys() | git.keys()
+        if live.get(node) != git.get(node)
+    ]
 
 
 def _first_place(context: Context, objects: Sequence[str] | Fields) -> At:
@@ -227,7 +262,9 @@ def _first_place(context: Context, objects: Sequence[str] | Fields) -> At:
 
 
 def _place_in_dump(context: Context, name: str) -> At:
-    kind, short = name.partition(" ")[0], _short(name)
+    kind, short = name.partition(" ")[0], name.rpartition(" ")[2]
+    if kind in POLICIES:
+        return next(item.at for item in context.dump.of_kind(kind) if item.name == short)
     if kind in {NODE, CILIUM_NODE}:
         nodes = context.dump.nodes_by_name if kind == NODE else context.dump.cilium_nodes_by_name
         return nodes[short].at
@@ -241,6 +278,10 @@ def _git_places(context: Context, objects: Sequence[str]) -> list[Related]:
 
 def _repair(context: Context, kind: str, name: str) -> str:
     node = _short(name)
+    if kind == _POLICY:
+        (typed, called) = name.split(" ")
+        first = f"where the apply is refused, first kubectl delete {typed.lower()} {called}"
+        return f"if git is right: {context.apply} --repair; {first}"
     if kind == NODE and context.cluster.patch_nodes == "podCIDRs":
         return f"podCIDRs are immutable; if git is right, drain {node}: {context.rejoin(node)}"
     again = f"if git is right: {context.apply} --repair"

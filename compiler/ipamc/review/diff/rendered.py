@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -96,6 +96,7 @@ class Stays(enum.Enum):
         "a cancelled planned node: its block stays taken in the operator's book, "
         "and with cilium.io/do-not-gc nobody collects it"
     )
+    JOINS = "the agent of a planned node takes its block from it, or gets it as it joins"
     AGENT = "it belongs to the agent of a node that stays, and goes on: never delete it while the node runs"
     CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
     NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
@@ -105,7 +106,15 @@ class Stays(enum.Enum):
 
 
 _REMOVED = frozenset(
-    {Stays.NODE_CONFIG, Stays.POD_IP_POOL, Stays.PLANNED, Stays.CILIUM_NODE, Stays.ADMISSION, Stays.OTHER}
+    {
+        Stays.NODE_CONFIG,
+        Stays.POD_IP_POOL,
+        Stays.PLANNED,
+        Stays.JOINS,
+        Stays.CILIUM_NODE,
+        Stays.ADMISSION,
+        Stays.OTHER,
+    }
 )
 _OF_KIND = {
     **dict.fromkeys(POLICIES, Stays.ADMISSION),
@@ -150,21 +159,21 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     left = trees.before.lost(trees.after, paths)
     if not left:
         return ()
-    nodes, order = {want.node.name for want in wants}, list(Stays)
+    planned, order = {want.node.name: want.node.planned for want in wants}, list(Stays)
     groups: dict[tuple[int, str], list[str]] = defaultdict(list)
     for gone in left.values():
-        groups[order.index(_stays(gone, nodes)), gone.kind].append(gone.name)
+        groups[order.index(_stays(gone, planned)), gone.kind].append(gone.name)
     return tuple(
         Leaving(kind=kind, names=tuple(sorted(members)), stays=order[number])
         for (number, kind), members in sorted(groups.items())
     )
 
 
-def _stays(gone: RenderedObject, nodes: Collection[str]) -> Stays:
+def _stays(gone: RenderedObject, planned: Mapping[str, bool]) -> Stays:
     if gone.kind != "CiliumNode":
         return _OF_KIND.get(gone.kind, Stays.OTHER)
-    if gone.name in nodes:
-        return Stays.AGENT
+    if gone.name in planned:
+        return Stays.JOINS if planned[gone.name] else Stays.AGENT
     return Stays.PLANNED if _KEPT in gone.text else Stays.CILIUM_NODE
 
 

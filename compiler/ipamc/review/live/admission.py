@@ -32,16 +32,27 @@ def naming(objects: Iterable[Object], commit: str) -> list[Object]:
     return [_naming(each, commit) if each["kind"] in POLICIES else each for each in objects]
 
 
+def rows_of(document: Object) -> dict[str, str]:
+    """Return what a policy has for each node: `BLOCK...`, or `POOL=CIDR,CIDR...`."""
+    rows = (each["expression"] for each in _variables(document) if each["name"].startswith("rows"))
+    lines = (line.partition(" ") for text in rows for line in text.splitlines())
+    return {node: given for node, blank, given in lines if blank}
+
+
 def commit_of(objects: Iterable[Object]) -> str:
     """Return the commit that policies name; "" without any."""
-    found = (each for document in objects for each in document["spec"].get("variables") or ())
+    found = (each for document in objects for each in _variables(document))
     return next((str(each["expression"]).strip("'") for each in found if each["name"] == COMMIT), "")
 
 
+def _variables(document: Object) -> Sequence[Mapping[str, str]]:
+    return (document.get("spec") or {}).get("variables") or ()
+
+
 def _naming(document: Object, commit: str) -> Object:
-    found = document["spec"].get("variables") or ()
     variables = [
-        {**each, "expression": f"'{commit}'"} if each.get("name") == COMMIT else each for each in found
+        {**each, "expression": f"'{commit}'"} if each["name"] == COMMIT else each
+        for each in _variables(document)
     ]
     return {**document, "spec": {**document["spec"], "variables": variables}} if variables else document
 

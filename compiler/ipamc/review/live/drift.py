@@ -13,6 +13,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ipamc.read.rendered import identity
+from ipamc.review.live.admission import commit_of, naming
 from ipamc.review.live.blocks import lost
 from ipamc.review.live.objects import (
     CILIUM_NODE,
@@ -62,8 +63,11 @@ def drift(
 def differing(document: Object, there: Object) -> list[str]:
     """Return the paths of the fields that ipamc owns and that the cluster has not as they are rendered.
     Of the blocks of an object there must be none beyond those that are rendered. Agents replace the
-    annotations of CiliumNodes, so these do not count.
+    annotations of CiliumNodes, so these do not count. Of policies the commit that they name does not count,
+    and there must be no field beyond those that are rendered: it may keep requests away from them.
     """
+    if document["kind"] in POLICIES:
+        (document,) = naming([document], commit_of([there]))
     metadata, live = document["metadata"], there["metadata"]
     kept = ("labels",) if document["kind"] == CILIUM_NODE else ("labels", "annotations")
     paths: list[str] = []
@@ -73,6 +77,8 @@ def differing(document: Object, there: Object) -> list[str]:
         paths += _other(document.get(key) or {}, there.get(key) or {}, key)
     if document["kind"] == POOL and (more := _families(there) - _families(document)):
         paths += (f"spec.{family}" for family in sorted(more))
+    if document["kind"] in POLICIES:
+        paths += _beyond(document["spec"], there.get("spec") or {}, "spec")
     if not paths and lost(there, document):
         paths.append(_BLOCKS.get(document["kind"], "spec"))
     return list(dict.fromkeys(paths))
@@ -96,6 +102,20 @@ def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
             yield within
         else:
             yield from _other(value, whole[key], within)
+
+
+_DEFAULTS: tuple[Any, ...] = ({}, [], None, "", "Equivalent")
+"""What the apiserver adds to a policy; Equivalent is a matchPolicy."""
+
+
+def _beyond(part: Any, whole: Any, path: str) -> Iterator[str]:
+    """Yield the paths of fields that nobody rendered, and that say something."""
+    if isinstance(part, Mapping) and isinstance(whole, Mapping):
+        for key, value in whole.items():
+            if key in part:
+                yield from _beyond(part[key], value, f"{path}.{key}")
+            elif value not in _DEFAULTS:
+                yield f"{path}.{key}"
 
 
 def _families(pool: Object) -> set[str]:

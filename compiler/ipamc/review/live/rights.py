@@ -77,6 +77,7 @@ class Listed(Struct, frozen=True, kw_only=True):
     resource: str
     namespace: str = ""
     name: str = ""  # the one object; "" for all
+    optional: bool = False  # a dump goes on without, where a role of before may not read it
 
     @property
     def full_name(self) -> str:
@@ -97,6 +98,8 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
         yield Listed(group="", resource="configmaps", namespace="kube-system", name=KUBEADM)
         yield Listed(group="apps", resource="deployments", namespace=namespace, name=OPERATOR)
         yield Listed(group="apps", resource="daemonsets", namespace=namespace, name=AGENT)
+        for resource in POLICIES.values():
+            yield Listed(group=ADMISSION, resource=resource, optional=True)
 
 
 def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
