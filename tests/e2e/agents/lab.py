@@ -68,14 +68,15 @@ class Lab(Player):
     def __exit__(self, *_: object) -> None:
         """End pods, agents and the operator."""
         with ExitStack() as stack:
+            # The last: with their thread the agents end that it started, and the end of a pod takes an agent.
+            if self._kubelets:
+                stack.push(self._kubelets)
             stack.callback(self.stop_operator)
             for ends in (
                 *(node.stop_agent for node in self.nodes.values()),
                 *(pod.end for pod in self.pods.values()),
             ):
                 stack.callback(ends)
-            if self._kubelets:
-                stack.push(self._kubelets)
 
     # Nodes
 
