@@ -61,8 +61,8 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> No
     lab.as_locked()
 
 
-@pytest.mark.deep(part=2)
-@pytest.mark.parametrize("mode", ["bystander", "crd"])
+@pytest.mark.deep(part=4)
+@pytest.mark.parametrize("mode", ["bystander", "crd", "pinned", "shared"])
 def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
     lab.install()
