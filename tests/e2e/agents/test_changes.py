@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.agents.clusters import MODES, documents
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import lost
 from tests.e2e.api import Object
+from tests.e2e.operator import Operator
 from tests.e2e.site import Site
 from tests.e2e.test_runbook import NEW, in_front, planned, second_family
 
@@ -63,7 +64,10 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> No
 
 @pytest.mark.deep(part=4)
 @pytest.mark.parametrize("mode", ["bystander", "crd", "pinned", "shared"])
-def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Begin, mode: str) -> None:
+def test_pods_have_addresses_of_both_families_once_they_started_again(
+    begin: Begin, operator: Operator, mode: str
+) -> None:
+    needs_ip6tables(operator.version)
     lab = begin(documents(mode))
     lab.install()
     lab.start_pods("a1", "b1")

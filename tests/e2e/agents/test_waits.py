@@ -7,7 +7,7 @@ import pytest
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.node import PATIENCE
 from tests.e2e.agents.pod import Pod
@@ -47,7 +47,8 @@ def waits(lab: Lab, node: str, words: str) -> None:
 
 
 @shows("IPC0307")
-def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin) -> None:
+def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin, operator: Operator) -> None:
+    needs_ip6tables(operator.version)
     nodes = inventory([{"name": name, "labels": labels} for name, labels in RACKS.items()])
     some = [of_rack("red", 1, both=True), of_rack("blue", 2, both=False)]
     lab = begin([cluster(ipFamilies=BOTH), *some, nodes], "ab", labels=RACKS, without=["IPC0307"])
@@ -58,7 +59,8 @@ def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin) -
 
 
 @shows("IPC0526")
-def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin) -> None:
+def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, operator: Operator) -> None:
+    needs_ip6tables(operator.version)
     some = [
         pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 27}),
         pool("more", ipv6={"cidrs": ["fd00:1::/112"], "blockSize": 122}),
