@@ -114,7 +114,8 @@ def test_a_pool_of_one_address_gives_it_to_the_pod_that_names_it(begin: Begin, o
     until(lambda: not lab.unreachable(), "all reach all", 300)
 
 
-@pytest.mark.parametrize("size", [27, 28, 29])
+@pytest.mark.deep(part=3)
+@pytest.mark.parametrize("size", [29, 28, 27])
 def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_to(
     begin: Begin, size: int
 ) -> None:

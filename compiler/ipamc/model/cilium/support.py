@@ -161,7 +161,7 @@ TABLE = (
         _MULTI_POOL,
         "PR #28818; pkg/option/config.go",
         since=15,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="`pinning`, IPC0523",
     ),
     Row(
@@ -180,7 +180,7 @@ TABLE = (
         "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
         "Documentation/network/concepts/ipam/index.rst",
         since=18,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0522",
     ),
     Row(
@@ -189,7 +189,7 @@ TABLE = (
         "PR #40191, issues #32423 and #38102; updateLocalNodeStore in pkg/ipam/multipool.go; limitations in "
         "Documentation/network/concepts/ipam/multi-pool.rst",
         since=18,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0935",
     ),
     Row(
@@ -244,7 +244,7 @@ TABLE = (
         "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
         "pkg/ipam/metadata/manager.go",
         since=19,
-        run=(20,),
+        run=(15, 18, 19, 20),
         decides="`ippools.yaml`, IPC0562",
     ),
     Row(
@@ -253,7 +253,7 @@ TABLE = (
         "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; cidrRangeOpts in "
         "pkg/ipam/pool.go",
         since=20,
-        run=(20,),
+        run=(15, 18, 19, 20),
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
     Row(
@@ -261,20 +261,21 @@ TABLE = (
         f"{_MULTI_POOL}, {_CRD}",
         "PR #42531; newManager and allEgressMasqueradeCmds in pkg/datapath/iptables/iptables.go",
         since=19,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0934",
     ),
     Row(
         Capability.CRD_ADDRESSES,
         _CRD,
         "pkg/ipam/crd.go",
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="`ciliumnodes/`",
     ),
     Row(
         Capability.CRD_NATIVE_ONLY,
         _CRD,
         "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 to 1.13 do not have",
+        run=(15, 18, 19, 20),
         inferred=(11, 12, 13),
         decides="IPC0532",
     ),
@@ -284,7 +285,7 @@ TABLE = (
         "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; pkg/bgpv1/agent/nodespecer.go in 1.13 "
         "and 1.14, controller.go in 1.12; "
         "CanAdvertisePodCIDR in pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0541, IPC0542",
     ),
     Row(
@@ -308,7 +309,7 @@ TABLE = (
         f"{_KUBERNETES}, {_CLUSTER_POOL}",
         "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone from 1.17",
         until=16,
-        run=(15,),
+        run=(15, 18, 19, 20),
         decides="IPC0541",
     ),
     Row(
@@ -318,7 +319,7 @@ TABLE = (
         "the Node in every minor",
         since=12,
         until=16,
-        run=(15,),
+        run=(15, 18, 19, 20),
         decides="IPC0541",
     ),
     Row(
@@ -326,7 +327,7 @@ TABLE = (
         f"{_KUBERNETES}, {_CLUSTER_POOL}",
         "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
         since=12,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0542",
     ),
     Row(
@@ -334,7 +335,7 @@ TABLE = (
         _KUBERNETES,
         "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
         since=15,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0542",
     ),
     Row(
@@ -343,7 +344,7 @@ TABLE = (
         "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement of type "
         "CiliumPodIPPool from 1.16",
         since=15,
-        run=(15, 18, 20),
+        run=(15, 18, 19, 20),
         decides="IPC0542",
     ),
     Row(
@@ -352,7 +353,7 @@ TABLE = (
         "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
         since=12,
         until=18,
-        run=(15, 18),
+        run=(15, 18, 19, 20),
     ),
     Row(
         Capability.BGP_ADVERTISEMENT,
@@ -360,7 +361,7 @@ TABLE = (
         "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that reads them); pkg/bgp "
         "from 1.19",
         since=16,
-        run=(18, 20),
+        run=(18, 19, 20),
     ),
 )
 
