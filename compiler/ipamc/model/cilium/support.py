@@ -264,13 +264,7 @@ TABLE = (
         run=(15, 18, 19, 20),
         decides="IPC0934",
     ),
-    Row(
-        Capability.CRD_ADDRESSES,
-        _CRD,
-        "pkg/ipam/crd.go",
-        run=(15, 18, 19, 20),
-        decides="`ciliumnodes/`",
-    ),
+    Row(Capability.CRD_ADDRESSES, _CRD, "pkg/ipam/crd.go", run=(15, 18, 19, 20), decides="`ciliumnodes/`"),
     Row(
         Capability.CRD_NATIVE_ONLY,
         _CRD,
