@@ -35,7 +35,7 @@ class Program:
     """A running program. Its output goes to a file, so that a failure can show it."""
 
     def __init__(self, log: Path, *command: str, environment: Mapping[str, str] | None = None) -> None:
-        """Start it. Where there is setpriv, the kernel ends it should we be killed ourselves."""
+        """Start it. Where there is setpriv, the kernel ends it should we be killed ourselves; it also does so when the thread ends that started it."""
         leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
         self.log = log
         with log.open("ab") as output:

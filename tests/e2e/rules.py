@@ -23,18 +23,11 @@ SHOWN: dict[str, list[str]] = {}
 """Tests by the code of the rule whose reason they show."""
 
 NO_SERVER_HERE = {
-    "IPC0551": "the kubelet counts pods, and none runs here",
     "IPC0546": "it speaks of fields that ipamc alone reads",
     "IPC0212": "its bounds are those of Calico's validation and of node-ipam-controller, neither of which runs here",
-    "IPC0307": "the agent waits for the family; no agent runs here",
-    "IPC0522": "the agent refuses it at start; no agent runs here",
-    "IPC0526": "the agent waits for the family; no agent runs here",
-    "IPC0541": "the agent refuses it at start; no agent runs here",
-    "IPC0542": "the agent announces; no agent runs here",
     "IPC0932": "it is about several minors in one cluster; one operator runs here",
     "IPC0826": "node-ipam-controller does not run here",
     "IPC0827": "node-ipam-controller does not run here",
-    "IPC0568": "an agent makes the CiliumNode; none runs here, and tests play its part",
     "IPC0810": "it is about what a dump lacks",
     "IPC0829": "no managed cluster runs here",
     "IPC0830": "it is about what a dump lacks",

@@ -26,7 +26,7 @@ def pages() -> dict[str, str]:
         "on the live cluster, and after every step no address has two nodes.",
         "There the tests play the agents' part, and a small program of ours asks the functions of Cilium's agent. `make e2e-agents` runs real ones, with "
         "the datapath, as namespaces of one machine, beside a router that speaks BGP: a first apply, an import of a cluster that runs, renumbers, nodes that "
-        "leave, join again or are replaced, new ranges, families and modes, each by its runbook. Pods ping all the time, and have addresses of the blocks that "
+        "leave, join again or are replaced, new ranges, families, modes and minors, each by its runbook. Pods ping all the time, and have addresses of the blocks that "
         "the lock gives to their nodes. A row about agents is bold for the minors whose agents showed it.",
         "Cells that are not bold were read in the source, and not run: what is claimed of a version is known to a different degree.",
         "## Where it was read",

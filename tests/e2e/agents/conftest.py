@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from tests.e2e.api import Api, Object
 from tests.e2e.conftest import KINDS, OPERATORS, SERVERS, minor, serving
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import compile_without
 from tests.e2e.site import Site
 from tests.support import forking
 
@@ -66,6 +67,12 @@ def lacking() -> str:
     return ""
 
 
+def needs_ip6tables(version: tuple[int, int]) -> None:
+    """Skip a test with IPv6 where agents cannot have it."""
+    if version < (1, 16) and not Path("/proc/net/ip6_tables_names").exists():
+        pytest.skip("agents up to 1.15 end with IPv6 on a kernel without ip6_tables")
+
+
 @pytest.fixture(scope="session")
 def cgroups() -> Iterator[Path]:
     """Prepare this machine, and give a control group to divide; nothing stays."""
@@ -110,15 +117,27 @@ def release(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
-@pytest.fixture(scope="session")
-def operator(release: Path, cgroups: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """Start the servers, where all nodes reach them."""
-    assert cgroups.exists()
-    own = next(
+def operator_of(release: Path) -> Path:
+    """Return the folder of the operator that belongs to agents."""
+    return next(
         each for each in OPERATORS if each.name.removeprefix("cilium-") == release.name.removeprefix("agent-")
     )
+
+
+@contextmanager
+def servers(release: Path, folder: Path) -> Iterator[Operator]:
+    """Run the servers, where all nodes reach them, with the CRDs of a release."""
+    own = operator_of(release)
     kinds = (*KINDS, *(f"cilium{each}" for each in (*AGENTS_KINDS, *(BGP if minor(own) >= (1, 16) else ()))))
-    with serving(tmp_path_factory.mktemp(release.name), own, HOST, kinds, BGP_CONTROL_PLANE) as found:
+    with serving(folder, own, HOST, kinds, BGP_CONTROL_PLANE) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def operator(release: Path, cgroups: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Start the servers."""
+    assert cgroups.exists()
+    with servers(release, tmp_path_factory.mktemp(release.name)) as found:
         yield found
 
 
@@ -129,7 +148,8 @@ Begin = Callable[..., Lab]
 def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: Path) -> Iterator[Begin]:
     """Return what makes a cluster of nodes without agents: Nodes are registered, and what was rendered is committed.
 
-    Without documents it has no folder yet: somebody else runs it. `spare` machines register later.
+    Without documents it has no folder yet: somebody else runs it. `spare` machines register later. It is compiled `without`
+    rules that refuse it.
     """
     api.delete(*(f"{each}?gracePeriodSeconds=0" for each in LEFT))
     until(lambda: not any(api.items(each) for each in LEFT), "what a test before left is gone")
@@ -142,6 +162,7 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
             settings: Mapping[str, str] | None = None,
             spare: Iterable[str] = (),
             labels: Mapping[str, Mapping[str, str]] | None = None,
+            without: Collection[str] = (),
         ) -> Lab:
             some = {
                 name: stack.enter_context(Node(name, number, api, release, cgroups, tmp_path))
@@ -154,13 +175,18 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
                 listed = next(site.folder.glob("*-nodeinventory.yaml"))
                 listed.rename(site.folder / "nodes.yaml")  # where a refresh writes it
                 site.export()
-                site.compile()
+                if without:
+                    compile_without(site, *without)
+                else:
+                    site.compile()
             else:
                 site = Site(api, tmp_path / "work", "fleet", operator.minor)
                 site.work.mkdir()
                 (site.work / "README").touch()
             return stack.enter_context(
-                Lab(site, operator, tmp_path, nodes=some, settings=dict(settings or {}))
+                Lab(
+                    site, operator, tmp_path, nodes=some, settings=dict(settings or {}), refused=bool(without)
+                )
             )
 
         yield made

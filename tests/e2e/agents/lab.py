@@ -8,12 +8,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from itertools import permutations
+from pathlib import Path
 from typing import Any, Self
 
 from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
 from tests.e2e.agents.pod import Ping, Pod
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
+from tests.e2e.operator import Operator
 from tests.e2e.played import Player
 from tests.e2e.test_ci_apply import flags
 from tests.e2e.test_import import given
@@ -48,6 +50,9 @@ SETTINGS = {
 }
 """What Helm would write into cilium-config besides what ipamc says: native routing on one network, and as little else as an agent needs."""
 
+TUNNEL = {"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-node-routes": "false"}
+"""In place of native routing."""
+
 
 @dataclass
 class Lab(Player):
@@ -58,6 +63,10 @@ class Lab(Player):
     """Of cilium-config, besides SETTINGS."""
     pods: dict[str, Pod] = field(default_factory=dict)
     patience: float = PATIENCE
+    refused: bool = False
+    """Rules refuse the cluster, and were taken away to compile it."""
+    newer: tuple[Operator, Path] | None = None
+    """What an upgrade puts in the place of operator and agents: the folder of the latter's programs."""
     _kubelets: Kubelets | None = None
 
     def __enter__(self) -> Self:
@@ -68,14 +77,15 @@ class Lab(Player):
     def __exit__(self, *_: object) -> None:
         """End pods, agents and the operator."""
         with ExitStack() as stack:
+            # The last: with their thread the agents end that it started, and the end of a pod takes an agent.
+            if self._kubelets:
+                stack.push(self._kubelets)
             stack.callback(self.stop_operator)
             for ends in (
                 *(node.stop_agent for node in self.nodes.values()),
                 *(pod.end for pod in self.pods.values()),
             ):
                 stack.callback(ends)
-            if self._kubelets:
-                stack.push(self._kubelets)
 
     # Nodes
 
@@ -125,17 +135,46 @@ class Lab(Player):
 
     def install(self) -> None:
         """Do what comes first in a cluster's life: apply all that is rendered, then install Cilium; its operator starts, then its agents."""
-        self.sh(f"ipamc ci apply {self.site.name}")
-        self.seed()
+        self.apply()
         self.roll_out()
         self.agents(self.names)
         self.ready()
+
+    def apply(self) -> None:
+        """Apply all that is rendered, as a pipeline does; what a rule refuses as somebody without one."""
+        if self.refused:
+            self.site.apply()
+        else:
+            self.sh(f"ipamc ci apply {self.site.name}")
+        self.seed()
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
         """Write cilium-config as Helm would, and start the operator. `config`: in place of what is rendered."""
         flags(self.api, {**SETTINGS, **self.settings, **(config or self.site.config)}, *self.arguments)
         self.daemon_set("cilium")
         self.start_operator()
+
+    def command(self, command: str, step: Mapping[str, Any]) -> None:
+        """Run a command; Helm's upgrade to another release is played."""
+        if step["key"] == "upgrade":
+            self.played.append(command)
+            self.upgrade()
+        else:
+            super().command(command, step)
+
+    def upgrade(self) -> None:
+        """Do what `helm upgrade` does with the flags as they are: the newer operator starts, then the newer agents, one after the other.
+
+        After each all pods reach each other, whatever both releases make of each other.
+        """
+        assert self.newer
+        self.stop_operator()
+        self.operator, release = self.newer
+        self.roll_out()
+        for name in self.names:
+            self.nodes[name].upgrade(release)
+            self.nodes[name].wait()
+            self.as_locked()
 
     @property
     def arguments(self) -> list[str]:

@@ -49,15 +49,15 @@ class Namespace:
 
         mounts: a script of bash that runs inside before anything else does.
         """
-        self.name, self._log = name, log
+        self.name, self._log, self._mounts = name, log, mounts
         self._kinds = ["--net", *(["--mount"] if mounts is not None else [])]
-        self._script = f"set -e; ip link set lo up; {mounts or ''}\necho up; exec sleep infinity"
         self.start()
 
     def start(self) -> None:
         """Start it, as it was the first time."""
         self._log.unlink(missing_ok=True)
-        self.holder = Program(self._log, "unshare", *self._kinds, "bash", "-c", self._script)
+        script = f"set -e; ip link set lo up; {self._mounts or ''}\necho up; exec sleep infinity"
+        self.holder = Program(self._log, "unshare", *self._kinds, "bash", "-c", script)
         try:
             self.holder.until(
                 lambda: self.holder.said().endswith("up\n"), f"the namespace of {self.name}", 300
@@ -87,6 +87,11 @@ class Namespace:
     ) -> str:
         """Run a command inside, and give what it prints. Fails if it fails."""
         return ran(*self.inside(*command), environment=environment, text=text)
+
+    def reaches(self, *addresses: str) -> bool:
+        """Tell whether each of these addresses answers one of three pings."""
+        ping = ("ping", "-c", "3", "-i", "0.2", "-W", "2")
+        return all(attempt(self.inside(*ping, each)).returncode == 0 for each in addresses)
 
     def end(self) -> None:
         """End it, with all devices in it."""

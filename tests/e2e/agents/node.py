@@ -24,14 +24,19 @@ def owner(kind: str, name: str) -> Object:
     return {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
 
 
-def mounts(cgroup: Path, sources: Path) -> str:
+def sources(release: Path) -> str:
+    """Return the command that gives a node the sources of a release's datapath: its agent writes headers among them."""
+    return f"rm -rf {LIB}/bpf; cp -r {release}/bpf {LIB}/bpf"
+
+
+def mounts(cgroup: Path, release: Path) -> str:
     """Return the script that gives a node what an agent must not share with others: sysfs, bpffs, its control group, /run."""
     return f"""
     mkdir {cgroup}; echo $$ >{cgroup}/cgroup.procs
     mount -n -t sysfs sysfs /sys; mount -n -t bpf bpf /sys/fs/bpf
     mount -n -t tmpfs tmpfs /run; mkdir -p {RUN}/cgroupv2 {LIB} /run/lock
     mount -n --bind {cgroup} {RUN}/cgroupv2
-    cp -r {sources} {LIB}/bpf"""
+    {sources(release)}"""
 
 
 class Node(Machine):
@@ -49,7 +54,7 @@ class Node(Machine):
         """Held by who starts and stops the agent: the test, and the kubelets that look after its Pod."""
         self._uid = ""
         self.reported = False
-        super().__init__(name, number, folder, mounts(self.cgroup, release / "bpf"))
+        super().__init__(name, number, folder, mounts(self.cgroup, release))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -123,6 +128,12 @@ class Node(Machine):
         """The release of the agent: `1.18.5`."""
         return self.release.name.removeprefix("agent-")
 
+    @property
+    def program(self) -> Path:
+        """The program that runs as the agent, as the kernel says it."""
+        assert self.agent
+        return Path(f"/proc/{self.agent.process.pid}/exe").readlink()
+
     def ready(self) -> bool:
         """Tell whether the agent says that all is well; its Pod says the same then."""
         said = attempt(self.inside("cilium-dbg", "status", "--brief"), environment=self.environment)
@@ -166,6 +177,14 @@ class Node(Machine):
                 self.start_agent()
             elif self.agent and not self.reported:
                 self.ready()
+
+    def upgrade(self, release: Path) -> None:
+        """Restart the agent with the programs of another release, as a DaemonSet does with another image; the datapath goes on meanwhile."""
+        with self.lock:
+            self.stop_agent()
+            self.release, self._mounts = release, mounts(self.cgroup, release)
+            self.run("sh", "-c", sources(release))
+            self.start_agent()
 
     def install_again(self) -> None:
         """Replace the machine by an empty one: what the agent wrote to its disk is gone."""

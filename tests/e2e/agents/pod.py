@@ -94,14 +94,6 @@ class Pod(Namespace):
             },
         )
 
-    def reaches(self, *addresses: str) -> bool:
-        """Tell whether each of these addresses answers one of three pings."""
-        return all(self._ping(each) for each in addresses)
-
-    def _ping(self, address: str) -> bool:
-        ping = ("ping", "-c", "3", "-i", "0.2", "-W", "2", address)
-        return attempt(self.inside(*ping)).returncode == 0
-
     @contextmanager
     def pinging(self, other: Pod) -> Iterator[Ping]:
         """Ping another pod all the time, until the block ends; it answers when the block starts."""

@@ -1,9 +1,12 @@
-"""A router of the fabric: GoBGP, which nodes have sessions with."""
+"""A router of the fabric, which nodes have BGP sessions with: GoBGP, or BIRD."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tests.e2e.agents.machine import NETWORK, Machine
@@ -48,12 +51,38 @@ EVERY_POOL = {
 POLICIES = "/apis/cilium.io/v2alpha1/ciliumbgppeeringpolicies"
 
 
-class Router(Machine):
-    """A machine with gobgpd, which waits for sessions of the nodes and takes what they announce."""
+class Router(Machine, ABC):
+    """A machine with a daemon that waits for sessions of the nodes and takes what they announce."""
 
     def __init__(self, folder: Path, neighbours: Iterable[str]) -> None:
         """Start it. `neighbours`: the addresses of the nodes."""
-        super().__init__("router", NUMBER, folder)
+        own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird"  # where BIRD's socket is
+        super().__init__("router", NUMBER, folder, own_run)
+        command = self.configured(folder, list(neighbours))
+        self.daemon = Program(folder / "router.log", *self.inside(*command))
+
+    @abstractmethod
+    def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
+        """Write the daemon's configuration, and return its command."""
+
+    @abstractmethod
+    def table(self) -> dict[str, list[str]]:
+        """Return what it has learnt: each prefix with its next hops, sorted."""
+
+    @abstractmethod
+    def sessions(self) -> int:
+        """Return how many nodes have a session with it."""
+
+    def end(self) -> None:
+        """End it."""
+        self.daemon.stop()
+        super().end()
+
+
+class GoBgp(Router):
+    """A router with gobgpd. It has a table, and does not route by it."""
+
+    def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
         sessions = [
             {
                 "config": {"neighbor-address": each, "peer-as": THEIRS},
@@ -64,13 +93,9 @@ class Router(Machine):
         settings = {"global": {"config": {"as": OURS, "router-id": self.address}}, "neighbors": sessions}
         file = folder / "gobgpd.json"
         file.write_text(json.dumps(settings))
-        self.daemon = Program(
-            folder / "gobgpd.log",
-            *self.inside("gobgpd", "--config-file", str(file), "--config-type", "json"),
-        )
+        return ["gobgpd", "--config-file", str(file), "--config-type", "json"]
 
     def table(self) -> dict[str, list[str]]:
-        """Return what it has learnt: each prefix with its next hops, sorted."""
         ribs = json.loads(self.run("gobgp", "global", "rib", "--json"))
         return {
             prefix: sorted(
@@ -83,14 +108,37 @@ class Router(Machine):
         }
 
     def sessions(self) -> int:
-        """Return how many nodes have a session with it."""
         found = json.loads(self.run("gobgp", "neighbor", "--json"))
         return sum(each["state"].get("session_state") in {6, "ESTABLISHED"} for each in found)
 
-    def end(self) -> None:
-        """End it."""
-        self.daemon.stop()
-        super().end()
+
+class Bird(Router):
+    """A router with BIRD 2, which gives what it learns to the kernel: the router reaches pods."""
+
+    def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
+        sessions = [
+            f"protocol bgp {{ local {self.address} as {OURS}; neighbor {each} as {THEIRS}; passive; "
+            "ipv4 { import all; export none; }; }"
+            for each in neighbours
+        ]
+        file = folder / "bird.conf"
+        file.write_text(
+            f"log stderr all; router id {self.address}; protocol device {{}}\n"
+            "protocol kernel { ipv4 { import none; export all; }; }\n" + "\n".join(sessions)
+        )
+        return ["bird", "-f", "-c", str(file)]
+
+    def table(self) -> dict[str, list[str]]:
+        found, prefix = defaultdict(list), ""
+        for line in self.run("birdc", "show", "route").splitlines():
+            if start := re.match(r"([0-9.]+/\d+) ", line):
+                prefix = start[1]
+            elif hop := re.match(r"\tvia (\S+) ", line):
+                found[prefix].append(hop[1])
+        return {prefix: sorted(hops) for prefix, hops in found.items()}
+
+    def sessions(self) -> int:
+        return self.run("birdc", "show", "protocols").count("Established")
 
 
 def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.agents.clusters import MODES, documents
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import lost
 from tests.e2e.api import Object
+from tests.e2e.operator import Operator
 from tests.e2e.site import Site
 from tests.e2e.test_runbook import NEW, in_front, planned, second_family
 
@@ -61,9 +62,12 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> No
     lab.as_locked()
 
 
-@pytest.mark.deep(part=2)
-@pytest.mark.parametrize("mode", ["bystander", "crd"])
-def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Begin, mode: str) -> None:
+@pytest.mark.deep(part=4)
+@pytest.mark.parametrize("mode", ["bystander", "crd", "pinned", "shared"])
+def test_pods_have_addresses_of_both_families_once_they_started_again(
+    begin: Begin, operator: Operator, mode: str
+) -> None:
+    needs_ip6tables(operator.version)
     lab = begin(documents(mode))
     lab.install()
     lab.start_pods("a1", "b1")
@@ -77,6 +81,9 @@ def test_pods_have_addresses_of_both_families_once_they_started_again(begin: Beg
     lab.play(runbook, phases=slice(-1, None))
     lab.start_pods("a2", "b2")
     assert all(len(lab.pods[name].addresses) == 2 for name in ("a2", "b2"))
+    if mode == "shared":  # the operator gives the blocks of the new family, as it likes
+        lab.sh("git fetch --quiet origin && git switch --quiet --force-create main origin/main")
+        lab.refreshed()
     lab.as_locked()
 
 

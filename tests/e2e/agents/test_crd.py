@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tests.e2e.agents.conftest import Begin
-from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import CILIUM_NODES
+from tests.e2e.agents.lab import TUNNEL, Lab, lost
+from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 from tests.support.fleet import Document, cluster, inventory, pool
 
 
@@ -49,3 +50,36 @@ def test_a_node_gets_more_addresses_while_its_pods_run(begin: Begin) -> None:
     assert not lost(pings)
     assert {pod.address for pod in lab.pods.values() if pod.node.name == "a"} <= given(lab, "a")
     lab.as_locked()
+
+
+def test_an_address_with_an_owner_is_kept_for_its_pod(begin: Begin) -> None:
+    """Somebody writes the owner; ipamc writes none, and leaves it."""
+    lab = begin(documents(), "ab")
+    lab.install()
+    lab.start_pods("a1")
+    (kept, *_) = sorted(given(lab, "a") - {lab.pods["a1"].address} - set(lab.used("a")))
+
+    def own(node: Object) -> None:
+        node["spec"]["ipam"]["pool"][kept] = {"owner": "default/a9"}
+
+    lab.api.change(f"{CILIUM_NODES}/a", own)
+    lab.sh("ipamc ci apply fleet")
+    lab.start_pods("a2")
+    lab.start_pods("a9")
+    assert lab.pods["a2"].address != kept
+    assert lab.pods["a9"].address == kept
+
+
+@shows("IPC0532")
+def test_what_cilium_does_not_list_works_pods_and_nodes_reach_pods_through_tunnels(begin: Begin) -> None:
+    some = documents()
+    some[0]["spec"]["cilium"]["routingMode"] = "tunnel"
+    lab = begin(some, "ab", settings=TUNNEL, without=["IPC0532"])
+    lab.install()
+    lab.start_pods("a1", "b1")
+    lab.as_locked()
+    lab.agents(lab.names)
+    lab.ready()
+    lab.as_locked()
+    assert lab.nodes["a"].reaches(lab.pods["b1"].address)
+    assert lab.nodes["b"].reaches(lab.pods["a1"].address)

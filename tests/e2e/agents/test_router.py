@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
-from tests.e2e.agents.lab import Lab
-from tests.e2e.agents.router import BGP_CONTROL_PLANE, Router, announce
+from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, Bird, GoBgp, announce
+from tests.e2e.agents.test_import import give_podcidrs
 from tests.e2e.api import NODES
 from tests.e2e.processes import until
 
@@ -22,7 +25,7 @@ def next_hops(lab: Lab) -> dict[str, list[str]]:
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
     announce(lab.api, lab.operator.version, multi_pool=mode == "pinned")
-    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 120)
 
@@ -33,6 +36,35 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         lab.agents(["b"])
         lab.ready()
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
+
+
+@pytest.mark.skipif(not shutil.which("bird"), reason="not installed: bird (Debian's bird2)")
+def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin: Begin) -> None:
+    """The article in cluster-pool mode, before another router: Nodes have blocks of each other, of kube-controller-manager, and CiliumNodes those of the lock."""
+    lab = begin(documents("bystander", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
+    blocks = [block for lines in lab.site.lock().values() for _, block in lines]
+    give_podcidrs(lab, dict(zip("abcd", reversed(blocks), strict=True)))
+    announce(lab.api, lab.operator.version)
+    with Bird(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        lab.start_pods("a1", "b1", "c1", "d1")
+        until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
+        assert router.sessions() == len(lab.names)
+        assert router.reaches(*lab.addresses().values())
+        lab.as_locked()
+
+        with lab.pinging("a1", "b1") as pings:
+            lab.conditions = {"cordon", "drain"}
+            lab.play(lab.runbook("--change renumber --node c"))
+            until(lambda: router.table() == next_hops(lab), "the router has the new block of c", 300)
+        assert not lost(pings)
+        lab.start_pods("c2")
+        assert router.reaches(*lab.addresses().values())
+
+        lab.nodes["d"].stop_agent()
+        expected = next_hops(lab)
+        del expected[blocks[3]]
+        until(lambda: router.table() == expected, "the block of a node without an agent is withdrawn", 300)
 
 
 SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
@@ -47,7 +79,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
     """
     lab = begin(documents("kubernetes", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
     announce(lab.api, lab.operator.version)
-    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         lab.start_pods("a1", "c1", "d1")
         lab.refreshed()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
-from tests.e2e.agents.lab import Lab
+from tests.e2e.agents.lab import TUNNEL, Lab
 from tests.e2e.agents.node import PATIENCE
-from tests.e2e.agents.router import BGP_CONTROL_PLANE, Router, announce, announce_by_policy, metallb
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, Router, announce, announce_by_policy, metallb
 from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
 from tests.e2e.agents.test_router import next_hops
+from tests.e2e.api import CRDS
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-
-TUNNEL = {"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-node-routes": "false"}
+from tests.e2e.rules import shows
 
 
 def all_sessions(lab: Lab, router: Router) -> None:
@@ -27,7 +29,7 @@ def all_sessions(lab: Lab, router: Router) -> None:
 
 def ended(lab: Lab, words: str) -> None:
     """Start the agents; each ends at its start, and says why."""
-    lab.sh("ipamc ci apply fleet")
+    lab.apply()
     lab.roll_out()
     lab.agents(lab.names)
     for node in lab.nodes.values():
@@ -37,11 +39,15 @@ def ended(lab: Lab, words: str) -> None:
         assert words in agent.said(), agent.tail()
 
 
+@shows("IPC0522")
 def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
-    lab = begin(documents("shared"), settings=TUNNEL)
+    some = documents("shared")
+    some[0]["spec"]["cilium"]["routingMode"] = "tunnel"
     if not can(operator.version, Capability.MULTI_POOL_TUNNEL):
-        ended(lab, "tunnel")
+        lab = begin(some, settings=TUNNEL, without=["IPC0522"])
+        ended(lab, "Cannot specify IPAM mode multi-pool in tunnel mode")
         return
+    lab = begin(some, settings=TUNNEL)
     lab.install()
     lab.start_pods("a1", "b1")
     lab.as_locked()
@@ -72,10 +78,13 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
         until(lambda: not lab.unreachable(), "all reach all", 90)
 
 
+@shows("IPC0542")
 def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
-    lab = begin(documents("crd"), settings=BGP_CONTROL_PLANE)
+    some = documents("crd")
+    some[0]["spec"]["bgp"] = "control-plane"
+    lab = begin(some, settings=BGP_CONTROL_PLANE, without=["IPC0542"])
     announce(lab.api, lab.operator.version)
-    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         all_sessions(lab, router)
         lab.start_pods("a1", "b1")
@@ -84,21 +93,35 @@ def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
 
 @pytest.mark.parametrize("mode", ["bystander", "pinned"])
 def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mode: str) -> None:
-    if not can(operator.version, Capability.BGP_PEERING_POLICY):
-        pytest.skip("Cilium has CiliumBGPPeeringPolicy up to 1.18")
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
+    if not can(operator.version, Capability.BGP_PEERING_POLICY):
+        assert "ciliumbgppeeringpolicies.cilium.io" not in lab.api.items(CRDS)
+        return
     announce_by_policy(lab.api, multi_pool=mode == "pinned")
-    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
 
 
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander"])
 def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator, mode: str) -> None:
-    if not can(operator.version, Capability.METALLB):
-        pytest.skip("Cilium has MetalLB in the agent up to 1.16")
     lab = begin(documents(mode))
     lab.settings |= metallb(lab.folder / "bgp.yaml")
-    with Router(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
-        until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
+        if can(operator.version, Capability.METALLB):
+            until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
+            return
+        time.sleep(10)  # with it they have sessions in less
+        assert router.sessions() == 0
+
+
+@shows("IPC0541")
+def test_agents_end_with_metallb_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
+    if not can(operator.version, Capability.METALLB):
+        pytest.skip("Cilium has MetalLB in the agent up to 1.16")
+    some = documents("shared")
+    some[0]["spec"]["bgp"] = "metallb"
+    lab = begin(some, without=["IPC0541"])
+    lab.settings |= metallb(lab.folder / "bgp.yaml")
+    ended(lab, "BGP announcements for pod CIDRs is not supported with IPAM mode")

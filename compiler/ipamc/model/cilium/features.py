@@ -69,7 +69,10 @@ class Capability(enum.Enum):
         "before, its rule is for one range of addresses, whatever blocks the node has"
     )
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
-    CRD_NATIVE_ONLY = "there is no tunnel routing"
+    CRD_NATIVE_ONLY = (
+        "Cilium's documentation lists native routing alone; where it was run, pods reached each other "
+        "through tunnels all the same"
+    )
     CRD_NOT_ANNOUNCED = "nothing in Cilium announces the addresses by BGP"
     TINY_BLOCKS = "pods get every address of a /31, /32, /127 and /128; before, none"
     IPV6_BITMAP = "the operator refuses an IPv6 range of more than 2^16 blocks"

@@ -67,7 +67,7 @@ _ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {
 _WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
-_AGENTS = (15, 18, 20)
+_AGENTS = (15, 18, 19, 20)
 """The minors of which whole agents are run."""
 
 TABLE = (
@@ -118,27 +118,27 @@ TABLE = (
         decides="`cilium/ippools.yaml`, IPC0538",
     ),
     Row(Capability.IMMUTABLE_MASK, _MULTI_POOL, since=20, run=_SERVERS[1:]),
-    Row(Capability.POD_SELECTORS, _MULTI_POOL, since=19, run=(20,), decides="`ippools.yaml`, IPC0562"),
+    Row(Capability.POD_SELECTORS, _MULTI_POOL, since=19, run=_AGENTS, decides="`ippools.yaml`, IPC0562"),
     Row(
         Capability.ALLOW_ENDS,
         _MULTI_POOL,
         since=20,
-        run=(20,),
+        run=_AGENTS,
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
     Row(Capability.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
     Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
-    Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), decides="IPC0532"),
+    Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
     Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
     Row(Capability.TINY_BLOCKS, _ALL_BUT_CRD, since=17, run=_SERVERS, decides="IPC0552, pre-allocation"),
     Row(Capability.IPV6_BITMAP, f"{_CLUSTER_POOL}, {_MULTI_POOL}", run=_SERVERS, decides="IPC0211"),
-    Row(Capability.METALLB, _ONE_BLOCK, until=16, run=(15,), decides="IPC0541"),
-    Row(Capability.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=(15,), decides="IPC0541"),
+    Row(Capability.METALLB, _ONE_BLOCK, until=16, run=_AGENTS, decides="IPC0541"),
+    Row(Capability.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=_AGENTS, decides="IPC0541"),
     Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=(15, 18)),
-    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=(18, 20)),
+    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS),
+    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:]),
 )
 
 SOURCES: Mapping[Capability, str] = {

@@ -1,0 +1,108 @@
+"""What agents wait for: what rules keep from them, sent all the same, and blocks that come later or are full."""
+
+from __future__ import annotations
+
+import pytest
+
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
+from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
+from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.agents.node import PATIENCE
+from tests.e2e.agents.pod import Pod
+from tests.e2e.agents.test_pools import RACKS
+from tests.e2e.operator import Operator
+from tests.e2e.rules import shows
+from tests.support.fleet import Document, cluster, inventory, pool
+
+BOTH = ["IPv4", "IPv6"]
+
+
+def of_rack(name: str, number: int, *, both: bool) -> Document:
+    """Make a pool for the nodes of a rack, of both families or of IPv4 alone."""
+    ranges: Document = {"ipv4": {"cidrs": [f"10.{number}.0.0/24"], "blockSize": 27}}
+    if both:
+        ranges["ipv6"] = {"cidrs": [f"fd00:{number}::/112"], "blockSize": 122}
+    return pool(name, nodeSelector=f'rack == "{name}"', **ranges)
+
+
+def started(lab: Lab, *waiting: str) -> None:
+    """Apply, and start operator and agents: all become ready but those of nodes that wait."""
+    lab.apply()
+    lab.roll_out()
+    lab.agents(lab.names)
+    for name, node in lab.nodes.items():
+        if name not in waiting:
+            node.wait()
+
+
+def waits(lab: Lab, node: str, words: str) -> None:
+    """Say that an agent waits, and for what: it does not become ready in a time that others need ten times over."""
+    agent = lab.nodes[node].agent
+    assert agent
+    agent.until(lambda: words in agent.said(), f"the agent of {node} says what it waits for", PATIENCE)
+    with pytest.raises(AssertionError, match="not after 30 seconds"):
+        agent.until(lab.nodes[node].ready, "ready", 30)
+
+
+@shows("IPC0307")
+def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin, operator: Operator) -> None:
+    needs_ip6tables(operator.version)
+    nodes = inventory([{"name": name, "labels": labels} for name, labels in RACKS.items()])
+    some = [of_rack("red", 1, both=True), of_rack("blue", 2, both=False)]
+    lab = begin([cluster(ipFamilies=BOTH), *some, nodes], "ab", labels=RACKS, without=["IPC0307"])
+    started(lab, "b")
+    waits(lab, "b", "required IPv6 PodCIDR not available")
+    lab.start_pods("a1")
+    assert len(lab.pods["a1"].addresses) == 2
+
+
+@shows("IPC0526")
+def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, operator: Operator) -> None:
+    needs_ip6tables(operator.version)
+    some = [
+        pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 27}),
+        pool("more", ipv6={"cidrs": ["fd00:1::/112"], "blockSize": 122}),
+    ]
+    nodes = inventory([{"name": "a"}])
+    lab = begin([cluster("multi-pool", ipFamilies=BOTH), *some, nodes], "a", without=["IPC0526"])
+    started(lab, "a")
+    waits(lab, "a", "pool to become available")
+
+
+@shows("IPC0568")
+def test_a_planned_node_has_its_block_once_it_joined(begin: Begin, operator: Operator) -> None:
+    """Before 1.18 its agent makes the CiliumNode, and waits for the first apply; from then on the CiliumNode was there before."""
+    some = documents("bystander", "ab")
+    some[-1]["nodes"].append({"name": "c", "planned": True})
+    lab = begin(some, "ab", spare="c")
+    lab.install()
+    before = can(operator.version, Capability.DO_NOT_GC)
+    assert ("c" in lab.blocks()) == before
+    lab.nodes["c"].register()
+    lab.agents("c")
+    if not before:
+        waits(lab, "c", "required IPv4 PodCIDR not available")
+        lab.refreshed()
+        lab.sh("ipamc ci apply fleet")
+    lab.ready()
+    lab.start_pods("a1", "c1")
+    lab.as_locked()
+
+
+@shows("IPC0551")
+def test_a_pod_above_what_a_block_has_gets_no_address(begin: Begin) -> None:
+    """A /28 has 14 addresses, and the agent takes one for itself; the kubelet counts to maxPods."""
+    small = pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 28})
+    lab = begin([cluster(), small, inventory([{"name": "a", "maxPods": 110}])], "a")
+    lab.install()
+    lab.start_pods(*(f"a{number}" for number in range(1, 14)))
+    with lab.pinging("a1", "a2") as pings, Pod("a14", lab.nodes["a"]) as pod:
+        done = pod.cni("ADD")
+        assert done.returncode
+        assert "range is full" in done.stdout + done.stderr
+    assert not lost(pings)
+    lab.end_pod("a1")
+    lab.start_pods("a15")
+    lab.in_their_blocks()
