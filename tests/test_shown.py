@@ -6,6 +6,7 @@ import re
 
 import tests.e2e.agents.test_versions
 import tests.e2e.agents.test_waits
+import tests.e2e.test_admission
 import tests.e2e.test_adopt
 import tests.e2e.test_audit
 import tests.e2e.test_controller_manager

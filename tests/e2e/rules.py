@@ -28,6 +28,7 @@ NO_SERVER_HERE = {
     "IPC0932": "it is about several minors in one cluster; one operator runs here",
     "IPC0826": "node-ipam-controller does not run here",
     "IPC0827": "node-ipam-controller does not run here",
+    "IPC0573": "it is about what nothing is rendered for",
     "IPC0810": "it is about what a dump lacks",
     "IPC0829": "no managed cluster runs here",
     "IPC0830": "it is about what a dump lacks",

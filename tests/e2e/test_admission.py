@@ -18,6 +18,7 @@ from tests.e2e.conftest import OPERATORS, SERVERS, serving
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import compile_without, shows
 from tests.e2e.site import Site
 from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_pipelines import AUTHOR, Pipeline
@@ -277,6 +278,45 @@ def test_nobody_writes_another_block(begin: Begin, servers: Operator, mode: str)
             assert f"git gives {name} " in answer.message
             assert f"(commit {play.commit})" in answer.message
     play.as_git_says()
+
+
+@shows("IPC0571")
+def test_policies_of_another_minor_are_refused(servers: Operator, tmp_path: Path) -> None:
+    """v1beta1 is off from 1.36 on, and v1 is not there before."""
+    api = servers.api
+    older = api.minor >= (1, 36)
+    spec: dict[str, Any] = {
+        "kubernetes": {"version": "1.29" if older else "1.36"},
+        "admission": {"assign": True},
+    }
+    every = [
+        cluster(**spec),
+        pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 27}),
+        inventory([]),
+    ]
+    site = Site.made(api, tmp_path / "work", every, servers.minor)
+    if older:
+        compile_without(site, "IPC0571")
+    else:
+        site.compile()
+    done = api.apply(site.build("admission"))
+    assert done.returncode != 0
+    assert 'no matches for kind "MutatingAdmissionPolicy' in done.stderr
+
+
+@shows("IPC0574")
+@pytest.mark.usefixtures("begin")
+def test_a_policy_that_is_larger_is_refused(servers: Operator) -> None:
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nodes"]}]
+    texts = [{"name": f"rows{number}", "expression": repr("x" * 90_000)} for number in range(18)]
+    spec = {
+        "matchConstraints": {"resourceRules": rules},
+        "validations": [{"expression": "true"}],
+        "variables": texts,
+    }
+    policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
+    answer = servers.api.ask("POST", POLICIES[1], {**policy, "metadata": {"name": "large"}, "spec": spec})
+    assert "request is too large" in answer.message
 
 
 def test_policies_work_again_after_they_were_removed(begin: Begin) -> None:

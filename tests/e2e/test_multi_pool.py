@@ -286,7 +286,7 @@ def test_a_pool_of_a_node_that_is_too_small_for_its_agent(
     assert (allocated(live), "pool empty" in verdict(live)) == (["10.0.0.0/30"], True)
 
 
-@shows("IPC0528")
+@shows("IPC0224", "IPC0528")
 def test_the_operator_gives_as_many_blocks_as_an_agent_asks_for_all_of_one_size(
     api: Api, operator: Operator, tmp_path: Path
 ) -> None:
