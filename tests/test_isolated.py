@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.processes import until
+from tests.e2e.processes import commands, until
 
 ISOLATED = Path(__file__).parents[1] / ".ci/isolated"
 TIMERS = Path("/proc/sys/kernel/timer_migration")
@@ -40,13 +42,20 @@ def unable() -> bool:
 pytestmark = pytest.mark.skipif(unable(), reason="it takes root, and a control group (v2) that it may divide")
 
 
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    """Hold this machine's setting, which each test here changes, for one test at a time in all workers and checkouts."""
+    with TIMERS.open() as setting:
+        fcntl.flock(setting, fcntl.LOCK_EX)
+        yield
+
+
 def here() -> dict[str, object]:
     """Return what must be afterwards as it was before; of devices, mounts and processes those that the command makes."""
-    commands = [each.read_bytes() for each in Path("/proc").glob("[0-9]*/cmdline") if each.exists()]
     return {
         "devices": sorted(Path("/sys/class/net").glob("left-*")),
         "mounts": [row for row in Path("/proc/mounts").read_text().splitlines() if row.startswith("left ")],
-        "processes": [each for each in commands if b"98765" in each],
+        "processes": [command for command in commands().values() if "98765" in command],
         "timers": TIMERS.read_text(),
     }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_cli import CLUSTER
+from tests.e2e.processes import commands, until
 from tests.support import in_process
 from tests.support.altered import Installed, install
 
@@ -143,18 +144,6 @@ def workers(process: subprocess.Popen[str], repository: Path) -> list[int]:
     raise AssertionError(process.communicate())
 
 
-def gone(processes: list[int], within: float) -> bool:
-    end = time.monotonic() + within
-    while time.monotonic() < end:
-        if not any(
-            Path(f"/proc/{number}/cmdline").exists() and Path(f"/proc/{number}/cmdline").read_bytes()
-            for number in processes
-        ):
-            return True
-        time.sleep(0.02)
-    return False
-
-
 BUSY = {
     "in Python": "open('busy', 'w').close(); [None for one in iter(int, 1) if one]",
     "asleep": "open('busy', 'w').close(); time.sleep(600)",
@@ -189,7 +178,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: s
     assert len(there) == 2
     process.send_signal(getattr(signal, name))
     out, err = process.communicate(timeout=20)  # its workers have the same stderr: this waits for them, too
-    assert gone(there, 5)
+    until(lambda: commands().keys().isdisjoint(there), "the workers have ended", 60, 0.02)
     code, head = ENDED.get(name, (-9, ""))
     assert process.returncode == code
     assert err.startswith(f"{head} while compiling: " if head else ""), err

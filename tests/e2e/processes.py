@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -29,6 +30,16 @@ def until(holds: Callable[[], object], what: str, seconds: float = 90, pause: fl
     while not holds():
         assert time.monotonic() < end, f"{what}: not after {seconds:g} seconds"
         time.sleep(pause)
+
+
+def commands() -> dict[int, str]:
+    """Return the command line of each process by its number, joined by blanks; others start and end meanwhile. What has ended and waits for its parent has none."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it ended since it was listed
+            if command := (folder / "cmdline").read_bytes():
+                found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace")
+    return found
 
 
 class Program:

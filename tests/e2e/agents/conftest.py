@@ -18,7 +18,7 @@ from tests.e2e.agents.router import BGP_CONTROL_PLANE, POLICIES
 from tests.e2e.api import Api, Object
 from tests.e2e.conftest import KINDS, OPERATORS, SERVERS, minor, serving
 from tests.e2e.operator import Operator
-from tests.e2e.processes import until
+from tests.e2e.processes import commands, until
 from tests.e2e.rules import compile_without
 from tests.e2e.site import Site
 from tests.support import forking
@@ -98,17 +98,12 @@ def here() -> dict[str, object]:
 
 def others() -> list[str]:
     """Return the commands that run in this namespace besides this one, those above it, and the process that ipamc's are copies of, which ends with it."""
-    found = []
     above = {1, os.getpid(), os.getppid()}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (folder / "cmdline").read_text().replace("\0", " ")
-        except FileNotFoundError:
-            continue
-        # What has ended and waits for its parent has no command.
-        if command and int(folder.name) not in above and forking.__name__ not in command:
-            found.append(command)
-    return found
+    return [
+        command
+        for number, command in commands().items()
+        if number not in above and forking.__name__ not in command
+    ]
 
 
 @pytest.fixture(scope="session", params=AGENTS, ids=lambda folder: folder.name)
