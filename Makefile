@@ -36,7 +36,12 @@ help:
 demo: .venv/.made
 	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
 
+# What real agents do is kept in docs/recordings/real-agents.json, and played anew where agents can run.
 recordings: .venv/.made-for-tests
+	@if [ "$$(id -u)" != 0 ]; then echo 'real agents are not played: they take root on Linux; the last run is drawn again'; else \
+	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" \
+	.ci/isolated $(BIN)/python -m pytest -q -rs --update tests/e2e/agents/test_recording.py; fi
 	$(BIN)/python docs/recordings/record.py
 
 dist: .venv/.made-for-tests
@@ -81,8 +86,8 @@ e2e: .venv/.made-for-tests
 AGENTS ?= 1.18
 
 e2e-agents: .venv/.made-for-tests
-	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
-	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" \
+	build="$$(.ci/kustomize)"; charts="$$(.ci/charts)"; servers="$$(.ci/agents $(AGENTS))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	.ci/isolated $(BIN)/python -m pytest tests/e2e/agents
 
 ci-lab: .venv/.made-for-tests

@@ -7,13 +7,16 @@ picture, and its size in columns and rows. Then each line is a step: `% COMMAND`
 runs, `! COMMAND` is typed, runs and must fail, `# TEXT` is typed and does nothing, `~ SECONDS` waits.
 
 The same programs give the same bytes: commands run in a copy of `demo/`, with a fixed day, identity and size, and how
-long they took does not count; the tape decides how long things are shown. The SVG has no script, no font and no link.
+long they took does not count; the tape decides how long things are shown. A tape with a `.json` beside it is not played:
+that is what its commands printed on servers, agents and pods that no reader has (tests/e2e/agents/test_recording.py
+played it). The SVG has no script, no font and no link.
 Without animation (an option of the reader's system, a printer) it is the last screen.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -116,7 +119,8 @@ def main(arguments: Sequence[str]) -> int:
     for path in map(Path, names) if names else sorted(HERE.glob("*.tape")):
         tape = read(path)
         picture = into / f"{tape.name}.svg"
-        text = draw(tape, play(tape))
+        kept = path.with_suffix(".json")
+        text = draw(tape, play(tape, json.loads(kept.read_text()) if kept.exists() else ()))
         if len(text.encode()) > LARGEST:
             sys.exit(f"{picture}: {len(text.encode()):,} bytes, more than {LARGEST:,}: show less")
         picture.write_text(text, encoding="utf-8")
@@ -142,9 +146,9 @@ def read(path: Path) -> Tape:
     return Tape(path.stem, head["title"], head["about"], columns, rows, tuple(steps))
 
 
-def play(tape: Tape) -> Film:
-    """Run a tape in a copy of the demo; return what it showed."""
-    film = Film()
+def play(tape: Tape, kept: Sequence[str]) -> Film:
+    """Run a tape in a copy of the demo; return what it showed. `kept`: what its commands printed elsewhere."""
+    film, printed = Film(), iter(kept)
     with tempfile.TemporaryDirectory(prefix="recording-") as folder:
         shutil.copytree(HERE / "demo", folder, dirs_exist_ok=True)
         path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
@@ -155,7 +159,9 @@ def play(tape: Tape) -> Film:
                 continue
             if sign != "%":
                 _type(film, tape, sign, text)
-            if sign != "#":
+            if kept and sign == "$":
+                _show(film, tape, next(printed))
+            elif not kept and sign != "#":
                 output, code = run(text, folder, environment, tape)
                 if (code != 0) != (sign == "!"):
                     sys.exit(f"{tape.name}: `{text}` ended with {code}:\n{output}")
