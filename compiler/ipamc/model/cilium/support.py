@@ -70,14 +70,14 @@ _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
 _AGENTS = (15, 18, 19, 20)
 """The minors of which whole agents are run."""
-_CHARTS = tuple(range(FIRST[1], LAST[1] + 1))
-"""The minors whose chart Helm renders."""
+_CHARTS = tuple(range(12, LAST[1] + 1))
+"""The minors whose chart Helm renders, at the release of `READ_AT`."""
 
 TABLE = (
     Row(Capability.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
-    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS[1:], decides="`helm-values.yaml`"),
+    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS, decides="`helm-values.yaml`"),
     Row(
         Capability.CLUSTER_POOL_LIST,
         _CLUSTER_POOL,
