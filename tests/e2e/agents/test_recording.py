@@ -54,6 +54,7 @@ def test_the_recording_shows_what_happens(begin: Begin, *, update: bool) -> None
     lab.conditions = {"cordon", "drain"}
     with Bird(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         callable_as(lab, "router", router)
+        lab.sh("kubectl config use-context fleet")
         lab.install()
         lab.start_pods("a1", "b1", "c1")
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
