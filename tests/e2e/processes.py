@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -14,14 +15,17 @@ from pathlib import Path
 from typing import Self
 
 LOOPBACK = "127.0.0.1"
+_PORTS = itertools.count(os.getpid() * 997)
+"""Each process begins elsewhere, so that two of them, which start servers at the same time, do not choose the same port."""
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on; somebody else may take it before you do."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port that nobody listens on, below those that Linux gives to connections: none takes it before the server does."""
+    while True:
+        port = 10_000 + next(_PORTS) % 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = 90, pause: float = 0.1) -> None:
