@@ -58,7 +58,7 @@ class Stand:
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
