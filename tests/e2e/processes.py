@@ -40,7 +40,7 @@ def commands() -> dict[int, str]:
     """Return the command line of each process by its number, joined by blanks; others start and end meanwhile. What has ended and waits for its parent has none."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it ended since it was listed
+        with suppress(OSError):  # it ended since it was listed, or is another user's
             if command := (folder / "cmdline").read_bytes():
                 found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace")
     return found
@@ -101,11 +101,10 @@ class Program:
 
     def listens(self) -> Iterator[str]:
         """Return the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
-        sockets = {
-            str(each.readlink())
-            for each in Path(f"/proc/{self.process.pid}/fd").iterdir()
-            if each.is_symlink()
-        }
+        sockets = set()
+        for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with suppress(OSError):  # it was closed since it was listed
+                sockets.add(str(each.readlink()))
         for family in ("tcp", "tcp6"):
             for row in Path(f"/proc/{self.process.pid}/net/{family}").read_text().splitlines()[1:]:
                 fields = row.split()
