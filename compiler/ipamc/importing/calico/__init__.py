@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.holdings import Holdings, holdings
+from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.pools import Group, Grouped, grouped, read_pools, read_reservations, strays
 from ipamc.importing.calico.values import CalicoPool, Claim
 from ipamc.importing.cilium import MASK
