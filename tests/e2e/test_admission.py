@@ -131,7 +131,7 @@ class Play:
             return answer.code != Status.SERVICE_UNAVAILABLE
 
         # A kube-apiserver that just started knows the kind for its policies after some seconds; agents try again.
-        until(taken, "the kube-apiserver knows CiliumNodes", 30)
+        until(taken, "the kube-apiserver knows CiliumNodes")
         return of_node if self.of_nodes else answer
 
     def leave(self, name: str) -> None:
