@@ -29,6 +29,8 @@ BETA = (
 NODES = "/api/v1/nodes"
 MERGE = "application/merge-patch+json"
 """The kind of a patch that names the fields to change."""
+STRATEGIC = "application/strategic-merge-patch+json"
+"""The same of built-in kinds, whose lists are merged by key."""
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CILIUM_NODES = "/apis/cilium.io/v2/ciliumnodes"
 POOLS = "/apis/cilium.io/v2alpha1/ciliumpodippools"
