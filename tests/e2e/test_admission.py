@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import random
+import runpy
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http import HTTPStatus as Status
@@ -12,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Object
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Api, Object
 from tests.e2e.conftest import OPERATORS, SERVERS, serving
 from tests.e2e.joins import (
     FOLLOWER,
@@ -26,10 +31,11 @@ from tests.e2e.joins import (
     asked,
     documents,
 )
+from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import compile_without, shows
-from tests.e2e.site import Site
+from tests.e2e.site import CLUSTERS, Site
 from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_controller_manager import allocating
 from tests.e2e.test_pipelines import Pipeline
@@ -287,6 +293,72 @@ def test_the_policy_and_the_compiler_count_alike(servers: Operator, tmp_path: Pa
         assert f"the node with {addresses[0]}" in site.run("which", wanted[0], code=1)
         assert not seen & set(wanted)
         seen |= set(wanted)
+
+
+@pytest.mark.usefixtures("begin")
+def test_the_recording_shows_what_a_kube_apiserver_prints(servers: Operator, tmp_path: Path) -> None:
+    if servers.api.minor < (1, 36):
+        pytest.skip("it was recorded with 1.36")
+    folder = CLUSTERS.parent / "docs" / "recordings"
+    tape = runpy.run_path(str(folder / "record.py"))["read"](folder / "joins.tape")
+    (tmp_path / "clusters").mkdir()
+    path = f"{servers.api.binaries}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(servers.api.kubeconfig)}
+    for sign, command, printed in tape.steps:
+        if sign == "~":
+            time.sleep(3)  # policies work some moments after they were written
+        elif sign != "#":
+            words = ["/bin/sh", "-c", command]
+            done = subprocess.run(
+                words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
+            assert (done.returncode == 0) == (sign != "!"), done.stderr
+            assert not printed or done.stdout + done.stderr == printed
+
+
+BEAT = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+LABEL = {"metadata": {"labels": {"a": "b"}}}
+REQUESTS: dict[str, Callable[[Api, str], Object]] = {
+    "join": lambda api, name: api.sure("POST", CILIUM_NODES, cilium_node(name)),
+    "ordinary write": lambda api, name: api.sure("PATCH", f"{CILIUM_NODES}/{name}", LABEL, MERGE),
+    "heartbeat": lambda api, name: api.sure("PATCH", f"{NODES}/{name}/status", BEAT, MERGE),
+}
+
+
+def costs(api: Api) -> dict[str, tuple[float, float]]:
+    """Return what 200 requests of each kind take: the time in policies, and the whole, in milliseconds a request."""
+    names, found = [f"worker-{place:05}" for place in range(1, 20_001, 100)], {}
+    api.create(NODES, *({"metadata": {"name": name}} for name in names))
+    for kind, request in REQUESTS.items():
+        before, start = api.policy_seconds(), time.monotonic()
+        for name in names:
+            request(api, name)
+        whole = time.monotonic() - start
+        found[kind] = ((api.policy_seconds() - before) / len(names) * 1000, whole / len(names) * 1000)
+    return found
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("begin")
+def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) -> None:
+    """With `-s` it prints the figures of docs/performance.md."""
+    api = servers.api
+    if api.minor < (1, 36):
+        pytest.skip("one release is enough")
+    without = costs(api)
+    api.delete(NODES, CILIUM_NODES)
+    nodes = {"names": "worker-{00001..20000}", "planned": True}
+    wide = pool("default", ipv4={"cidrs": ["10.0.0.0/11"], "blockSize": 27})
+    every = [documents(api, "bystander")[0], wide, inventory([nodes])]
+    site = Site.made(api, tmp_path / "work", every, servers.minor)
+    site.compile()
+    flags(api, site.config, *site.arguments)
+    apply(Pipeline(site, tmp_path))
+    for kind, (policy, whole) in costs(api).items():
+        none = f"without policies {without[kind][0]:.2f} of {without[kind][1]:.1f} ms"
+        sys.stdout.write(f"{kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
+        assert policy < (20 if kind == "join" else 1)
+    assert all(node["spec"]["ipam"]["podCIDRs"] for node in api.items(CILIUM_NODES).values())
 
 
 @dataclass
