@@ -191,9 +191,9 @@ def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list
     version = "{}.{}".format(*api.minor)
     found = cluster(kubernetes={"version": version}, admission=asked(api, mode), **spec)
     found["metadata"]["name"] = name
-    ranges: dict[str, Any] = {"ipv4": {"cidrs": [f"10.{second}.0.0/24"], "blockSize": 27}}
+    ranges: dict[str, Any] = {"ipv4": {"cidrs": [f"10.{second}.0.0/21"], "blockSize": 27}}
     if mode == "dual":
-        ranges["ipv6"] = {"cidrs": [f"fd00:{second}::/112"], "blockSize": 120}
+        ranges["ipv6"] = {"cidrs": [f"fd00:{second}::/108"], "blockSize": 120}
     spare = pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 27}, unlisted=True)
     nodes: list[Object] = [
         {
