@@ -101,16 +101,21 @@ class Play:
         self.joined.add(name)
         blank = cilium_node(name)
         blank["spec"] = {"addresses": [{"type": "InternalIP", "ip": address}]}
-        answer = of_node
+        answer = self.patient("POST", CILIUM_NODES, blank)
+        return of_node if self.of_nodes else answer
 
-        def taken() -> bool:
+    def patient(self, method: str, path: str, body: Object, content: str = "application/json") -> Answer:
+        """Send a request as agents do, again and again: for seconds after its start a kube-apiserver does not know CiliumNodes for its policies."""
+        answer = self.api.ask(method, path, body, content)
+
+        def known() -> bool:
             nonlocal answer
-            answer = self.api.ask("POST", CILIUM_NODES, blank)
+            if answer.code == Status.SERVICE_UNAVAILABLE:
+                answer = self.api.ask(method, path, body, content)
             return answer.code != Status.SERVICE_UNAVAILABLE
 
-        # A kube-apiserver that just started knows the kind for its policies after some seconds; agents try again.
-        until(taken, "the kube-apiserver knows CiliumNodes", 30)
-        return of_node if self.of_nodes else answer
+        until(known, "the kube-apiserver knows CiliumNodes", 30)
+        return answer
 
     def leave(self, name: str) -> None:
         """Let a node leave, with its CiliumNode."""
@@ -166,7 +171,7 @@ class Play:
             assert answer.code == Status.OK, answer.message
 
     def _merge(self, path: str, name: str, change: Object) -> Answer:
-        return self.api.ask("PATCH", f"{path}/{name}", change, MERGE)
+        return self.patient("PATCH", f"{path}/{name}", change, MERGE)
 
     def as_git_says(self) -> None:
         """No node has a block that git does not give it, nor two the same; each but a stranger has its own."""
