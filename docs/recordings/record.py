@@ -5,8 +5,9 @@
 A tape is a text file. `key: value` lines at its beginning are its title, a description for those who do not see the
 picture, and its size in columns and rows. Then each line is a step: `% COMMAND` runs unseen, `$ COMMAND` is typed and
 runs, `! COMMAND` is typed, runs and must fail, `# TEXT` is typed and does nothing, `~ SECONDS` waits. `= TEXT` is a
-line that the command before it printed where there was a kube-apiserver: here it does not run, and
-tests/e2e/test_admission.py shows that this is what it prints.
+line that the command before it printed on servers, agents and pods that a reader does not have: here it does not run, and
+tests/e2e/test_admission.py and tests/e2e/agents/test_recording.py show that this is what it prints.
+`@ STEP` is for such a test alone.
 
 The same programs give the same bytes: commands run in a copy of `demo/`, with a fixed day, identity and size, and how
 long they took does not count; the tape decides how long things are shown. The SVG has no script, no font and no link.
@@ -136,7 +137,7 @@ def read(path: Path) -> Tape:
         key, colon, value = line.partition(": ")
         if not steps and colon and key in {"title", "about", "size"}:
             head[key] = value
-        elif line[0] in "%$!#~" and line[1:2] == " ":
+        elif line[0] in "%$!#~@" and line[1:2] == " ":
             steps.append((line[0], line[2:], ""))
         elif steps and line[:2] == "= " and steps[-1][0] in "$!":
             sign, command, printed = steps[-1]
@@ -155,8 +156,8 @@ def play(tape: Tape) -> Film:
         path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         environment = {**ENVIRONMENT, "PATH": path, "HOME": folder}
         for sign, text, printed in tape.steps:
-            if sign == "~":
-                film.clock += float(text)
+            if sign in "~@":
+                film.clock += float(text) if sign == "~" else 0
                 continue
             if sign != "%":
                 _type(film, tape, sign, text)

@@ -101,6 +101,7 @@ class Api:
             f"--token-auth-file={tokens}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",  # as kubeadm has it: agents need it
             *(BETA if self.minor in {(1, 34), (1, 35)} else ()),
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",

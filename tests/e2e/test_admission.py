@@ -35,10 +35,11 @@ from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import compile_without, shows
-from tests.e2e.site import CLUSTERS, Site
+from tests.e2e.site import CLUSTERS, Site, dumped
 from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_controller_manager import allocating
 from tests.e2e.test_pipelines import Pipeline
+from tests.e2e.test_refused_by_the_apiserver import TWO_MEANINGS, node
 from tests.support.fleet import cluster, inventory, pool
 
 Network = IPv4Network | IPv6Network
@@ -445,3 +446,15 @@ def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str
     for _ in range(200):
         chance.choice([*often, walk.operator, walk.colleague, walk.renumber, walk.killed])()
         play.as_git_says()
+
+
+@shows("IPC0201", "IPC0203", "IPC0206")
+@pytest.mark.parametrize("block", TWO_MEANINGS)
+def test_cidrs_of_two_meanings_are_refused_from_1_36_on(servers: Operator, block: str) -> None:
+    done = servers.api.apply(dumped([node("two-meanings", block)]))
+    if servers.api.minor < (1, 36):
+        assert "Warning: spec.podCIDRs[0]" in done.stderr
+        servers.api.delete(f"{NODES}/two-meanings")
+    else:
+        assert done.returncode == 1
+        assert "spec.podCIDRs[0]: Invalid value" in done.stderr

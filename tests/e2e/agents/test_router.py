@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.e2e.agents.clusters import documents
@@ -38,7 +36,6 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
 
 
-@pytest.mark.skipif(not shutil.which("bird"), reason="not installed: bird (Debian's bird2)")
 def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin: Begin) -> None:
     """The article in cluster-pool mode, before another router: Nodes have blocks of each other, of kube-controller-manager, and CiliumNodes those of the lock."""
     lab = begin(documents("bystander", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
