@@ -42,6 +42,14 @@ FULL: dict[str, dict[str, Any]] = {
                 "namespace": "cilium",
                 "routingMode": "native",
                 "nativeRoutingCIDR": "10.0.0.0/8",
+                "masquerade": {
+                    "ipMasqAgent": True,
+                    "nonMasqueradeCIDRs": ["172.16.0.0/12"],
+                    "addressSpace": False,
+                    "masqLinkLocal": True,
+                    "masqLinkLocalIPv6": True,
+                    "onlyMasqueradeDefaultPool": True,
+                },
             },
             "kubernetes": {"version": "v1.33.4"},
             "ipam": {"mode": "multi-pool", "operator": "adopt", "pinning": "node", "autoCreate": ["default"]},
@@ -87,6 +95,7 @@ FULL: dict[str, dict[str, Any]] = {
             "namespaceSelector": {},
             "allowFirstIP": True,
             "allowLastIP": False,
+            "skipMasquerade": True,
         },
     },
     "nodeinventory.schema.json": {

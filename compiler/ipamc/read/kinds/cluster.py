@@ -24,6 +24,15 @@ VersionText = Annotated[str, Meta(pattern=r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
 
+class _Masquerade(Own):
+    ip_masq_agent: bool = True
+    non_masquerade_cidrs: list[str] = field(name="nonMasqueradeCIDRs", default_factory=list)
+    address_space: bool = True
+    masq_link_local: bool = False
+    masq_link_local_ipv6: bool = field(name="masqLinkLocalIPv6", default=False)
+    only_masquerade_default_pool: bool = False
+
+
 class _Cilium(Own):
     version: VersionText
     managed_by: cluster.ManagedBy
@@ -31,6 +40,7 @@ class _Cilium(Own):
     namespace: Text = "kube-system"
     routing_mode: cluster.RoutingMode | UnsetType = UNSET
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
+    masquerade: _Masquerade | UnsetType = UNSET
 
 
 class _Kubernetes(Own):
@@ -109,6 +119,17 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         place = here / "cilium" / "nativeRoutingCIDR"
         block = reading.block(cilium.native_routing_cidr, place, pods=False, lengths=_NETWORK)
         native = Range(block, place) if block else None
+    masquerade = None
+    if not isinstance(asked := cilium.masquerade, UnsetType):
+        place = here / "cilium" / "masquerade" / "nonMasqueradeCIDRs"
+        masquerade = cluster.Masquerade(
+            ip_masq_agent=asked.ip_masq_agent,
+            non_masquerade=reading.ranges(asked.non_masquerade_cidrs, place, pods=False),
+            members=asked.address_space,
+            link_local=asked.masq_link_local,
+            link_local_6=asked.masq_link_local_ipv6,
+            only_default_pool=asked.only_masquerade_default_pool,
+        )
     version = _version(cilium.version)
     pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
     patch: cluster.PatchNodes = "podCIDRs" if ipam.mode is cluster.Mode.KUBERNETES else "none"
@@ -121,6 +142,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         namespace=cilium.namespace,
         routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
+        masquerade=masquerade,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
         mode=ipam.mode,
         operator=ipam.operator,

@@ -111,6 +111,7 @@ class _Spec(AnyOf):
     namespace_selector: _LabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
+    skip_masquerade: bool = False
 
 
 class RawPool(Own):
@@ -216,6 +217,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
+        skip_masquerade=spec.skip_masquerade,
         usage=usage,
     )
 

@@ -14,6 +14,7 @@ from ipamc.render.targets.context import Target
 TARGETS = (
     Target("admission_policy", admission.files),
     Target("cilium_config", cilium_config.files),
+    Target("ip_masq_agent", cilium_config.masq_agent),
     Target("helm_values", cilium_config.helm_values),
     Target("component", cilium_config.component),
     Target("pod_ip_pool", pod_ip_pool.files),

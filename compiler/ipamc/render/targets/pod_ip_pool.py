@@ -26,11 +26,13 @@ Selector = tuple[str, tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[
 Values = tuple[
     str,
     tuple[tuple[str, str], ...],
+    bool,
     tuple[str, ...],
     tuple[tuple[str, tuple[str, ...], int], ...],
     tuple[Selector, ...],
 ]
-"""Name, labels, the fields of `allowed`, (ipv4 or ipv6, CIDRs, maskSize), selectors of pods."""
+"""Name, labels, whether its pods are never masqueraded, the fields of `allowed`, (ipv4 or
+ipv6, CIDRs, maskSize), selectors of pods."""
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -40,7 +42,7 @@ def files(layout: Layout) -> Iterator[File]:
         return
     given = Given(cluster, layout.plan.lock)
     shared = tuple(
-        (pool.name, _labels(pool), allowed(pool), families, tuple(_selectors(pool)))
+        (pool.name, _labels(pool), pool.skip_masquerade, allowed(pool), families, tuple(_selectors(pool)))
         for pool in cluster.pools
         if pool.name in layout.plan.operator_pools
         and pool.name not in cluster.auto_create
@@ -96,6 +98,7 @@ def _pinned(layout: Layout, node: str, lines: tuple[Line, ...]) -> Iterator[Valu
             yield (
                 pinned_name(name, node),
                 _labels(pools[name]) if name in pools else (),
+                name in pools and pools[name].skip_masquerade,
                 allowed(pools.get(name)),
                 tuple(
                     (f"ipv{family}", texts(blocks), max(block.prefix for block in blocks))
