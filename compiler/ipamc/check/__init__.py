@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ipamc.check import capacity, drift
 from ipamc.check.admission import check_admission
+from ipamc.check.bgp import check_bgp
 from ipamc.check.follows import check_follows, held_by_another
 from ipamc.check.masquerade import masquerading_too_early
 from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
@@ -32,6 +33,7 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from metallb(cluster)
     elif cluster.bgp == "control-plane":
         yield from control_plane(cluster)
+    yield from check_bgp(cluster)
     yield from check_admission(cluster)
 
 

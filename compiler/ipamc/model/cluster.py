@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
+from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
 from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.selector.selector import Selector, SelectorIndex
@@ -309,6 +310,10 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     budget_leave: int = 5
     """Percent."""
     bgp: Bgp = "none"
+    advertisements: tuple[Advertisement, ...] = ()
+    """`bgpAdvertisements`, and those of the input; by name."""
+    peer_configs: tuple[PeerConfig, ...] = ()
+    peer_clusters: tuple[PeerCluster, ...] = ()
     address_space: str = ""
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250

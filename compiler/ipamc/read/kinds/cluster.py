@@ -10,12 +10,15 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ipamc.model import cluster
 from ipamc.model.admission import Admission, Enforce
+from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
 from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
+from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
+from ipamc.read.kinds.pools import RawLabelSelector, read_label_selector
 from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
@@ -63,6 +66,12 @@ class _Output(Own):
     node_objects: cluster.NodeObjects = "guarded"
 
 
+class _Advertisement(Own):
+    name: Text
+    labels: Annotated[dict[str, str], Meta(min_length=1)]
+    selector: RawLabelSelector | UnsetType = UNSET
+
+
 class _Admission(Own):
     assign: bool = False
     assign_beta: bool = False
@@ -84,6 +93,7 @@ class RawSpec(Own):
     quarantine_days: Natural | Literal["never"] = 7
     budget: _Budget = field(default_factory=_Budget)
     bgp: cluster.Bgp = "none"
+    bgp_advertisements: list[_Advertisement] = field(default_factory=list)
     address_space: str = ""
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
     admission: _Admission = field(default_factory=_Admission)
@@ -107,8 +117,8 @@ class RawCluster(Own):
     spec: RawSpec
 
 
-def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster]:
-    """Return the cluster, still without pools and nodes."""
+def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster | Advertisement]:
+    """Yield the advertisements that it asks for, and the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     if problem := dns_label_problem(cilium.namespace):
         reading.found.append(
@@ -129,6 +139,18 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
             link_local=asked.masq_link_local,
             link_local_6=asked.masq_link_local_ipv6,
             only_default_pool=asked.only_masquerade_default_pool,
+        )
+    for index, each in enumerate(spec.bgp_advertisements):
+        place, pools = here / "bgpAdvertisements" / index, ipam.mode is cluster.Mode.MULTI_POOL
+        reading.name(each.name, "CiliumBGPAdvertisement", place, "name")
+        selector = read_label_selector(each.selector, place / "selector", reading) or EVERY
+        advert = Advert(type=POD_IP_POOL if pools else POD_CIDR, selector=selector, at=place)
+        yield Advertisement(
+            kind="CiliumBGPAdvertisement",
+            name=each.name,
+            at=place,
+            labels=reading.labels(each.labels, place, "labels"),
+            adverts=(advert,),
         )
     version = _version(cilium.version)
     pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
