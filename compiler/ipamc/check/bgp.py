@@ -13,7 +13,7 @@ from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, POOL_NAME, Advert, Advertisem
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, text, until
 from ipamc.model.cluster import Cluster, Mode, Pool
-from ipamc.model.diagnostics import Diagnostic, Related, error, names, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, error, names, warning
 from ipamc.model.selector.selector import EVERY
 
 _POLICY = "CiliumBGPPeeringPolicy"
@@ -73,7 +73,7 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
                 continue
             if of_pools != (cluster.mode is Mode.MULTI_POOL) or cluster.mode is Mode.CRD:
                 other = POD_CIDR if of_pools else POD_IP_POOL
-                problem = f"{advert.type} of {each.kind} {each.name} announces nothing in {cluster.mode} mode"
+                problem = f"{each.kind} {each.name} announces nothing by {advert.type} in {cluster.mode} mode"
                 also = [cluster.mode_here]
                 fix = f"write {other}" if cluster.mode is not Mode.CRD else "remove it"
             elif not of_pools and advert.selector not in {None, EVERY}:
@@ -137,7 +137,9 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     adverts = [each for each in cluster.advertisements if each.kind != _POLICY]
     configs = {each.name for each in cluster.peer_configs}
     for config in cluster.peer_configs:
-        yield from _to_peer(cluster, config, adverts)
+        for at, message, fix in _to_peer(cluster, config, adverts):
+            also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
+            yield warning("IPC0588", at, message, also=also, help=fix)
     families = [each for config in cluster.peer_configs for each in config.families if each.selector]
     for each in adverts:
         if families and not any(one.selector and one.selector.matches(each.labels, "") for one in families):
@@ -159,18 +161,19 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
             yield warning("IPC0588", group.at / "spec" / "nodeSelector", message, help="change nodeSelector")
 
 
-def _to_peer(cluster: Cluster, config: PeerConfig, adverts: list[Advertisement]) -> Iterator[Diagnostic]:
-    """Yield findings about a CiliumBGPPeerConfig: families of pods that it announces nothing of."""
+def _to_peer(
+    cluster: Cluster, config: PeerConfig, adverts: list[Advertisement]
+) -> Iterator[tuple[Place, str, str]]:
+    """Yield (place, problem, way out) of a CiliumBGPPeerConfig: families of which it announces nothing."""
+    labels = "advertisements: {matchLabels: …}"
     for family in cluster.families:
         some = [each for each in config.families if each.family == family]
         if not some:
-            message = f"{config.kind} {config.name} has no family with advertisements of IPv{family}"
-            fix = f"add {{afi: ipv{family}, safi: unicast, advertisements: {{matchLabels: …}}}} to families"
-            yield warning("IPC0588", config.at / "spec" / "families", message, help=fix)
+            problem = f"{config.kind} {config.name} has no family with advertisements of IPv{family}"
+            fix = f"add {{afi: ipv{family}, safi: unicast, {labels}}} to families"
+            yield config.at / "spec" / "families", problem, fix
         for each in some:
             selector = each.selector
             if selector is None or not any(selector.matches(other.labels, "") for other in adverts):
-                message = f"{config.kind} {config.name} selects no advertisement for IPv{family}"
-                also = [Related(other.at, f"{other.kind} {other.name}") for other in adverts[:3]]
-                fix = "write advertisements: {matchLabels: …} with the labels of one"
-                yield warning("IPC0588", each.at, message, also=also, help=fix)
+                problem = f"{config.kind} {config.name} selects no advertisement for IPv{family}"
+                yield each.at, problem, f"write {labels} with the labels of one"
