@@ -192,7 +192,7 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`."""
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel" or cluster.masquerade:
-        return  # with `masquerade` it is in the list of the ip-masq-agent, or refused (IPC0583)
+        return  # with `masquerade` all pools are in a list, or it is an error (IPC0583)
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):

@@ -22,6 +22,15 @@ def needs_members(cluster: Cluster) -> bool:
     return bool(cluster.masquerade and cluster.masquerade.members and cluster.address_space)
 
 
+def native_limit(cluster: Cluster, family: int) -> Block | None:
+    """Return the CIDR of a family outside of which ranges are masqueraded; None where none is known: there is
+    no nativeRoutingCIDR of this family, or a list of all pools beside it.
+    """
+    written, asked = cluster.native_routing, cluster.masquerade
+    listed = asked is not None and asked.ip_masq_agent
+    return written.block if written and written.block.family == family and not listed else None
+
+
 def unmasqueraded(cluster: Cluster, lines: Iterable[Line], members: Iterable[Block]) -> tuple[Block, ...]:
     """Return the CIDRs that pods reach with their own address, by address; none lies in another one.
     They are the ranges of all pools, held blocks in no pool, what the cluster declares, and `members`: the

@@ -132,7 +132,8 @@ class Rendered(Struct, frozen=True, dict=True):
     @property
     def masq_agent(self) -> str:
         """What ConfigMap ip-masq-agent has, in one line; "" where it is not rendered."""
-        texts = [member(each, "data", "config") for each in self.documents(MASQ_AGENT)]
+        found = self.documents(MASQ_AGENT) if MASQ_AGENT in self.texts else []
+        texts = [member(each, "data", "config") for each in found]
         return ", ".join(" ".join(str(text).replace("\n- ", " ").split()) for text in texts[:1])
 
     # Pools of multi-pool mode
