@@ -282,12 +282,12 @@ def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
 
 
 def members_of(
-    mine: ClusterPrefixes | None, others: Iterable[ClusterPrefixes], unread: Iterable[Unread]
+    mine: ClusterPrefixes, others: Iterable[ClusterPrefixes], unread: Iterable[Unread]
 ) -> tuple[Block, ...] | None:
     """Return all addresses of the other clusters of a cluster's address space, by address; None if one of
-    them, or the cluster, cannot be read. O(n log n).
+    them cannot be read. O(n log n).
     """
-    if mine is None or any(other.space in {"", mine.space} for other in unread):
+    if any(other.space in {"", mine.space} for other in unread):
         return None
     blocks = (
         prefix.block

@@ -63,7 +63,7 @@ def neighbours(
                 clusters=tuple(some),
                 unread=tuple(others[:MOST]),
                 known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
-                members=members_of(mine, clusters, others),
+                members=members_of(mine, clusters, others) if mine and lists_others(folder) else None,
             )
         return given
 
