@@ -246,12 +246,13 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
-    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
+    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
 
     name, was = name_of(task.folder), task.folders.was
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
+    inputs = with_members(inputs, task.neighbours)
     compilation = compile_cluster(inputs)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)

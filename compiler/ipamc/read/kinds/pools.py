@@ -48,12 +48,14 @@ class _Term(Own):
     match_fields: list[_Requirement] | UnsetType = UNSET
 
 
-class _LabelSelector(Own):
+class RawLabelSelector(Own):
+    """A LabelSelector."""
+
     match_labels: dict[str, str] | UnsetType = UNSET
     match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class RawSelector(_LabelSelector):
+class RawSelector(RawLabelSelector):
     """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
 
     node_selector_terms: list[_Term] | UnsetType = UNSET
@@ -107,10 +109,11 @@ class _Spec(AnyOf):
     unlisted: bool = False
     disabled: bool = False
     usage: _Usage | UnsetType = UNSET
-    pod_selector: _LabelSelector | UnsetType = UNSET
-    namespace_selector: _LabelSelector | UnsetType = UNSET
+    pod_selector: RawLabelSelector | UnsetType = UNSET
+    namespace_selector: RawLabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
+    skip_masquerade: bool = False
 
 
 class RawPool(Own):
@@ -212,10 +215,11 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         unlisted=spec.unlisted,
         disabled=spec.disabled or bool(follows),
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
-        pod_selector=_of_pods(spec.pod_selector, here / "podSelector", reading),
-        namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
+        pod_selector=read_label_selector(spec.pod_selector, here / "podSelector", reading),
+        namespace_selector=read_label_selector(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
+        skip_masquerade=spec.skip_masquerade,
         usage=usage,
     )
 
@@ -225,7 +229,8 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
-def _of_pods(raw: _LabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+def read_label_selector(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+    """Return a LabelSelector; None where it is not written. An invalid one is reported."""
     return (
         None if isinstance(raw, UnsetType) else reading.selector(parse_label_selector, to_builtins(raw), at)
     )

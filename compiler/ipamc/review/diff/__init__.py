@@ -188,6 +188,7 @@ def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:
     if was := before.cluster:
         pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
         pairs.append(("admission", _admission(was), _admission(plan.cluster)))
+        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(plan.cluster)))
         pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
     return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
 
@@ -196,6 +197,10 @@ def _admission(cluster: Cluster) -> str:
     asked = cluster.admission
     given = ["assign"] if asked.assign else []
     return ", ".join([*given, *([f"enforce: {asked.enforce}"] if asked.enforce != "none" else [])]) or NONE
+
+
+def _advertised(cluster: Cluster) -> str:
+    return ", ".join(each.name for each in cluster.advertisements if each.rendered) or NONE
 
 
 def _days(cluster: Cluster) -> str:
