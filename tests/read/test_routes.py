@@ -128,7 +128,17 @@ def test_a_line_that_cannot_be_read_is_told() -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["*", " ", "10.0.0.0/27 ", "B>* 10.0.0.0/27 [20/0] via ", "nexthop ", "a:" * 20, "\t", "S>* 1.1.1.1/1\n", "via "],
+    [
+        "*",
+        " ",
+        "10.0.0.0/27 ",
+        "B>* 10.0.0.0/27 [20/0] via ",
+        "nexthop ",
+        "a:" * 20,
+        "\t",
+        "S>* 1.1.1.1/1\n",
+        "via ",
+    ],
 )
 def test_a_line_of_any_length_takes_linear_time(piece: str) -> None:
     text = "10.0.0.0/27 via 192.168.50.1 dev eth0\n" + piece * (400_000 // len(piece))

@@ -30,7 +30,9 @@ SUPPORTED = (
 )
 
 
-def unknown_table(at: At, problem: str, way_out: str = f"write what one of these prints: {SUPPORTED}") -> Diagnostic:
+def unknown_table(
+    at: At, problem: str, way_out: str = f"write what one of these prints: {SUPPORTED}"
+) -> Diagnostic:
     """IPC0881: a routing table is what FRR, BIRD, GoBGP or iproute2 prints."""
     return error("IPC0881", at, problem, help=way_out)
 
@@ -38,7 +40,9 @@ def unknown_table(at: At, problem: str, way_out: str = f"write what one of these
 def read_routes(path: str, data: bytes) -> Table:
     """Read the table of one router. Raises Refused for what is none."""
     if len(data) > LARGEST:
-        fewer = "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
+        fewer = (
+            "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
+        )
         raise Refused((unknown_table(Span(path), f"the table has more than {LARGEST:,} bytes", fewer),))
     try:
         text = decode(path, data)
@@ -89,7 +93,7 @@ class _Path(Struct):
 class _IpRoute(_Hop):
     """An entry of `ip -j route`."""
 
-    dst: str = msgspec.UNSET  # type: ignore[assignment]  # required, and last of all
+    dst: str = ""
     type: str = "unicast"
     nexthops: list[_Hop] = []
 
@@ -119,8 +123,8 @@ def _of_json(path: str, text: str) -> Iterator[Route]:
 
 def _of_path(block: Block, path: _Path) -> Iterator[Route]:
     if path.attrs is not None:
-        for hop in {attribute.nexthop: 0 for attribute in path.attrs if attribute.nexthop}:
-            yield Route(block, parse_address(hop), path.best)
+        for text in {attribute.nexthop: 0 for attribute in path.attrs if attribute.nexthop}:
+            yield Route(block, parse_address(text), path.best)
         return
     used = path.selected if path.protocol else bool(path.bestpath or path.multipath)
     hops = [hop for hop in path.nexthops or () if not hop.resolver]
@@ -132,16 +136,22 @@ def _of_path(block: Block, path: _Path) -> Iterator[Route]:
 
 
 def _of_ip(entry: _IpRoute) -> Iterator[Route]:
-    if entry.type in _OTHER or entry.dst == "default" or entry.dst is msgspec.UNSET:
+    if not entry.dst:
+        raise msgspec.ValidationError("an entry has no dst")
+    if entry.type in _OTHER:
         return
     for hop in entry.nexthops or [entry]:
         address = hop.gateway or str(hop.via.get("host", ""))
         found = parse_address(address) if address else None
-        yield Route(_block(entry.dst), found, drops=entry.type in _DROPS)
+        yield Route(_block(entry.dst, found), found, drops=entry.type in _DROPS)
 
 
-def _block(text: str) -> Block:
-    """Read a prefix; an address alone, as iproute2 prints it, is a prefix of one address. Raises CidrError."""
+def _block(text: str, hop: Address | None = None) -> Block:
+    """Read a prefix; an address alone, as iproute2 prints it, is a prefix of one address. Raises CidrError.
+    `default` of iproute2 is of the family of its next hop.
+    """
+    if text == "default":
+        return Block(hop[0] if hop else 4, 0, 0)
     if "/" in text:
         return parse_block(text, pods=False)
     family, number = parse_address(text)
@@ -152,18 +162,20 @@ _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"
 _IP = r"[0-9a-f.:]{3,39}"
 _HAS_CIDR = re.compile(rf"(?<![\w.:/]){_CIDR}\b").search
 _ZEBRA = re.compile(
-    rf"(?:[A-Za-z](?P<chosen>[> ])[*qrbto ]{{0,3}}\s{{0,4}}(?P<block>{_CIDR})(?: \[\d+/\d+\])?|  [ *rqbto]{{0,4}}) +"
-    rf"(?P<way>via (?P<hop>{_IP})|(?P<drops>unreachable)|is directly connected)"
+    rf"(?:[A-Za-z](?P<chosen>[> ])[*qrbto ]{{0,3}}\s{{0,4}}(?P<block>{_CIDR})(?: \[\d+/\d+\])?"
+    rf"|  [ *rqbto]{{0,4}}) +(?P<way>via (?P<hop>{_IP})|(?P<drops>unreachable)|is directly connected)"
 ).match
 _BGP = re.compile(
-    rf"(?P<marks>[ A-Za-z]?\*[ a-zA-Z]?[>= ]?[ i]{{0,3}}) *(?:\d+ +)?(?:(?P<block>{_CIDR}) +)?(?P<hop>{_IP})(?: |$)"
+    rf"(?P<marks>[ A-Za-z]?\*[ a-zA-Z]?[>= ]?[ i]{{0,3}}) *(?:\d+ +)?"
+    rf"(?:(?P<block>{_CIDR}) +)?(?P<hop>{_IP})(?: |$)"
 ).match
 _BIRD = re.compile(
-    rf"(?:(?P<block>{_CIDR})|\s{{8,60}})\s+(?P<kind>unicast|blackhole|unreachable|prohibit)\s+\[[^\]]*\](?P<best> \*)?"
+    rf"(?:(?P<block>{_CIDR})|\s{{8,60}})\s+(?P<kind>unicast|blackhole|unreachable|prohibit)\s+"
+    r"\[[^\]]*\](?P<best> \*)?"
 ).match
 _BIRD_HOP = re.compile(rf"\s+(?:via |(?P<bgp>BGP\.next_hop): )(?P<hop>{_IP})(?: |$)").match
 _IP_ROUTE = re.compile(
-    rf"(?:(?P<kind>{'|'.join(sorted(_DROPS | _OTHER))}|unicast) )?(?P<block>{_CIDR}|{_IP}) "
+    rf"(?:(?P<kind>{'|'.join(sorted(_DROPS | _OTHER))}|unicast) )?(?P<block>default|{_CIDR}|{_IP}) "
     r"(?=(?:via|dev|nhid|proto|metric|scope|src) )"
 ).match
 _IP_HOP = re.compile(rf"\s*(?:nexthop )?(?:.{{0,60}}? )?via (?:inet6 )?(?P<hop>{_IP})(?: |$)").match
@@ -253,10 +265,11 @@ def _of_iproute(text: str, unread: list[int]) -> Iterator[Route]:
         kind = found["kind"] or "unicast"
         if kind in _OTHER:
             continue
-        block = _readable(found["block"])
+        hop = _IP_HOP(line)
+        block = _readable(found["block"], _hop(hop["hop"]) if hop else None)
         if block is None:
             unread.append(number)
-        elif hop := _IP_HOP(line):
+        elif hop:
             yield Route(block, _hop(hop["hop"]), drops=kind in _DROPS, line=number)
         else:
             open_ = True
@@ -269,9 +282,9 @@ def _note(number: int, line: str, unread: list[int]) -> None:
         unread.append(number)
 
 
-def _readable(text: str) -> Block | None:
+def _readable(text: str, hop: Address | None = None) -> Block | None:
     try:
-        return _block(text)
+        return _block(text, hop)
     except CidrError:
         return None
 

@@ -25,8 +25,8 @@ from ipamc.read.rules import DUMP
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
-    from ipamc.read.csv_table import Table, Wanted
     from ipamc.model.routes import Table as RoutingTable
+    from ipamc.read.csv_table import Table, Wanted
     from ipamc.read.dump.machines import Machine
 
 STDIN = "-"

@@ -16,7 +16,16 @@ from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, 
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
 from ipamc.review.audit import blocks, nodes, pods, programs, routes, three_ways
-from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, OF_ROUTES, POD, Suppressed
+from ipamc.review.audit.causes import (
+    BLOCKS,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    ENDPOINT,
+    NEEDS,
+    OF_ROUTES,
+    POD,
+    Suppressed,
+)
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 

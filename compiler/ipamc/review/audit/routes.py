@@ -1,8 +1,8 @@
 """Rules about routers' tables: each prefix of a pool comes from the node that has the block.
 
-Whose a block is, the law of ownership says, of the node whose address is the next hop. Where Cilium's operator
-gives out blocks, the dump decides. A table may have leaves as next hops, and default routes: what cannot be
-attributed to a node is counted, and not judged.
+Whose a block is, the law of ownership says, of the node whose address is the next hop. Where Cilium's
+operator gives out blocks, the dump decides. A table may have leaves as next hops, and default routes: what
+cannot be attributed to a node is counted, and not judged.
 """
 
 from __future__ import annotations
@@ -55,9 +55,11 @@ class _Tables:
             blocks = context.shown.get(node.name, ())
             if not blocks and not context.knows_blocks:
                 blocks = tuple(ShownBlock(block, node.name, node.at) for block in context.held(node.name))
-            for shown in blocks:
-                if context.law.of(shown) in {*_RIGHT, Ownership.OPERATORS} and context.ranges.of(shown.block):
-                    found.append(shown)
+            found += [
+                shown
+                for shown in blocks
+                if context.law.of(shown) in {*_RIGHT, Ownership.OPERATORS} and context.ranges.of(shown.block)
+            ]
         return sorted(found, key=lambda shown: shown.block)
 
     @cached_property
@@ -150,8 +152,8 @@ class _Tables:
         return next((routes[each] for each in around if each in routes), None)
 
     def absent(self, table: Table) -> Mapping[Block, Sequence[ShownBlock]]:
-        """Return the aggregates of pools of which a table has no block, though it has others, and the blocks of
-        several nodes that are in them: what a filter does that lacks the aggregate.
+        """Return the aggregates of pools of which a table has no block, though it has others, each with the
+        blocks of several nodes that are in it: what a filter does that lacks the aggregate.
         """
         lacking = {shown.block for shown, _ in self.lacking(table)}
         if len(lacking) in {0, len(self.shown)}:
@@ -163,7 +165,9 @@ class _Tables:
         found = {}
         for prefix in (prefix for blocks in by_pool.values() for prefix in aggregated(blocks)):
             inside = self._over(prefix)
-            if len({shown.node for shown in inside}) > 1 and lacking.issuperset(each.block for each in inside):
+            if len({shown.node for shown in inside}) > 1 and lacking.issuperset(
+                each.block for each in inside
+            ):
                 found[prefix] = inside
         return found
 
@@ -203,7 +207,7 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
         text = f"{first.route.block} {leads} node {first.node}, and {holders} holds it{more}{nodes}"
         make = error if any(each.route.used for each in wrong) else warning
         look = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
-        way_out = f"see which blocks {first.node} has: {look}; without other findings, who announces it: a static route?"
+        way_out = f"see which blocks {first.node} has: {look}; else find out which router announces it"
         yield Result(make("IPC0953", table.at(first.route), text, also=also[1:], help=way_out))
 
 
@@ -227,11 +231,16 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
             hop = address_text(*_hop(first.route))
             to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
             prefixes = sorted({each.route.block for each in some})
-            more = f"; {count(len(prefixes), 'prefix', 'prefixes')}: {texts(prefixes)}" if prefixes[1:] else ""
+            more = (
+                f"; {count(len(prefixes), 'prefix', 'prefixes')}: {texts(prefixes)}" if prefixes[1:] else ""
+            )
             text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
-            also = [Related(table.at(each.route), f"{each.route.block}: {each.nobody}") for each in some[1:LISTED]]
+            also = [
+                Related(table.at(each.route), f"{each.route.block}: {each.nobody}") for each in some[1:LISTED]
+            ]
             also += [context.related(first.node, f"{first.node} has {hop}")] if first.node else []
-            way_out = f"find out who announces it before the block is given out again: ipamc which {first.route.block}"
+            which = f"ipamc which {first.route.block}"
+            way_out = f"find out who announces it, before a node gets the block: {which}"
             yield Result(warning("IPC0954", table.at(first.route), text, also=also, help=way_out))
 
 
@@ -243,10 +252,15 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
             prefix, inside = next(iter(absent.items()))
             nodes = [shown.node for shown in inside]
             more = f"; {count(len(absent), 'aggregate')}: {texts(absent)}" if len(absent) > 1 else ""
-            blocks = f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
+            blocks = (
+                f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
+            )
             text = f"{blocks} in {prefix} is there, and other blocks are: a filter may lack the prefix{more}"
-            also = [*(context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED])]
-            way_out = f"compare the filters of the router and its leaves with ipamc show {context.cluster.name} --aggregates"
+            also = [
+                *(context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED])
+            ]
+            filters = f"ipamc show {context.cluster.name} --aggregates"
+            way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
             yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
 
 
@@ -265,7 +279,9 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             if caught:
                 what += f", but {caught.block}{', which drops it' if caught.drops else ', the default'}"
             blocks = [each.block for each, _ in some]
-            more = f"; {len(some):,} of {count(len(tables.shown), 'block')}: {texts(blocks)}" if some[1:] else ""
+            more = (
+                f"; {len(some):,} of {count(len(tables.shown), 'block')}: {texts(blocks)}" if some[1:] else ""
+            )
             also = [Related(table.at(caught), f"{caught.block} catches it")] if caught else []
             for each, _ in some[:LISTED]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
@@ -282,10 +298,14 @@ def not_attributed(tables: _Tables) -> Iterator[Result]:
     for table in tables.tables:
         unknown = [each.route for each in tables.announced[table.path] if not (each.node or each.nobody)]
         if unknown:
-            hops = sorted({_hop(route) for route in unknown})
-            more = f"; {count(len(hops), 'next hop')}" if hops[1:] else ""
-            of = "which is no node's address in the dump" if context.dump.node_by_ip else "and the dump has no InternalIPs"
-            text = f"{unknown[0].block} leads to {address_text(*hops[0])}, {of}{more}: not checked"
+            hops = {_hop(route) for route in unknown}
+            more = f"; {count(len(hops), 'next hop')}" if len(hops) > 1 else ""
+            of = (
+                "which is no node's address in the dump"
+                if context.dump.node_by_ip
+                else "and the dump has no InternalIPs"
+            )
+            text = f"{unknown[0].block} leads to {address_text(*_hop(unknown[0]))}, {of}{more}: not checked"
             seen = f"{text} ({count(len(unknown), 'route')})"
             way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"
             yield Result(note("IPC0957", table.at(unknown[0]), seen, help=way_out))
