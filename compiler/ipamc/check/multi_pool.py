@@ -63,9 +63,10 @@ def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
-    if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
+    named = any(pool.name == "default" and not pool.pods_only for pool in cluster.pools)
+    if cluster.pinning == "none" and not named:
         at = cluster.field("spec", "ipam", "pinning")
-        message = 'pinning: none, but no pool has the name "default"'
+        message = 'pinning: none, but no pool for nodes has the name "default"'
         yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
@@ -184,7 +185,7 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
-    fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    fields = (*(["podsOnly"] if pool.pods_only else []), *pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
     return {name: _field(pool, name) for name in fields}
 
 
@@ -194,6 +195,8 @@ def _field(pool: Pool, name: str) -> Place:
 
 
 def _capability(field: str) -> Capability:
+    if field == "podsOnly":
+        return Capability.MULTI_POOL  # pods' annotation is as old as the mode
     return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
 
 
@@ -226,7 +229,7 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode."""
+    """IPC0561: pools for pods, and the first and the last address of blocks, are of multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
         first = next(iter(fields.values()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from ipaddress import ip_address, ip_network
 
 import pytest
@@ -109,9 +110,69 @@ def test_a_pool_of_one_address_gives_it_to_the_pod_that_names_it(begin: Begin, o
     lab = begin([*documents("pool"), one], "ab", labels=RACKS)
     lab.install()
     lab.start_pods("a1", "b1")
-    lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "one"})
-    assert lab.pods["a2"].address == "10.3.0.7"
+    lab.start_pods("a2", **NAMED)
+    assert lab.pods["a2"].address == ONE
     until(lambda: not lab.unreachable(), "all reach all", 300)
+
+
+NAMED = {"ipam.cilium.io/ip-pool": "one"}
+ONE = "10.3.0.7"
+
+
+def with_one(begin: Begin, pinning: str) -> Lab:
+    """Run the cluster with a pool of one address for pods alone; it has no node's line, and the audit is quiet."""
+    one = pool("one", ipv4={"cidrs": [f"{ONE}/32"], "blockSize": 32}, podsOnly=True)
+    lab = begin([*documents(pinning), one], "ab", labels=RACKS)
+    lab.install()
+    lab.start_pods("a1", "b1")
+    assert "one" not in {pool for lines in lab.site.lock().values() for pool, _ in lines}
+    assert "found 0 problems" in lab.audit()
+    return lab
+
+
+def holder(lab: Lab) -> list[str]:
+    """Return the nodes that have the block of one address."""
+    return [node for node, blocks in lab.blocks().items() if f"{ONE}/32" in blocks]
+
+
+@pytest.mark.parametrize("pinning", ["pool", "node"])
+def test_the_address_of_a_pod_goes_with_it_to_another_node(begin: Begin, operator: Operator, pinning: str) -> None:
+    if not can(operator.version, Capability.TINY_BLOCKS):
+        pytest.skip("up to 1.16 no pod gets the address of a /32")
+    lab = with_one(begin, pinning)
+    for name in ("a2", "b2", "a3"):
+        began = time.monotonic()
+        lab.start_pods(name, **NAMED)
+        print(name, "after", time.monotonic() - began, holder(lab))
+        assert lab.pods[name].address == ONE
+        assert holder(lab) == [name[0]]
+        until(lambda: not lab.unreachable(), "all reach all", 300)
+        assert "found 0 problems" in lab.audit()
+        lab.refreshed()
+        assert ("one", f"{ONE}/32") in lab.site.lock()[name[0]]
+        lab.as_locked()
+        lab.end_pod(name)
+
+
+def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(begin: Begin, operator: Operator) -> None:
+    if not can(operator.version, Capability.TINY_BLOCKS):
+        pytest.skip("up to 1.16 no pod gets the address of a /32")
+    lab = with_one(begin, "pool")
+    lab.start_pods("a2", **NAMED)
+    lab.nodes["a"].stop_agent()
+    with Pod("b2", lab.nodes["b"], NAMED) as pod:
+        began = time.monotonic()
+        while time.monotonic() < began + 60:
+            done = pod.cni("ADD")
+            assert done.returncode
+            time.sleep(2)
+        print("said", done.stdout, done.stderr)
+        assert holder(lab) == ["a"]
+        lab.api.delete(f"{CILIUM_NODES}/a")
+        began = time.monotonic()
+        pod.connect()
+        print("after", time.monotonic() - began, holder(lab))
+        assert pod.address == ONE
 
 
 @pytest.mark.deep(part=3)
