@@ -185,7 +185,11 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
-    fields = (*(["podsOnly"] if pool.pods_only else []), *pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    fields = (
+        *(["podsOnly"] if pool.pods_only else []),
+        *pool.by_pods,
+        *(name for name, allows in pool.allows.items() if allows),
+    )
     return {name: _field(pool, name) for name in fields}
 
 

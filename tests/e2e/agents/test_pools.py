@@ -136,7 +136,9 @@ def holder(lab: Lab) -> list[str]:
 
 
 @pytest.mark.parametrize("pinning", ["pool", "node"])
-def test_the_address_of_a_pod_goes_with_it_to_another_node(begin: Begin, operator: Operator, pinning: str) -> None:
+def test_the_address_of_a_pod_goes_with_it_to_another_node(
+    begin: Begin, operator: Operator, pinning: str
+) -> None:
     if not can(operator.version, Capability.TINY_BLOCKS):
         pytest.skip("up to 1.16 no pod gets the address of a /32")
     lab = with_one(begin, pinning)
@@ -154,7 +156,9 @@ def test_the_address_of_a_pod_goes_with_it_to_another_node(begin: Begin, operato
         lab.end_pod(name)
 
 
-def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(begin: Begin, operator: Operator) -> None:
+def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
+    begin: Begin, operator: Operator
+) -> None:
     if not can(operator.version, Capability.TINY_BLOCKS):
         pytest.skip("up to 1.16 no pod gets the address of a /32")
     lab = with_one(begin, "pool")

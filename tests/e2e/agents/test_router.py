@@ -67,7 +67,9 @@ def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin
         del expected[blocks[3]]
         until(lambda: router.table() == expected, "the block of a node without an agent is withdrawn", 300)
         said = lab.audit(problems=True, routes=router.printed())
-        assert said.count("error[IPC0955]") == said.count("warning[IPC0955]") == 2  # the kernel has a default route
+        assert (
+            said.count("error[IPC0955]") == said.count("warning[IPC0955]") == 2
+        )  # the kernel has a default route
         assert f"no route to {blocks[3]} of node d" in said
 
 
