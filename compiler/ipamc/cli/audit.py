@@ -96,7 +96,7 @@ def audited(
             dump=dump,
             git=sides.git,
             applied=sides.applied,
-            routers=load_routes(routes),
+            routers=load_routes(routes, files),
         )
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):

@@ -90,12 +90,14 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
     return read_table(path, data, wanted, others=others)
 
 
-def load_routes(files: Sequence[str]) -> list[RoutingTable]:
-    """Read the tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble."""
+def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
+    """Read the tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble.
+    `dumps` are the files of the dump, which none of them is.
+    """
     from ipamc.read.routes import LARGEST, read_routes
 
-    if len(set(files)) < len(files):
-        raise Trouble("a routing table is named twice: name each once")
+    if len({*files, *dumps}) < len(files) + len(dumps):
+        raise Trouble("a routing table is named twice, or is the dump: name each file once")
     tables = []
     for path in files:
         if path == STDIN:
