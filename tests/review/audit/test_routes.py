@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ipamc.read.routes import read_routes
-from tests.review.audit.test_faults import allocated, drop, leave, pod_cidrs, router
+from tests.review.audit.test_faults import allocated, drop, ipam, leave, pod_cidrs, router
 from tests.review.audit.worlds import WORLDS, inventory, living
 from tests.support import fleet
 from tests.support.living import Living, short
@@ -317,3 +317,19 @@ def test_what_is_not_known_is_said() -> None:
 
 def test_without_tables_nothing_is_said() -> None:
     assert living("cluster-pool").audit() == ()
+
+
+@pytest.mark.parametrize("pinning", ["pool", "node"])
+def test_a_block_of_a_pool_for_pods_alone_is_where_the_dump_shows_it(pinning: str) -> None:
+    one = fleet.pool("one", ipv4={"cidrs": ["10.3.0.7/32"], "blockSize": 32}, podsOnly=True)
+    pool = fleet.pool("default", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 26})
+    some = [fleet.cluster("multi-pool", ipam={"pinning": pinning}), pool, one, inventory(*"abcd")]
+    live = Living.of(fleet.compiled(fleet.as_json(some)))
+    ipam(live, "b")["pools"]["allocated"].append({"pool": "one", "cidrs": ["10.3.0.7/32"]})
+    follows = "note IPC0912"  # the next refresh brings it into the lock
+    assert audited(live, *routes({"10.3.0.7": "b"})) == [follows]
+    assert audited(live, *routes({"10.3.0.7": "a"})) == ["error IPC0953", follows]
+    assert audited(live, *routes()) == ["error IPC0955", follows]
+    ipam(live, "b")["pools"]["allocated"].pop()
+    assert audited(live, *routes()) == []
+    assert audited(live, *routes({"10.3.0.7": "b"})) == ["warning IPC0954"]
