@@ -63,10 +63,10 @@ def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
-    named = any(pool.name == "default" and not pool.pods_only for pool in cluster.pools)
-    if cluster.pinning == "none" and not named:
+    named = next((pool for pool in cluster.pools if pool.name == "default"), None)
+    if cluster.pinning == "none" and (named is None or named.pods_only):
         at = cluster.field("spec", "ipam", "pinning")
-        message = 'pinning: none, but no pool for nodes has the name "default"'
+        message = f'pinning: none, but no pool {"for nodes " if named else ""}has the name "default"'
         yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
