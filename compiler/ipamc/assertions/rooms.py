@@ -24,9 +24,10 @@ from ipamc.model.pool_words import more_room, never, range_for
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
+from ipamc.place.allocate.occupancy import Occupancy, blocked
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
+from ipamc.place.quarantine import last_day
 
 MOST_WORK = 2_000_000
 """Blocks that are placed for all tests together, and lines in their pools; both families count as one."""

@@ -1,4 +1,4 @@
-"""How a pool's document says something, by its dialect: what findings tell people to write."""
+"""What findings tell people to write into a pool: its fields have other names in each dialect."""
 
 from __future__ import annotations
 

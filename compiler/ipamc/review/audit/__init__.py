@@ -60,7 +60,7 @@ def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diag
     since = applied_at or changed
     if _is_before(newest, since):
         what = f"what was applied last ({context.applied.revision})" if context.applied else path
-        between = "what came between would look as if it had been changed by hand"
+        between = "changes in between would look like edits by hand"
         text = f"the dump is of {newest}, and {what} of {since}: {between}"
         yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
     elif _is_before(newest, changed):

@@ -18,7 +18,7 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.place.allocate.occupancy import last_day
+from ipamc.place.quarantine import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
