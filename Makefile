@@ -36,12 +36,8 @@ help:
 demo: .venv/.made
 	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
 
-# What real agents do is kept in docs/recordings/real-agents.json, and played anew where agents can run.
+# real-agents.tape has what a run of tests/e2e/agents/test_recording.py printed: `make e2e-agents` compares it, pytest's --update keeps a new one.
 recordings: .venv/.made-for-tests
-	@if [ "$$(id -u)" != 0 ]; then echo 'real agents are not played: they take root on Linux; the last run is drawn again'; else \
-	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
-	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" \
-	.ci/isolated $(BIN)/python -m pytest -q -rs --update tests/e2e/agents/test_recording.py; fi
 	$(BIN)/python docs/recordings/record.py
 
 dist: .venv/.made-for-tests
