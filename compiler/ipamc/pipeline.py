@@ -12,11 +12,13 @@ from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
 from ipamc.check.capacity import config_map_too_large
+from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.assertion import Assertion
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -55,6 +57,9 @@ class Inputs(Struct, frozen=True, kw_only=True):
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
+    members: tuple[Block, ...] | None = None
+    """The addresses of the other clusters of its address space, by address, where what is rendered depends on
+    them; None: nobody looked for them, or one of them cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
@@ -119,8 +124,9 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         phase("testing")
         log.keep(run_tests(plan, inputs.today))
         # Plan -> objects by file -> text by file.
+        log.add(check_masquerading(plan, inputs.members))
         phase("rendering")
-        arranged = arrange(plan, before)
+        arranged = arrange(plan, before, inputs.members or ())
         files = emit(arranged, inputs.templates)
         # What the apiserver has no room for, and what no template may do.
         phase("checking what was rendered")

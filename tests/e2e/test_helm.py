@@ -71,6 +71,26 @@ CLUSTERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[Mapping[str, Any], ..
         (V4,),
     ),
     "crd": ("crd", {}, (V4,)),
+    "a list of the ip-masq-agent": (
+        "cluster-pool",
+        {"cilium": {"masquerade": {"nonMasqueradeCIDRs": ["172.16.0.0/12"], "masqLinkLocal": True}}},
+        (V4, TWO),
+    ),
+    "a list of the ip-masq-agent, dual-stack": (
+        "cluster-pool",
+        {"cilium": {"masquerade": {"masqLinkLocalIPv6": True}}, "ipFamilies": DUAL},
+        (BOTH,),
+    ),
+    "native routing of the pools": (
+        "cluster-pool",
+        {"cilium": {"routingMode": "native", "masquerade": {"ipMasqAgent": False}}, "ipFamilies": DUAL},
+        (BOTH,),
+    ),
+    "multi-pool, masquerading of one pool": (
+        "multi-pool",
+        {"ipam": {"pinning": "none"}, "cilium": {"masquerade": {"onlyMasqueradeDefaultPool": True}}},
+        (V4, {**TWO, "skipMasquerade": True}),
+    ),
     "MetalLB": ("cluster-pool", {"bgp": "metallb", "patchNodes": "podCIDRs"}, (V4,)),
 }
 
@@ -101,6 +121,13 @@ def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 
 def first(name: str) -> tuple[int, int]:
     """Return the first minor that has a mode and a pinning."""
+    for part, minor in (
+        ("list of the ip-masq-agent, dual", 14),
+        ("native routing of", 12),
+        ("of one pool", 19),
+    ):
+        if part in name:
+            return 1, minor
     return (1, 15) if "pinned" in name else (1, 14) if "multi-pool" in name else (1, 11)
 
 
@@ -148,6 +175,14 @@ def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Pat
     (promised,) = objects(compilation.files["cilium/configmap.yaml"])
     flags = named(found, "ConfigMap", "cilium-config")["data"]
     assert {key: flags.get(key) for key in promised["data"]} == promised["data"]
+
+    if listed := compilation.files.get("cilium/ip-masq-agent.yaml"):
+        by_chart = [each for each in found if each["metadata"]["name"] == "ip-masq-agent"]
+        applied = "ip-masq-agent.yaml" in compilation.files["cilium/kustomization.yaml"]
+        assert applied == (minor < (1, 13)) == (not by_chart)
+        (ours,) = objects(listed)
+        for each in by_chart:
+            assert yaml.safe_load(each["data"]["config"]) == yaml.safe_load(ours["data"]["config"])
 
     (container,) = named(found, "Deployment", "cilium-operator")["spec"]["template"]["spec"]["containers"]
     assert set(arguments(compilation)) <= set(container["args"])

@@ -135,6 +135,25 @@ def missing(api: Api, pipeline: Pipeline) -> None:
         api.change(f"{NODES}/{node}", lambda each: each["metadata"].pop("annotations", None))
 
 
+def test_the_list_of_the_ip_masq_agent_is_applied(api: Api, operator: Operator, tmp_path: Path) -> None:
+    pipeline = made(api, operator, tmp_path, next(iter(FLEETS)))
+    site = pipeline.site
+
+    def masquerade(document: Object) -> None:
+        if document["kind"] == "Cluster":
+            document["spec"]["cilium"]["masquerade"] = {"nonMasqueradeCIDRs": ["172.16.0.0/12"]}
+
+    site.edit(masquerade)
+    site.compile()
+    Account(api, pipeline, "apply")
+    good, said = run(pipeline)
+    assert good, said
+    (rendered,) = site.rendering("cilium/ip-masq-agent.yaml")
+    assert api.get(f"{CONFIG_MAPS}/ip-masq-agent")["data"] == rendered["data"]
+    assert "172.16.0.0/12" in rendered["data"]["config"]
+    api.delete(f"{CONFIG_MAPS}/ip-masq-agent")
+
+
 @pytest.mark.parametrize("kind", FLEETS)
 def test_an_apply_and_a_repair_need_no_other_rights(
     api: Api, operator: Operator, tmp_path: Path, kind: str

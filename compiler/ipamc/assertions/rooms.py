@@ -199,6 +199,8 @@ class Rooms:
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            if pool.pods_only:
+                way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:
                 way_out = "remove the test: the pool has a block for each address of its network"
         has = f"{room:,} of {count(asserts.nodes, 'more node')}"

@@ -92,6 +92,7 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
+    from ipamc.workspace.neighbours import with_members
 
     read = Disk(assume=task.assume).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
@@ -102,6 +103,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
     limited = merged if "all" not in task.consent.leave else None
+    inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:

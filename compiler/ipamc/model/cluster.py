@@ -13,6 +13,7 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
+from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
 from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.selector.selector import Selector, SelectorIndex
@@ -115,7 +116,10 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     """By node name; of a pool that follows the nodes' network, as their InternalIPs say."""
     unlisted: bool = False
     disabled: bool = False
-    """It gives pins alone. So does a pool that follows the nodes' network."""
+    """It gives pins alone. So does a pool that follows the nodes' network, and one for pods alone."""
+    pods_only: bool = False
+    """Multi-pool mode: it serves no node by itself, and pods by annotation or by its selectors of pods.
+    Cilium's operator gives its blocks to the nodes on which such pods run."""
     labels: Mapping[str, str] = field(default_factory=dict)
     pod_selector: Selector | None = None
     """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""
@@ -124,6 +128,8 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     allow_first: bool = False
     """Multi-pool mode: pods may have the first address of a block; `allow_last` likewise, the last one."""
     allow_last: bool = False
+    skip_masquerade: bool = False
+    """Multi-pool mode: pods of this pool keep their addresses everywhere."""
     usage: Usage | None = None
     """None: nodes keep what they have."""
 
@@ -254,6 +260,23 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     deleting: bool = False
 
 
+class Masquerade(Struct, frozen=True, kw_only=True):
+    """`spec.cilium.masquerade`: what decides about masquerading is rendered."""
+
+    ip_masq_agent: bool = True
+    """A list for Cilium's ip-masq-agent; else one CIDR of each family must say it."""
+    non_masquerade: tuple[Range, ...] = ()
+    """`nonMasqueradeCIDRs`: CIDRs besides those of pools."""
+    members: bool = True
+    """`addressSpace`: the addresses of the other clusters of the address space, too."""
+    link_local: bool = False
+    """`masqLinkLocal`: 169.254.0.0/16 is masqueraded."""
+    link_local_6: bool = False
+    """`masqLinkLocalIPv6`: fe80::/10 is."""
+    only_default_pool: bool = False
+    """`onlyMasqueradeDefaultPool`: multi-pool mode; pods of other pools keep their addresses everywhere."""
+
+
 class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that was read, with defaults filled in."""
 
@@ -270,6 +293,8 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
+    masquerade: Masquerade | None = None
+    """None: nothing that decides about masquerading is rendered."""
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"
@@ -288,6 +313,10 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     budget_leave: int = 5
     """Percent."""
     bgp: Bgp = "none"
+    advertisements: tuple[Advertisement, ...] = ()
+    """`bgpAdvertisements`, and those of the input; by name."""
+    peer_configs: tuple[PeerConfig, ...] = ()
+    peer_clusters: tuple[PeerCluster, ...] = ()
     address_space: str = ""
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250

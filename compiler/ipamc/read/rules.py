@@ -120,6 +120,13 @@ def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
     return error("IPC0223", at, problem, also=also, help=way_out)
 
 
+def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:
+    """IPC0228: a pool for pods alone has no field that is about nodes and their blocks."""
+    problem = f'pool "{pool}" has podsOnly, and not with it {field}: it serves no node by itself'
+    way_out = f"remove {field if field not in {'ipv4', 'ipv6'} else f'follows of {field}'}, or podsOnly"
+    return error("IPC0228", at, problem, also=[Related(pods_only, "podsOnly is here")], help=way_out)
+
+
 NODE_NAME = "the name of a node"
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from itertools import islice
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -48,7 +47,7 @@ def neighbours(
     """
     if not any(map(_may_be_of_a_space, folders)):
         return {}
-    from ipamc.address_space import MOST, Neighbours, meetings
+    from ipamc.address_space import MOST, Neighbours, meetings, members_of
 
     with progress("reading the clusters of the address space"), paused_collector():
         read, unread = _surveyed((*beside(folders), *folders))
@@ -59,10 +58,12 @@ def neighbours(
             me = disk.identity(folder)
             mine = read.get(me)
             some = [clusters[number] for number in met[me]] if mine else clusters
+            others = [found for path, found in unread.items() if path != me]
             given[folder] = Neighbours(
                 clusters=tuple(some),
-                unread=tuple(islice((found for path, found in unread.items() if path != me), MOST)),
+                unread=tuple(others[:MOST]),
                 known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
+                members=members_of(mine, clusters, others) if mine and lists_others(folder) else None,
             )
         return given
 
@@ -72,6 +73,26 @@ def _may_be_of_a_space(folder: str) -> bool:
         return _mentions(read_sources(folder)[0])
     except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
+
+
+def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
+    """Return inputs with the addresses of the other clusters, where what is rendered depends on them.
+    `others`: what `neighbours` returned, if it was asked. A key that is escaped is not found here; such a
+    cluster is refused (IPC0582).
+    """
+    if not _lists_others(inputs.sources):
+        return inputs
+    found = others or neighbours([inputs.folder], lambda _: nullcontext()).get(inputs.folder)
+    return replace(inputs, members=found.members) if found else inputs
+
+
+def lists_others(folder: str) -> bool:
+    """Tell whether what is rendered for a cluster may depend on the other clusters of its address space."""
+    return _lists_others(read_sources(folder)[0])
+
+
+def _lists_others(sources: Mapping[str, bytes]) -> bool:
+    return _mentions(sources) and any(b"masquerade" in data for data in sources.values())
 
 
 def _mentions(sources: Mapping[str, bytes]) -> bool:

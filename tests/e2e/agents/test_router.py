@@ -49,6 +49,7 @@ def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin
         assert router.sessions() == len(lab.names)
         assert router.reaches(*lab.addresses().values())
         lab.as_locked()
+        assert "found 0 problems" in lab.audit(routes=router.printed())
 
         with lab.pinging("a1", "b1") as pings:
             lab.conditions = {"cordon", "drain"}
@@ -62,6 +63,11 @@ def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin
         expected = next_hops(lab)
         del expected[blocks[3]]
         until(lambda: router.table() == expected, "the block of a node without an agent is withdrawn", 300)
+        said = lab.audit(problems=True, routes=router.printed())
+        assert (
+            said.count("error[IPC0955]") == said.count("warning[IPC0955]") == 2
+        )  # the kernel has a default route
+        assert f"no route to {blocks[3]} of node d" in said
 
 
 SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
@@ -82,7 +88,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         lab.refreshed()
         right = next_hops(lab)
         until(lambda: router.table() == right, "the router has the blocks of the lock", 300)
-        assert "found 0 problems" in lab.audit()
+        assert "found 0 problems" in lab.audit(routes=router.printed())
 
         for name, block in SWAPPED.items():
             lab.api.delete(f"{NODES}/{name}")
@@ -103,6 +109,11 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
             lambda: router.table() == wrong, "the router sends the traffic of c to d, and that of d to c", 300
         )
         assert {("c1", "d1"), ("d1", "c1")} <= lab.unreachable()
+        said = lab.audit(problems=True, routes=router.printed())
+        assert said.count("error[IPC0953]") == len(router.PRINTS)
+        assert said.count("10.0.0.64/27 leads to node d, and c holds it; 2 routes to other nodes") == 2
+        assert said.count("10.0.0.96/27 leads to c") == len(router.PRINTS)
+        assert said.count("the lock has 10.0.0.96/27 for it") == len(router.PRINTS)
 
         # Both at once: each has the block that the other one needs.
         lab.conditions = {"cordon", "drain"}
@@ -111,4 +122,4 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
         lab.start_pods("c2", "d2")
         lab.as_locked()
-        assert "found 0 problems" in lab.audit()
+        assert "found 0 problems" in lab.audit(routes=router.printed())

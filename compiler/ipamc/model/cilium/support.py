@@ -65,6 +65,7 @@ class Row(Struct, frozen=True):
 
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
 _ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}"
+_ALL = f"{_ALL_BUT_CRD}, {_CRD}"
 _WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
@@ -130,6 +131,16 @@ TABLE = (
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
     Row(Capability.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
+    Row(
+        Capability.SKIP_MASQUERADE,
+        _MULTI_POOL,
+        since=19,
+        decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581",
+    ),
+    Row(Capability.IP_MASQ_AGENT, _ALL, run=(18,), decides="`ip-masq-agent.yaml`"),
+    Row(Capability.IP_MASQ_AGENT_IPV6, _ALL, since=14, decides="`ip-masq-agent.yaml`, IPC0581"),
+    Row(Capability.HELM_IP_MASQ_CONFIG, _ALL, since=13, decides="`helm-values.yaml`"),
+    Row(Capability.IPV6_NATIVE_ROUTING, _ALL, since=12, decides="`configmap.yaml`, IPC0581"),
     Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
     Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
     Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
@@ -140,8 +151,15 @@ TABLE = (
     Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS),
-    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:]),
+    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
+    Row(
+        Capability.BGP_ADVERTISEMENT,
+        _ALL_BUT_CRD,
+        since=16,
+        run=_AGENTS[1:],
+        decides="`bgp/`, IPC0585",
+    ),
+    Row(Capability.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
 )
 
 SOURCES: Mapping[Capability, str] = {
@@ -186,6 +204,13 @@ SOURCES: Mapping[Capability, str] = {
     "cidrRangeOpts in pkg/ipam/pool.go",
     Capability.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
     "pkg/datapath/iptables/iptables.go",
+    Capability.SKIP_MASQUERADE: "pkg/ipam/cell/cell.go; allocateNext in pkg/ipam/multipool.go; "
+    "pkg/annotation/k8s.go",
+    Capability.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses it without "
+    "enable-bpf-masquerade",
+    Capability.IP_MASQ_AGENT_IPV6: "pkg/ipmasq/ipmasq.go; pkg/maps/ipmasq/ipmasq.go",
+    Capability.HELM_IP_MASQ_CONFIG: "install/kubernetes/cilium/templates/cilium-configmap.yaml",
+    Capability.IPV6_NATIVE_ROUTING: "pkg/option/config.go",
     Capability.CRD_ADDRESSES: "pkg/ipam/crd.go",
     Capability.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 "
     "to 1.13 do not have",
@@ -208,6 +233,7 @@ SOURCES: Mapping[Capability, str] = {
     Capability.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
     Capability.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing "
     "that reads them); pkg/bgp from 1.19",
+    Capability.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""
 

@@ -48,12 +48,14 @@ class _Term(Own):
     match_fields: list[_Requirement] | UnsetType = UNSET
 
 
-class _LabelSelector(Own):
+class RawLabelSelector(Own):
+    """A LabelSelector."""
+
     match_labels: dict[str, str] | UnsetType = UNSET
     match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class RawSelector(_LabelSelector):
+class RawSelector(RawLabelSelector):
     """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
 
     node_selector_terms: list[_Term] | UnsetType = UNSET
@@ -106,11 +108,13 @@ class _Spec(AnyOf):
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
+    pods_only: bool = False
     usage: _Usage | UnsetType = UNSET
-    pod_selector: _LabelSelector | UnsetType = UNSET
-    namespace_selector: _LabelSelector | UnsetType = UNSET
+    pod_selector: RawLabelSelector | UnsetType = UNSET
+    namespace_selector: RawLabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
+    skip_masquerade: bool = False
 
 
 class RawPool(Own):
@@ -175,19 +179,29 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             at=here / "usage",
         )
     follows = [family for family, part in parts.items() if part.follows]
-    if follows:
+    of_nodes = {
+        "nodeSelector": to_builtins(spec.node_selector),
+        "priority": spec.priority,
+        "overflow": spec.overflow,
+        "blocksPerNode": spec.blocks_per_node > 1,
+        "blockSizes": spec.block_sizes,
+        "pins": spec.pins,
+        "unlisted": spec.unlisted,
+        "disabled": spec.disabled,
+        "usage": usage,
+    }
+    if spec.pods_only:
+        beside = {**{f"ipv{family}": part.follows for family, part in parts.items()}, **of_nodes}
+        reading.found.extend(
+            rules.beside_pods_only(here / name, metadata.name, name, here / "podsOnly")
+            for name, value in beside.items()
+            if value
+        )
+    elif follows:
         beside = {
             **{f"ipv{family}": not part.follows for family, part in parts.items()},
-            "nodeSelector": to_builtins(spec.node_selector),
-            "priority": spec.priority,
-            "overflow": spec.overflow,
-            "blocksPerNode": spec.blocks_per_node > 1,
-            "blockSizes": spec.block_sizes,
             "reserved": spec.reserved,
-            "pins": spec.pins,
-            "unlisted": spec.unlisted,
-            "disabled": spec.disabled,
-            "usage": usage,
+            **of_nodes,
         }
         reading.found.extend(
             rules.beside_follows(here / name, metadata.name, name, here / f"ipv{follows[0]}" / "follows")
@@ -210,12 +224,14 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for name in sorted(spec.pins)
         },
         unlisted=spec.unlisted,
-        disabled=spec.disabled or bool(follows),
+        disabled=spec.disabled or spec.pods_only or bool(follows),
+        pods_only=spec.pods_only,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
-        pod_selector=_of_pods(spec.pod_selector, here / "podSelector", reading),
-        namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
+        pod_selector=read_label_selector(spec.pod_selector, here / "podSelector", reading),
+        namespace_selector=read_label_selector(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
+        skip_masquerade=spec.skip_masquerade,
         usage=usage,
     )
 
@@ -225,7 +241,8 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
-def _of_pods(raw: _LabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+def read_label_selector(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+    """Return a LabelSelector; None where it is not written. An invalid one is reported."""
     return (
         None if isinstance(raw, UnsetType) else reading.selector(parse_label_selector, to_builtins(raw), at)
     )

@@ -93,8 +93,8 @@ def _rows(layout: Layout) -> Iterator[str]:
     cluster, lock = layout.plan.cluster, layout.plan.lock
     if cluster.mode is Mode.MULTI_POOL:
         for want in layout.plan.wants:
-            if lines := layout.held.get(want.node.name):
-                pools = allocated(cluster, layout.plan.operator_pools, want.node, lines)
+            lines = layout.held.get(want.node.name, ())
+            if pools := allocated(cluster, layout.plan.operator_pools, want.node, lines):
                 yield " ".join((want.node.name, *(f"{pool}={','.join(cidrs)}" for pool, cidrs, _ in pools)))
         return
     others = given_by_operator(cluster, lock.lines) | given_by_address(cluster, layout.held)

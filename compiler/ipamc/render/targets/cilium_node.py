@@ -87,13 +87,16 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
         node = want.node
         if not rendered(node):
             return None
-        return node.name, node.planned, (), (), allocated(cluster, layout.plan.operator_pools, node, lines)
+        pools = allocated(cluster, layout.plan.operator_pools, node, lines)
+        return (node.name, node.planned, (), (), pools) if pools else None
 
     return {Mode.MULTI_POOL: with_pools, Mode.CRD: with_addresses}.get(cluster.mode, with_pod_cidrs)
 
 
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
-    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
+    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first.
+    No node starts with a block of a pool for pods alone: the pod may run on another one by then.
+    """
     # Without `allowFirstIP` an agent that starts before the operator writes would begin its book without it.
     numeric = can(cluster.cilium, Capability.NUMERIC_ALLOCATED)
     return tuple(
@@ -108,6 +111,7 @@ def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple
                 allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
+            if (found := cluster.pools_by_name.get(pool)) is None or not found.pods_only
         )
     )
 
