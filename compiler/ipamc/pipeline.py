@@ -26,8 +26,8 @@ from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
 from ipamc.place.allocate.allocate import allocate
-from ipamc.place.allocate.occupancy import released_on
 from ipamc.place.candidates import assign, shared_pools
+from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import Texts, locate
 from ipamc.read.read import read, read_shared

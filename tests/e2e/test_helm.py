@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation
 from tests.support import fleet
@@ -129,6 +131,35 @@ def first(name: str) -> tuple[int, int]:
     return (1, 15) if "pinned" in name else (1, 14) if "multi-pool" in name else (1, 11)
 
 
+def rendered(version: str, home: Path, *options: str) -> list[dict[str, Any]]:
+    """Return the objects that a chart gives."""
+    done = subprocess.run(
+        [
+            HELM,
+            "template",
+            "cilium",
+            CHARTS / version,
+            "--kube-version=1.30",
+            "--namespace=kube-system",
+            *options,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    return list(objects(done.stdout))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_chart_has_a_value_for_the_pre_allocation(version: str, tmp_path: Path) -> None:
+    found = rendered(version, tmp_path, "--set=ipam.mode=multi-pool,ipam.multiPoolPreAllocation=default=8")
+    minor = (1, int(version.split(".")[1]))
+    has = "ipam-multi-pool-pre-allocation" in named(found, "ConfigMap", "cilium-config")["data"]
+    assert has == can(minor, Capability.HELM_PRE_ALLOCATION)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Path) -> None:
@@ -139,26 +170,7 @@ def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Pat
         return
     values = tmp_path / "values.yaml"
     values.write_text(compilation.files["cilium/helm-values.yaml"])
-    done = subprocess.run(
-        [
-            HELM,
-            "template",
-            "cilium",
-            CHARTS / version,
-            "--kube-version",
-            "1.30",
-            "--namespace",
-            "kube-system",
-            "--values",
-            values,
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
-    )
-    assert done.returncode == 0, done.stderr
-    found = list(objects(done.stdout))
+    found = rendered(version, tmp_path, f"--values={values}")
 
     (promised,) = objects(compilation.files["cilium/configmap.yaml"])
     flags = named(found, "ConfigMap", "cilium-config")["data"]

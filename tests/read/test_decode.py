@@ -97,6 +97,7 @@ FULL: dict[str, dict[str, Any]] = {
             "pins": {"node-1": ["10.0.1.0/24"]},
             "unlisted": True,
             "disabled": False,
+            "podsOnly": False,
             "usage": {"high": 85, "low": 40, "minBlocks": 1, "maxBlocks": 8, "addresses": 20},
             "podSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
             "namespaceSelector": {},

@@ -64,9 +64,10 @@ def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
-    if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
+    named = next((pool for pool in cluster.pools if pool.name == "default"), None)
+    if cluster.pinning == "none" and (named is None or named.pods_only):
         at = cluster.field("spec", "ipam", "pinning")
-        message = 'pinning: none, but no pool has the name "default"'
+        message = f'pinning: none, but no pool {"for nodes " if named else ""}has the name "default"'
         yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
@@ -186,7 +187,11 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
     also = {**pool.allows, "skipMasquerade": pool.skip_masquerade}
-    fields = (*pool.by_pods, *(name for name, is_set in also.items() if is_set))
+    fields = (
+        *(["podsOnly"] if pool.pods_only else []),
+        *pool.by_pods,
+        *(name for name, is_set in also.items() if is_set),
+    )
     return {name: _field(pool, name) for name in fields}
 
 
@@ -198,6 +203,8 @@ def _field(pool: Pool, name: str) -> Place:
 def _capability(field: str) -> Capability:
     if field == "skipMasquerade":
         return Capability.SKIP_MASQUERADE
+    if field == "podsOnly":
+        return Capability.MULTI_POOL  # pods' annotation is as old as the mode
     return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
 
 

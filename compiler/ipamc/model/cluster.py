@@ -116,7 +116,10 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     """By node name; of a pool that follows the nodes' network, as their InternalIPs say."""
     unlisted: bool = False
     disabled: bool = False
-    """It gives pins alone. So does a pool that follows the nodes' network."""
+    """It gives pins alone. So does a pool that follows the nodes' network, and one for pods alone."""
+    pods_only: bool = False
+    """Multi-pool mode: it serves no node by itself, and pods by annotation or by its selectors of pods.
+    Cilium's operator gives its blocks to the nodes on which such pods run."""
     labels: Mapping[str, str] = field(default_factory=dict)
     pod_selector: Selector | None = None
     """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""

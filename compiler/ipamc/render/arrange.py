@@ -38,7 +38,8 @@ def arrange(plan: Plan, before: Rendered | None = None, members: Sequence[Block]
 
 def arrange_waiting(plan: Plan) -> tuple[File, ...]:
     """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
-    some = any(waits_for_agent(plan.cluster, node) for node in plan.cluster.nodes)
+    cluster = plan.cluster
+    some = cluster.admission.assign or any(waits_for_agent(cluster, node) for node in cluster.nodes)
     return tuple(waiting(_layout(plan, None, ()))) if some else ()
 
 

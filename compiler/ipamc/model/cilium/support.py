@@ -3,7 +3,8 @@
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
 neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows
-(tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent). After a
+(tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent); of charts,
+what Helm renders. After a
 run of a server or an agent add its minor to the `run` of its rows, and run `pytest
 tests/model/test_versions.py tests/test_cases.py --update`.
 """
@@ -70,12 +71,14 @@ _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
 _AGENTS = (15, 18, 19, 20)
 """The minors of which whole agents are run."""
+_CHARTS = tuple(range(12, LAST[1] + 1))
+"""The minors whose chart Helm renders, at the release of `READ_AT`."""
 
 TABLE = (
     Row(Capability.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
-    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, decides="`helm-values.yaml`"),
+    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS, decides="`helm-values.yaml`"),
     Row(
         Capability.CLUSTER_POOL_LIST,
         _CLUSTER_POOL,
@@ -98,7 +101,7 @@ TABLE = (
     Row(Capability.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
     Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
     Row(Capability.NODE_CONFIG_V2, _MULTI_POOL, since=16, run=_SERVERS[1:], decides="`nodeconfigs.yaml`"),
-    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17),
+    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17, run=_CHARTS),
     Row(Capability.MULTI_POOL_TUNNEL, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0522"),
     Row(Capability.LOCAL_ROUTES, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0935"),
     Row(Capability.ORPHAN_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
@@ -236,13 +239,12 @@ SOURCES: Mapping[Capability, str] = {
 
 
 class Claim(Struct, frozen=True):
-    """Something that the kube-apiserver does, in Markdown."""
+    """Something that the kube-apiserver was seen to do, in Markdown."""
 
     text: str
     source: str
     decides: str
     """The rules or the rendered files that depend on it."""
-    known: Known = Known.RUN
 
 
 APISERVER = "1.35.4"  # the kube-apiserver that was run
@@ -262,9 +264,8 @@ APISERVER_TABLE = (  # Nodes, then CIDRs
     ),
     Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
-        "from 1.36 on they are refused",
+        "from 1.36 on they are refused (1.36.3)",
         "feature StrictIPCIDRValidation, on by default in 1.36",
         "IPC0201",
-        Known.READ,
     ),
 )

@@ -108,6 +108,7 @@ class _Spec(AnyOf):
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
+    pods_only: bool = False
     usage: _Usage | UnsetType = UNSET
     pod_selector: RawLabelSelector | UnsetType = UNSET
     namespace_selector: RawLabelSelector | UnsetType = UNSET
@@ -178,19 +179,29 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             at=here / "usage",
         )
     follows = [family for family, part in parts.items() if part.follows]
-    if follows:
+    of_nodes = {
+        "nodeSelector": to_builtins(spec.node_selector),
+        "priority": spec.priority,
+        "overflow": spec.overflow,
+        "blocksPerNode": spec.blocks_per_node > 1,
+        "blockSizes": spec.block_sizes,
+        "pins": spec.pins,
+        "unlisted": spec.unlisted,
+        "disabled": spec.disabled,
+        "usage": usage,
+    }
+    if spec.pods_only:
+        beside = {**{f"ipv{family}": part.follows for family, part in parts.items()}, **of_nodes}
+        reading.found.extend(
+            rules.beside_pods_only(here / name, metadata.name, name, here / "podsOnly")
+            for name, value in beside.items()
+            if value
+        )
+    elif follows:
         beside = {
             **{f"ipv{family}": not part.follows for family, part in parts.items()},
-            "nodeSelector": to_builtins(spec.node_selector),
-            "priority": spec.priority,
-            "overflow": spec.overflow,
-            "blocksPerNode": spec.blocks_per_node > 1,
-            "blockSizes": spec.block_sizes,
             "reserved": spec.reserved,
-            "pins": spec.pins,
-            "unlisted": spec.unlisted,
-            "disabled": spec.disabled,
-            "usage": usage,
+            **of_nodes,
         }
         reading.found.extend(
             rules.beside_follows(here / name, metadata.name, name, here / f"ipv{follows[0]}" / "follows")
@@ -213,7 +224,8 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for name in sorted(spec.pins)
         },
         unlisted=spec.unlisted,
-        disabled=spec.disabled or bool(follows),
+        disabled=spec.disabled or spec.pods_only or bool(follows),
+        pods_only=spec.pods_only,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
         pod_selector=read_label_selector(spec.pod_selector, here / "podSelector", reading),
         namespace_selector=read_label_selector(spec.namespace_selector, here / "namespaceSelector", reading),

@@ -232,7 +232,7 @@ def restarts(
     for_operator = [name for name in changed if not _AGENTS_ONLY(name)]
     read = [name for name in for_operator if not (cluster.bystander and _OF_POOLS(name))]
     if read or (for_operator and not own):
-        other = f"cilium-config has another {_list(for_operator)}, which a bystander does not read"
+        other = f"cilium-config has a new {_list(for_operator)} (read only with operator: adopt)"
         why = f"it reads {_list(read)} at its start" if read else other
         how = f"{by_hand} deployment/cilium-operator" if own else "restarts by itself"
         result.append(Restart(who="operator", why=why, how=how))
