@@ -19,6 +19,8 @@ _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
 """What no name has: names are shown in commands to copy, and a branch's lock may be a stranger's."""
+_STRANGE_NODE = re.compile(r"[^a-z0-9./-]|\A[./-]|//").search
+"""Likewise of a node; in the lock of an address space it is a pool of a cluster: `beijing-1/pods`."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -105,8 +107,8 @@ def record_of(line: Line) -> Record:
 
 def line_of(record: Record) -> Line:
     """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
-    if _STRANGE(record.node) or _STRANGE(record.pool):
-        raise ValueError(f"{shown(record.node if _STRANGE(record.node) else record.pool)} is no name")
+    if _STRANGE_NODE(record.node) or _STRANGE(record.pool):
+        raise ValueError(f"{shown(record.node if _STRANGE_NODE(record.node) else record.pool)} is no name")
     others = record.quarantined or record.pending or record.released or record.moved or record.addresses
     if record.node and not others:  # nearly all lines are held
         return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)

@@ -305,7 +305,7 @@ def needs(
         owed = {
             family: needed(pool, name, family, have[pool.name, family]) - have[pool.name, family]
             for family in families
-            if family in pool.families and (name, family, pool.name) not in replaced
+            if family in offer.sizes and (name, family, pool.name) not in replaced
         }
         if count := {family: number for family, number in owed.items() if number > 0}:
             result.append(Demand(want, tuple(count), offer, count))
