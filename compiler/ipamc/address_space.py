@@ -77,7 +77,9 @@ class Member(Struct, frozen=True, kw_only=True):
         return self.was is not None and covers((prefix.block for prefix in self.was.prefixes), block)
 
 
-def survey(inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] | None = None) -> ClusterPrefixes | Unread | None:
+def survey(
+    inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] | None = None
+) -> ClusterPrefixes | Unread | None:
     """Read the addresses of a cluster, without nodes; None without an address space, unless `every`.
     `spaces` are indexes with the ranges that its pools were given, instead of those of the inputs.
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
@@ -102,8 +104,8 @@ def survey(inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] |
         found = locate(refused.diagnostics, wanted)
         worst = next(finding for finding in found if finding.severity is Severity.ERROR)
         return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
-    found = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
-    return replace(found, texts=wanted) if found.asks else found
+    mine = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
+    return replace(mine, texts=wanted) if mine.asks else mine
 
 
 def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:
@@ -286,9 +288,12 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
             other = seen.setdefault((field, value), member) if value else member
             if other is not member:
                 at, first = (
-                    Place(each.at.path, each.at.document, ("spec", "cilium", field)) for each in (member, other)
+                    Place(each.at.path, each.at.document, ("spec", "cilium", field))
+                    for each in (member, other)
                 )
-                message = f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
+                message = (
+                    f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
+                )
                 there = Related(first, f"cluster {other.cluster} has it here")
                 fix = "ClusterMesh tells clusters apart by it: give one of them another"
                 yield error("IPC0707", at, message, also=[there], help=fix)

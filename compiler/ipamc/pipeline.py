@@ -112,9 +112,7 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     log.add(inputs.passed_over)
     # Text -> model, whatever dialect it came in.
     read_cluster = log.keep(
-        read(
-            inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests
-        )
+        read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests)
     )
     # A Cilium that is newer than what is known is taken for another by consent alone.
     cluster = taken_for(read_cluster, inputs.assume)
@@ -141,7 +139,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.keep(run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> what each of them occupies now.
-            files, index = {INDEX: _index(inputs, plan, log)}, {}
+            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
+            files, index = {INDEX: dump_index(inputs.name, lines)}, {}
         else:
             # What the cluster occupies, among the others of its address space.
             index = _beside_others(inputs, plan, log)
@@ -189,6 +188,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(check_members(cluster, inputs.members))
+        log.add(check_together(with_given(_members(inputs), lock.lines)))
         cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
@@ -229,13 +229,6 @@ def _former(inputs: Inputs) -> Iterator[IndexLine]:
     return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
 
 
-def _index(inputs: Inputs, plan: Plan, log: Log) -> str:
-    """Return the index of a space; refuse members that share addresses."""
-    members = with_given(_members(inputs), plan.lock.lines)
-    log.add(check_together(members))
-    return dump_index(inputs.name, index_lines(members))
-
-
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
     """Compare a cluster with the indexes of address spaces; return its lines where they are to differ.
     Lines of ranges that a space gave are the space's own to change.
@@ -251,7 +244,9 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
         if found.space == space:
             mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
             log.add(check_index(mine, path, found))
-            own = index_lines([replace(mine, prefixes=tuple(each for each in mine.prefixes if not each.number))])
+            own = index_lines(
+                [replace(mine, prefixes=tuple(each for each in mine.prefixes if not each.number))]
+            )
         now = [*(line for line in before if line.range), *own]
         if set(now) != set(before):
             changed[path] = tuple(now)
@@ -262,7 +257,11 @@ def _texts(inputs: Inputs) -> Mapping[str, bytes]:
     beside = [found.texts for found in inputs.members if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
-    return {**inputs.shared, **{path: text for texts in beside for path, text in texts.items()}, **inputs.sources}
+    return {
+        **inputs.shared,
+        **{path: text for texts in beside for path, text in texts.items()},
+        **inputs.sources,
+    }
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
-from ipamc.model.wording import shown
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
+from ipamc.model.wording import shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -43,7 +43,9 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")
                 has = f"{len(part.ranges):,}" if part.ranges else "none"
-                message = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
+                message = (
+                    f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
+                )
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
                 yield error("IPC0704", ask.at, message, help=fix)
 

@@ -118,7 +118,9 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
     plan = compilation.plan
-    if not inputs.indexes(plan.cluster.address_space) and (task.neighbours or (task.alone and plan.cluster.address_space)):
+    if not inputs.indexes(plan.cluster.address_space) and (
+        task.neighbours or (task.alone and plan.cluster.address_space)
+    ):
         from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 
         folder = task.folder
@@ -161,11 +163,11 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
     spaces = [task for task in tasks if len(tasks) > 1 and is_space(task.folder)]
     if spaces and len(spaces) < len(tasks):
         # Clusters have the ranges that spaces give them.
-        first = {task.folder: found for task, found in zip(spaces, compile_all(spaces, 1), strict=True)}
+        done = {found.folder: found for found in compile_all(spaces, 1)}
         spaces_in.cache_clear()  # some may have an index now
-        rest = [task for task in tasks if task.folder not in first]
-        found = {task.folder: found for task, found in zip(rest, compile_all(rest, processes), strict=True)}
-        return [(first | found)[task.folder] for task in tasks]
+        rest = [task for task in tasks if task.folder not in done]
+        done |= {found.folder: found for found in compile_all(rest, processes)}
+        return [done[task.folder] for task in tasks]
     with accounted(lambda: _account(tasks, outcomes)):
         folders = [task.folder for task in tasks]
         if len(tasks) == 1:
@@ -178,8 +180,7 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
         with progress(compiling(folders)):
             found = run_all(tasks, processes, run, failed, prepare, outcomes)
         if tasks and not tasks[0].check:
-            for _ in write_indexes((path, each.name, lines) for each in found for path, lines in each.index):
-                pass
+            write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
         return found
 
 
@@ -283,4 +284,6 @@ def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str] = (
     paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]
     cluster = name if folder == f"clusters/{name}" else typed(folder)
     add = " ".join(map(typed, (folder, *beside)))
-    return f"out of date: {names([*paths, *beside], LISTED)}\n  next: ipamc compile {cluster} && git add {add}"
+    return (
+        f"out of date: {names([*paths, *beside], LISTED)}\n  next: ipamc compile {cluster} && git add {add}"
+    )

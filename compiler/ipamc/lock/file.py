@@ -206,10 +206,7 @@ def _records(rows: list[bytes], path: str, mode: Mode) -> tuple[list[tuple[int, 
         found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            line = record.line_of(read(row))
-            if "/" in line.node and mode is not Mode.SPACE:
-                raise ValueError(f"{shown(line.node)} is no name")
-            lines.append((number, line))
+            lines.append((number, record.line_of(read(row), of_pools=mode is Mode.SPACE)))
         except ValueError as cause:  # msgspec's errors and CidrErrors are some
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:

@@ -43,7 +43,7 @@ class Mode(enum.StrEnum):
     MULTI_POOL = "multi-pool"
     CRD = "crd"
     SPACE = "address-space"
-    """No value of Cilium's: the lock of an address space, whose nodes are the pools that ask it for ranges."""
+    """None of Cilium's: an address space, whose nodes are the pools that ask it for ranges."""
 
     @property
     def one_block(self) -> bool:

@@ -1,9 +1,9 @@
 """An address space is to pools of clusters what a pool is to nodes: members in, a Cluster to place out.
 
-The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` its second
-one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, nothing is given
-twice. A further range is pinned beside one that the pool has, where that is free, so that both aggregate; and a
-pool that had CIDRs of its own keeps them.
+The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` the
+second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, and nothing
+is given twice. A further range is pinned beside one that the pool has, where that is free, so that both
+aggregate; and a pool that had CIDRs of its own is pinned to them.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, outermost
-from ipamc.model.cidr import BITS, Block, Range
+from ipamc.model.cidr import BITS, Block, Range, parse_block
 from ipamc.model.cluster import Cluster, Node
+from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import ClusterPrefixes, Prefix
@@ -39,7 +40,7 @@ def with_members(
     space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
 ) -> Cluster:
     """Return a space with its members' pools as nodes, and what members occupy otherwise as excluded.
-    `before` is the index of an earlier compile: it knows the CIDRs that a pool had before it asked. O(n log n).
+    `before` are lines of an earlier index: it knows the CIDRs that a pool had before it asked. O(n log n).
     """
     default = {family: part.block_size for pool in space.pools for family, part in pool.families.items()}
     nodes: dict[str, Node] = {}
@@ -52,7 +53,7 @@ def with_members(
                 size = each.ask.prefix or default.get(each.family, BITS[each.family])
                 asks.setdefault(name, {})[each.family] = size
     excluded = tuple(
-        Range(prefix.block, prefix.at, f"{prefix} of cluster {member.cluster}")
+        Range(prefix.block, prefix.at if isinstance(prefix.at, Place) else space.at)
         for member in members
         for prefix in member.prefixes
         if not prefix.number
@@ -63,14 +64,14 @@ def with_members(
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         asks=asks,
         excluded=excluded,
-        pools=tuple(replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in space.pools),
+        pools=tuple(
+            replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in space.pools
+        ),
     )
 
 
 def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
     """Return the CIDRs of their own that pools had, as the ranges that they would be, in order of address."""
-    from ipamc.model.cidr import parse_block
-
     found: dict[tuple[str, str], list[Block]] = defaultdict(list)
     for line in before:
         if line.pool and line.cidr and not line.range:
@@ -84,7 +85,11 @@ def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
 
 
 def _pins(
-    space: Cluster, lock: Lock, asks: Mapping[str, Mapping[int, int]], had: Mapping[str, Block], others: list[Block]
+    space: Cluster,
+    lock: Lock,
+    asks: Mapping[str, Mapping[int, int]],
+    had: Mapping[str, Block],
+    others: list[Block],
 ) -> dict[str, dict[str, tuple[Range, ...]]]:
     """Return, by pool of the space and node, the blocks that nodes without a line are to have."""
     lines = [line for line in lock.lines if line.state is not State.RELEASED]
@@ -158,5 +163,9 @@ def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:
                 yield IndexLine(cidr=str(each.block), cluster=name, node=each.owner)
             else:
                 yield IndexLine(
-                    cidr=str(each.block), cluster=name, pool=each.owner, range=each.number, pending=each.moving
+                    cidr=str(each.block),
+                    cluster=name,
+                    pool=each.owner,
+                    range=each.number,
+                    pending=each.moving,
                 )

@@ -91,7 +91,8 @@ class Assembly(Struct):
         self, name: str, folder: str, spaces: Mapping[str, bytes], *, complete: bool
     ) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
-        `spaces` are the indexes of address spaces by path, of which pools may have their ranges. `complete`: no unreadable document may have been the Cluster, so a folder without one is reported.
+        `spaces` are the indexes of address spaces by path: pools may have their ranges of them. `complete`:
+        no unreadable document may have been the Cluster, so a folder without one is reported.
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
@@ -160,10 +161,10 @@ def read(
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
-    place of a finding about all files. `spaces` are the indexes of address spaces beside it by path. Without `tests`, documents of kind Tests and errors in them are
-    ignored. Raises Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1
-    s for a megabyte of YAML, a quarter of that for JSON, and a tenth for a dump of Nodes, of which nine
-    tenths are skipped.
+    place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
+    `tests`, documents of kind Tests and errors in them are ignored. Raises Refused, with all findings up to
+    MOST errors, if one of them is an error. Linear: some 0.1 s for a megabyte of YAML, a quarter of that for
+    JSON, and a tenth for a dump of Nodes, of which nine tenths are skipped.
     """
     with paused_collector():
         reading = Reading()

@@ -2,8 +2,8 @@
 
 JSON Lines in canonical form: a header; a line for each member with a ClusterMesh id or name, by cluster; then
 CIDRs by family, address and cluster. Everything in it is derived from the members and the lock of the space,
-so a check of one cluster reads its own folder and this, and no neighbour. That it is true is what the check of
-the space proves.
+so that a check of one cluster reads its own folder and this, and no neighbour. The check of the space proves
+that it is true.
 """
 
 from __future__ import annotations
@@ -27,9 +27,11 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
     space: str
 
 
-class IndexLine(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False, kw_only=True):
-    """A CIDR that a cluster occupies, by a range of a pool or a block of a node outside every pool; or, without
-    a CIDR, its identity in ClusterMesh.
+class IndexLine(
+    msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False, kw_only=True
+):
+    """A CIDR that a cluster has, as a range of a pool or a block of a node outside every pool; or, without a
+    CIDR, its identity in ClusterMesh.
     """
 
     cidr: str = ""
@@ -104,8 +106,8 @@ def load_index(text: bytes) -> Index | str:
 
 def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
     """Return a cluster whose pools have the ranges that address spaces gave them, in order of their numbers.
-    A range that is to take the place of another one comes behind it. Pools that ask for fewer ranges than they
-    have use the first ones.
+    A range that is to take the place of another one comes behind it. Pools that ask for fewer ranges than
+    they have use the first ones.
     """
     if not any(part.ask for pool in cluster.pools for part in pool.families.values()):
         return cluster

@@ -15,7 +15,15 @@ from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
-from ipamc.read.kinds.pools import Percent, Prefix4, Prefix6, RawSelector, Reserved, read_reserved, read_selector
+from ipamc.read.kinds.pools import (
+    Percent,
+    Prefix4,
+    Prefix6,
+    RawSelector,
+    Reserved,
+    read_reserved,
+    read_selector,
+)
 from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Text
 
 _SHARDS = 1 << 30
@@ -76,7 +84,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
         if not isinstance(part, UnsetType)
     }
     whole = _ranges(spec, here, reading)
-    levels = {number: _ranges(level, here / "levels" / number, reading) for number, level in enumerate(spec.levels)}
+    levels = {
+        number: _ranges(level, here / "levels" / number, reading) for number, level in enumerate(spec.levels)
+    }
     inner = [each for ranges in levels.values() for each in ranges]
     for each in inner:
         if not any(outer.block.contains(each.block) for outer in whole):
@@ -88,7 +98,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
         place = here / "levels" / number
         reading.name(level.name, "level", place, "name")
         selector = read_selector(level.cluster_selector, place / "clusterSelector", reading)
-        pool = replace(root, name=level.name, at=place, selector=selector, selector_at=place / "clusterSelector")
+        pool = replace(
+            root, name=level.name, at=place, selector=selector, selector_at=place / "clusterSelector"
+        )
         pools.append(_with_ranges(pool, levels[number], inner, sizes, reserved))
     yield Cluster(
         name=raw.metadata.name,
@@ -117,7 +129,9 @@ def _ranges(part: _Spec | _Level, at: Place, reading: Reading) -> list[Range]:
 def _with_ranges(
     pool: Pool, own: list[Range], inner: list[Range], sizes: dict[int, int], reserved: tuple[Range, ...]
 ) -> Pool:
-    ranges = [Range(block, each.at) for each in own for block in subtract(each.block, _inside(each.block, inner))]
+    ranges = [
+        Range(block, each.at) for each in own for block in subtract(each.block, _inside(each.block, inner))
+    ]
     families = {
         family: PoolFamily(family=family, ranges=tuple(these), block_size=size, at=pool.at)
         for family, size in sizes.items()
