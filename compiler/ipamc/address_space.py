@@ -105,7 +105,7 @@ def survey(
         worst = next(finding for finding in found if finding.severity is Severity.ERROR)
         return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
     mine = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
-    return replace(mine, texts=wanted) if mine.asks else mine
+    return mine if spaces is None else replace(mine, texts=wanted)
 
 
 def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:

@@ -262,8 +262,10 @@ def placed(plan: Plan) -> str:
         from ipamc.review.diff.lock_lines import changes_of
 
         moved = len(renumbered(changes_of(before, plan), plan.held))
+    nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
+    asked = "ranges asked for" if plan.cluster.is_space else ""
     return (
-        f"{count(len(plan.cluster.nodes), 'node')}, {count(origins.total(), 'block')} added"
+        f"{count(len(plan.cluster.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 

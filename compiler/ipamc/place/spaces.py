@@ -1,7 +1,7 @@
 """An address space is to pools of clusters what a pool is to nodes: members in, a Cluster to place out.
 
 The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` the
-second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, and nothing
+second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, nothing
 is given twice. A further range is pinned beside one that the pool has, where that is free, so that both
 aggregate; and a pool that had CIDRs of its own is pinned to them.
 """

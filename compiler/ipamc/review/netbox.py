@@ -75,6 +75,8 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
         prefixes.setdefault(block, prefix)
 
     for line in lock.lines:
+        if cluster.is_space and line.in_use:
+            continue  # it is a range of a cluster, which has it as its own
         if line.state is State.HELD:
             add(line.block, "held", line.pool, f"held by {line.node}")
         elif line.state is State.PENDING:

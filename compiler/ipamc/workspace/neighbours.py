@@ -49,9 +49,10 @@ def neighbours(
     """Return the addresses of the other clusters for each of these folders.
     Nothing where none of these folders may be of an address space without an index. The others are the
     folders beside: below a folder `clusters/` all of them, elsewhere those that have a lock. One without a
-    lock is compared once it is compiled. They are read as they are on the disk, not as this run is about to write them: what a run
-    adds is inside ranges, or is compared when that cluster is compiled. `progress` shows that this takes a
-    while. All are compared with each other once, so that each gets only those that it overlaps with.
+    lock is compared once it is compiled. They are read as they are on the disk, not as this run is about to
+    write them: what a run adds is inside ranges, or is compared when that cluster is compiled. `progress`
+    shows that this takes a while. All are compared with each other once, so that each gets only those that it
+    overlaps with.
     """
     if not any(map(_is_compared, folders)):
         return {}
