@@ -25,6 +25,7 @@ from ipamc.read.values import (
     Own,
     Positive,
     Reading,
+    Reserved,
     Text,
     given,
     native_fields,
@@ -82,13 +83,6 @@ class _SizeClass(AnyOf):
     node_selector: str | RawSelector
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-
-class Reserved(Own):
-    """A CIDR that is never given out, and why."""
-
-    cidr: str
-    reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
 
 
 class _Usage(Own):
@@ -206,7 +200,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
         block_sizes=tuple(classes),
-        reserved=read_reserved(spec.reserved, here / "reserved", reading),
+        reserved=reading.reserved(spec.reserved, here / "reserved"),
         pins={
             name: reading.ranges(spec.pins[name], pins_at / name, lengths=lengths)
             for name in sorted(spec.pins)
@@ -245,19 +239,6 @@ def _odd_ask(part: _Family4 | _Family6, at: Place) -> Iterator[Diagnostic]:
         problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"
         way_out = f"write a prefixLength of at most {part.block_size}"
         yield wrong_shape(at / "prefixLength", problem, way_out)
-
-
-def read_reserved(raw: list[str | Reserved], at: Place, reading: Reading) -> tuple[Range, ...]:
-    """Return reserved CIDRs with their reasons, as written."""
-    reserved = []
-    for index, entry in enumerate(raw):
-        place = at / index
-        text, place, reason = (
-            (entry, place, "") if isinstance(entry, str) else (entry.cidr, place / "cidr", entry.reason)
-        )
-        if block := reading.block(text, place):
-            reserved.append(Range(block, place, reason))
-    return tuple(reserved)
 
 
 def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:

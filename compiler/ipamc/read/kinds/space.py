@@ -20,11 +20,9 @@ from ipamc.read.kinds.pools import (
     Prefix4,
     Prefix6,
     RawSelector,
-    Reserved,
-    read_reserved,
     read_selector,
 )
-from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Text
+from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
 
 _SHARDS = 1 << 30
 """More nodes than there are in one shard: the lock of a space has one."""
@@ -91,7 +89,7 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
     for each in inner:
         if not any(outer.block.contains(each.block) for outer in whole):
             reading.found.append(rules.level_outside(each.at, str(each.block), raw.metadata.name))
-    reserved = read_reserved(spec.reserved, here / "reserved", reading)
+    reserved = reading.reserved(spec.reserved, here / "reserved")
     root = Pool(name=raw.metadata.name, at=at, families={}, selector=EVERY, selector_at=here)
     pools = [_with_ranges(root, whole, inner, sizes, reserved)]
     for number, level in enumerate(spec.levels):
