@@ -25,7 +25,7 @@ from ipamc.model.wording import typed
 from ipamc.report.findings.content import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
@@ -55,6 +55,7 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     alone: bool = False
     """No other cluster is compiled in this run: neighbours are looked for once the cluster names a space."""
     assume: Version | None = None  # what a newer Cilium than the known ones is taken for
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -97,7 +98,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
 
-    read = Disk(assume=task.assume).inputs(task.folder)
+    read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
     merged = None
     if task.onto:
@@ -164,7 +165,6 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
     if spaces and len(spaces) < len(tasks):
         # Clusters have the ranges that spaces give them.
         done = {found.folder: found for found in compile_all(spaces, 1)}
-        spaces_in.cache_clear()  # some may have an index now
         rest = [task for task in tasks if task.folder not in done]
         done |= {found.folder: found for found in compile_all(rest, processes)}
         return [done[task.folder] for task in tasks]
@@ -176,7 +176,11 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
             from ipamc.workspace.neighbours import neighbours
 
             beside = neighbours(folders, progress)
-            tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
+            known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+            tasks = [
+                replace(task, neighbours=beside.get(task.folder), spaces=known[parent_of(task.folder)])
+                for task in tasks
+            ]
         with progress(compiling(folders)):
             found = run_all(tasks, processes, run, failed, prepare, outcomes)
         if tasks and not tasks[0].check:

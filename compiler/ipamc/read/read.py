@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -129,6 +129,11 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
+        if whole.is_space:
+            own = (whole.at.path, whole.at.document)
+            others = [*whole.pools, *whole.nodes, *whole.cilium_nodes, *whole.excluded]
+            strangers = (each for each in others if (each.at.path, getattr(each.at, "document", 0)) != own)
+            self.found.extend(rules.beside_space(each.at, name) for each in islice(strangers, 1))
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)

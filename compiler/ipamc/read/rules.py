@@ -251,6 +251,12 @@ def index_unreadable(path: str, problem: str) -> Diagnostic:
     return error("IPC0705", Span(path), message, help=f"it is derived: ipamc compile {space} writes it again")
 
 
+def beside_space(at: At, space: str) -> Diagnostic:
+    """IPC0709: the folder of an address space has its document and Tests alone."""
+    message = f"the folder of address space {space} has a pool, a node or a CIDR of a cluster"
+    return error("IPC0709", at, message, help="move it into the folder of its cluster, beside this one")
+
+
 def level_outside(at: At, cidr: str, space: str) -> Diagnostic:
     """IPC0706: a level lies in its address space."""
     fix = f"write a part of the CIDRs of {space}, or add {cidr} to them"

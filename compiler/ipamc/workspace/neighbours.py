@@ -54,7 +54,10 @@ def neighbours(
     shows that this takes a while. All are compared with each other once, so that each gets only those that it
     overlaps with.
     """
-    if not any(map(_is_compared, folders)):
+    spaces = {
+        name_of(space).encode() for parent in set(map(parent_of, folders)) for space in spaces_in(parent)
+    }
+    if not any(_is_compared(folder, spaces) for folder in folders):
         return {}
     from ipamc.address_space import MOST, Neighbours, meetings
 
@@ -80,15 +83,14 @@ def _mentions(sources: Mapping[str, bytes]) -> bool:
     return any(b"addressSpace" in data or _FROM.search(data) for data in sources.values())
 
 
-def _is_compared(folder: str) -> bool:
-    """Tell whether a cluster is of an address space, and its compile does not compare it by an index."""
+def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
+    """Tell whether a cluster may be of an address space other than `indexed` ones."""
     try:
         sources = read_sources(folder)[0]
     except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
-    spaces = {name_of(space).encode() for space in spaces_in(parent_of(folder))}
     names = {name for data in sources.values() for name in _NAMED.findall(data)}
-    return _mentions(sources) and not (names and names <= spaces)
+    return _mentions(sources) and not (names and names <= set(indexed))
 
 
 def beside(folders: Iterable[str]) -> Iterator[str]:
@@ -129,7 +131,8 @@ def survey_of(folder: str, spaces: Mapping[str, bytes] | None = None) -> Cluster
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
         if not _mentions(sources):
             return None
-        return survey(Disk().inputs(folder, rendered=False), spaces=spaces)
+        source = Disk(spaces=None if spaces is None else ())
+        return survey(source.inputs(folder, rendered=False), spaces=spaces)
     except Exception as problem:  # noqa: BLE001 - a bug, too, must not hide what becomes of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)

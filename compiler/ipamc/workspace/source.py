@@ -36,6 +36,7 @@ class Disk(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; of a commit those that it has."""
     assume: Version | None = None  # what a newer Cilium than the known ones is taken for
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
 
     def has(self, folder: str) -> bool:
         """Tell whether there is such a folder."""
@@ -71,7 +72,7 @@ class Disk(Struct, frozen=True):
             lock=lock.text,
             rendered=is_rendered,
             published=published,
-            spaces={} if of_space else indexes_beside(folder),
+            spaces={} if of_space else indexes_beside(folder, self.spaces),
             members=survey_members(folder, lock.text) if of_space and rendered else (),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),

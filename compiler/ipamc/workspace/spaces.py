@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -42,16 +41,18 @@ def index_path(folder: str) -> str:
     return (PurePath(folder) / disk.RENDERED / INDEX).as_posix()
 
 
-def indexes_beside(folder: str) -> dict[str, bytes]:
-    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link."""
+def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
+    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link.
+    `spaces` are the folders with an index where they are known: a fleet looks for them once.
+    """
     me = name_of(folder)
-    paths = [index_path(space) for space in spaces_in(parent_of(folder)) if name_of(space) != me]
+    known = spaces_in(parent_of(folder)) if spaces is None else spaces
+    paths = [index_path(space) for space in known if name_of(space) != me]
     return {path: text for path in paths if (text := safe_read.read(path)) is not None}
 
 
-@lru_cache(maxsize=4)
-def spaces_in(parent: str) -> Sequence[str]:
-    """Return the folders with an index; a compile of 1,000 clusters asks this once."""
+def spaces_in(parent: str) -> tuple[str, ...]:
+    """Return the folders below one that have an index. O(folders)."""
     try:
         return tuple(folder for folder in disk.below(parent) if Path(index_path(folder)).is_file())
     except OSError:
