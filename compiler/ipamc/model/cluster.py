@@ -48,7 +48,7 @@ class Mode(enum.StrEnum):
     @property
     def one_block(self) -> bool:
         """Return whether a node has one block of each family: Cilium gives pods only the first one."""
-        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
+        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.SPACE}
 
 
 CILIUM_MODES = tuple(mode for mode in Mode if mode is not Mode.SPACE)
