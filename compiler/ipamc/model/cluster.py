@@ -17,6 +17,7 @@ from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
 from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.selector.selector import Selector, SelectorIndex
+from ipamc.model.space import Ask
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -43,11 +44,17 @@ class Mode(enum.StrEnum):
     CLUSTER_POOL = "cluster-pool"
     MULTI_POOL = "multi-pool"
     CRD = "crd"
+    SPACE = "address-space"
+    """None of Cilium's: an address space, whose nodes are the pools that ask it for ranges."""
 
     @property
     def one_block(self) -> bool:
         """Return whether a node has one block of each family: Cilium gives pods only the first one."""
-        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
+        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.SPACE}
+
+
+CILIUM_MODES = tuple(mode for mode in Mode if mode is not Mode.SPACE)
+"""Those that a Cluster can have."""
 
 
 class Dialect(enum.StrEnum):
@@ -65,7 +72,8 @@ class PoolFamily(Struct, frozen=True, kw_only=True):
     ranges: tuple[Range, ...]
     """In the order of the file, which is the order of allocation."""
     block_size: int
-    """Prefix length of a node's block."""
+    """Prefix length of a node's block; of an address space that of a range."""
+    ask: Ask | None = None  # where it is given, `ranges` are those that the space gave
     follows: Range | None = None
     """The nodes' network: the n-th block is of the node with its n-th address (`model/follows.py`)."""
     at: Place
@@ -263,18 +271,12 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
 class Masquerade(Struct, frozen=True, kw_only=True):
     """`spec.cilium.masquerade`: what decides about masquerading is rendered."""
 
-    ip_masq_agent: bool = True
-    """A list for Cilium's ip-masq-agent; else one CIDR of each family must say it."""
-    non_masquerade: tuple[Range, ...] = ()
-    """`nonMasqueradeCIDRs`: CIDRs besides those of pools."""
-    members: bool = True
-    """`addressSpace`: the addresses of the other clusters of the address space, too."""
-    link_local: bool = False
-    """`masqLinkLocal`: 169.254.0.0/16 is masqueraded."""
-    link_local_6: bool = False
-    """`masqLinkLocalIPv6`: fe80::/10 is."""
-    only_default_pool: bool = False
-    """`onlyMasqueradeDefaultPool`: multi-pool mode; pods of other pools keep their addresses everywhere."""
+    ip_masq_agent: bool = True  # a list for Cilium's ip-masq-agent; else one CIDR of each family
+    non_masquerade: tuple[Range, ...] = ()  # `nonMasqueradeCIDRs`: CIDRs besides those of pools
+    members: bool = True  # `addressSpace`: the addresses of the other clusters of the address space, too
+    link_local: bool = False  # `masqLinkLocal`: 169.254.0.0/16 is masqueraded
+    link_local_6: bool = False  # `masqLinkLocalIPv6`: fe80::/10 is
+    only_default_pool: bool = False  # multi-pool mode; pods of other pools keep their addresses
 
 
 class Cluster(Struct, frozen=True, kw_only=True, dict=True):
@@ -293,8 +295,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
-    masquerade: Masquerade | None = None
-    """None: nothing that decides about masquerading is rendered."""
+    masquerade: Masquerade | None = None  # None: nothing of it is rendered
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"
@@ -308,16 +309,18 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """`excludedCIDRs`, and the CIDRs of Calico pools that are not for workloads."""
     unmatched_nodes: UnmatchedNodes = "error"
     unpooled: Unpooled = "refuse"
-    quarantine_days: int | None = 7
-    """None: never."""
-    budget_leave: int = 5
-    """Percent."""
+    quarantine_days: int | None = 7  # None: never
+    budget_leave: int = 5  # percent
     bgp: Bgp = "none"
     advertisements: tuple[Advertisement, ...] = ()
     """`bgpAdvertisements`, and those of the input; by name."""
     peer_configs: tuple[PeerConfig, ...] = ()
     peer_clusters: tuple[PeerCluster, ...] = ()
     address_space: str = ""
+    cluster_id: int = 0  # of ClusterMesh, as `mesh_name`; 0: it is not written
+    mesh_name: str = ""
+    labels: Mapping[str, str] = {}  # of the document
+    asks: Mapping[str, Mapping[int, int]] = {}  # of an address space: prefix lengths by node and family
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250
     node_objects: NodeObjects = "guarded"
@@ -330,6 +333,11 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
     tests: tuple[Assertion, ...] = ()
     """In order of file and place; none where the cluster was read for another question than a compile."""
+
+    @property
+    def is_space(self) -> bool:
+        """Return whether this is an address space, whose nodes are pools of clusters."""
+        return self.mode is Mode.SPACE
 
     @property
     def own_pools(self) -> bool:

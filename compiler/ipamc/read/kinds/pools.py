@@ -15,6 +15,7 @@ from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
+from ipamc.read.kinds.families import Family4, Family6, Prefix4, Prefix6, read_ask
 from ipamc.read.rules import wrong_shape
 from ipamc.read.values import (
     AnyOf,
@@ -25,14 +26,13 @@ from ipamc.read.values import (
     Own,
     Positive,
     Reading,
+    Reserved,
     Text,
     given,
     native_fields,
     range_lengths,
 )
 
-Prefix4 = Annotated[int, Meta(ge=1, le=32)]
-Prefix6 = Annotated[int, Meta(ge=1, le=128)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
@@ -61,30 +61,11 @@ class RawSelector(RawLabelSelector):
     node_selector_terms: list[_Term] | UnsetType = UNSET
 
 
-class _Family(Own):
-    cidrs: Annotated[list[str], Meta(min_length=1)]
-
-
-class _Family4(_Family):
-    block_size: Prefix4
-    follows: str = ""
-
-
-class _Family6(_Family):
-    block_size: Prefix6
-    follows: str = ""
-
-
 class _SizeClass(AnyOf):
     any_of = ("ipv4", "ipv6")
     node_selector: str | RawSelector
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-
-class _Reserved(Own):
-    cidr: str
-    reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
 
 
 class _Usage(Own):
@@ -97,14 +78,14 @@ class _Usage(Own):
 
 class _Spec(AnyOf):
     any_of = ("ipv4", "ipv6")
-    ipv4: _Family4 | UnsetType = UNSET
-    ipv6: _Family6 | UnsetType = UNSET
+    ipv4: Family4 | UnsetType = UNSET
+    ipv6: Family6 | UnsetType = UNSET
     node_selector: str | RawSelector = ""
     priority: Priority = 0
     overflow: list[str] = field(default_factory=list)
     blocks_per_node: Positive = 1
     block_sizes: list[_SizeClass] = field(default_factory=list)
-    reserved: list[str | _Reserved] = field(default_factory=list)
+    reserved: list[str | Reserved] = field(default_factory=list)
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
@@ -137,7 +118,9 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
     for family, part in parts.items():
         place, size = here / f"ipv{family}", part.block_size
         lengths = range_lengths(family, size)
-        ranges = reading.ranges(part.cidrs, place / "cidrs", family=family, lengths=lengths)
+        cidrs = given(part.cidrs, [])
+        ranges = reading.ranges(cidrs, place / "cidrs", family=family, lengths=lengths)
+        ask = read_ask(part, place, reading)
         network = (
             reading.block(part.follows, place / "follows", family=family, pods=False)
             if part.follows
@@ -147,6 +130,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             family=family,
             ranges=ranges,
             block_size=size,
+            ask=ask,
             follows=Range(network, place / "follows") if network else None,
             at=place,
         )
@@ -156,14 +140,6 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         place = here / "blockSizes" / index
         of = read_selector(each.node_selector, place / "nodeSelector", reading)
         classes.append(SizeClass(selector=of, sizes=by_family(each.ipv4, each.ipv6), at=place))
-    reserved = []
-    for index, entry in enumerate(spec.reserved):
-        place = here / "reserved" / index
-        text, place, reason = (
-            (entry, place, "") if isinstance(entry, str) else (entry.cidr, place / "cidr", entry.reason)
-        )
-        if block := reading.block(text, place):
-            reserved.append(Range(block, place, reason))
     pins_at, lengths = here / "pins", {family: (part.block_size,) * 2 for family, part in parts.items()}
     for name in spec.pins:
         reading.name(name, "node", Place(at.path, at.document, (*pins_at.keys, name), key=True))
@@ -218,7 +194,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
         block_sizes=tuple(classes),
-        reserved=tuple(reserved),
+        reserved=reading.reserved(spec.reserved, here / "reserved"),
         pins={
             name: reading.ranges(spec.pins[name], pins_at / name, lengths=lengths)
             for name in sorted(spec.pins)
