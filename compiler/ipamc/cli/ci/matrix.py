@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.ci import jobs
@@ -54,9 +55,12 @@ class Matrix(Verb):
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
 @click.option("--unattended", metavar="URL")
+@click.option("--environments", default="", envvar="IPAMC_ENVIRONMENTS", metavar="NAME=PATTERN,...")
 @click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
+def matrix(
+    *, output: str, base: str, stage: str, environments: str, large: int, path: str, **asked: Any
+) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
@@ -69,8 +73,12 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
     clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
     With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
-    that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
-    200 for GitLab; where there are more clusters, several share a job.
+    that a cluster whose apply failed is listed until one succeeds.
+
+    There are at most 256 jobs for GitHub and 200 for GitLab. Where there are more clusters, several share a
+    job, by the sizes of their locks. A job that applies has one environment of the forge: each cluster's own,
+    or one of --environments, whose clusters share jobs. Where there are more environments than jobs, jobs of
+    several clusters have the environment 'ipamc'.
 
     Options:
         --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success',
@@ -83,6 +91,8 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         --unattended: With --stage repair: for jobs that nobody approves. Only clusters are listed that are in
             HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of
             their own.
+        --environments: Environments of the forge that clusters share: 'production=prod-*,lab=lab-*'. The
+            first pattern that a cluster's name fits is taken; other clusters have one of their own.
         --large: The most shards that one job applies.
     Examples:
         ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
@@ -102,14 +112,15 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
-    planned = jobs.jobs(chosen, apply=sharded, large=large, most=most)
+    shares = _Shares(environments=environments if apply else "", large=large, most=most)
+    planned = shares.jobs(chosen, apply=sharded)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
         text = jobs.github(planned, plan=plan)
     else:
-        whole = jobs.jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        whole = shares.jobs(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
         child = jobs.Child(
             image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs are as this job of the parent
@@ -122,11 +133,35 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
+    if apply and (several := [job for job in planned if job.environment == jobs.SEVERAL]):
+        say(f"{count(len(several), 'job')} for several clusters each, in the environment {jobs.SEVERAL}")
     if path == "-" or output == "gitlab":
         put(path, text, "ipamc ci matrix")
     else:
         disk.replace(path, text)
     return DONE
+
+
+class _Shares(Struct, frozen=True, kw_only=True):
+    environments: str
+    large: int
+    most: int
+
+    def jobs(self, clusters: Mapping[str, Sequence[str]], *, apply: bool) -> tuple[jobs.Job, ...]:
+        """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
+        sizes = {name: disk.lock_size(f"{disk.CLUSTERS}/{name}") for name in clusters}
+        try:
+            environments = jobs.of_environments(self.environments, clusters)
+            return jobs.jobs(
+                clusters,
+                apply=apply,
+                large=self.large,
+                most=self.most,
+                sizes=sizes,
+                environments=environments,
+            )
+        except ValueError as problem:
+            raise click.UsageError(f"--environments: {problem}") from None
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:

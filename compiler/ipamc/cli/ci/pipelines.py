@@ -13,7 +13,7 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.ci.install import Install, install_options, lacking, put
-from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.ci.jobs import is_name, of_environments
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
 from ipamc.model.selector.label_syntax import subdomain_problem
@@ -43,7 +43,20 @@ _OF_THE_SCHEDULE = {
 }
 
 
+def _environments(_context: click.Context, _option: click.Parameter, text: str) -> str:
+    """Return patterns that a job of the pipeline will read."""
+    try:
+        of_environments(text, ())
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+    return text
+
+
 def _schedule_options(command: Function) -> Function:
+    names = "The forge's environments that clusters share, as in 'ipamc ci matrix'."
+    command = click.option(
+        "--environments", default="", metavar="NAME=PATTERN,...", callback=_environments, help=names
+    )(command)
     for option, help in reversed(_OF_THE_SCHEDULE.items()):
         command = click.option(option, is_flag=True, help=help)(command)
     return command
@@ -53,7 +66,7 @@ def _schedule_options(command: Function) -> Function:
 @_schedule_options
 @install_options(image=True)
 @file_option
-def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
+def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -79,7 +92,7 @@ def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
 @click.option("--server", is_flag=True)
 @install_options(image=True)
 @file_option
-def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: bool) -> int:
+def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
