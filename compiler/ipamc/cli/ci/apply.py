@@ -20,7 +20,7 @@ from ipamc.cli.options import Function, trunk_option
 from ipamc.cli.runner import ClusterRun, compile_all, conclude
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
-from ipamc.read.parts import BEFORE_SHARDS, FIRST, is_part
+from ipamc.read.parts import FIRST, is_part, shards_of
 from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.environment import today
@@ -203,7 +203,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
             say(f"{name}: skipped, because there is no such cluster in HEAD")
             continue
-        parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part not in BEFORE_SHARDS]
+        parts = shards_of(parts_of(f"{disk.CLUSTERS}/{name}"))
         if missing := lacking(found, name, head, parts or [FIRST]):
             say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
         elif trunk and is_old(name, trunk):

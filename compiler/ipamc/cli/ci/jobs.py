@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import BEFORE_SHARDS
+from ipamc.read.parts import shards_of
 
 GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
 GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
@@ -112,7 +112,7 @@ class _Targets(Struct, frozen=True):
 
     def of(self, name: str, share: float) -> list[tuple[str, float]]:
         """Return the targets of a cluster, each with its size: its shards if it is larger than a share."""
-        shards = [part for part in self.clusters[name] if part not in BEFORE_SHARDS]
+        shards = shards_of(self.clusters[name])
         if self.large is None or len(shards) <= self.large or self.size(name) <= share:
             return [(name, self.size(name))]
         return [(f"{name}/{shard}", self.size(name) / len(shards)) for shard in shards]
