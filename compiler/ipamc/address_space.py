@@ -13,23 +13,31 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.file import load, skim
 from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
-from ipamc.model.address_sets import covers, nested, shared
+from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
 from ipamc.model.cidr import Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import At, Diagnostic, Log, Place, Refused, Related, Severity, Span, error
+from ipamc.model.diagnostics import Diagnostic, Log, Place, Refused, Related, Severity, Span, error
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
-from ipamc.pipeline import Inputs
+from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread
+from ipamc.place.spaces import range_of
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
+
+if TYPE_CHECKING:
+    from ipamc.pipeline import Inputs
 
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the one that is checked
 HeldBlock = tuple[Block, Line | Record]  # a block of a lock that is not released, and its line
@@ -41,37 +49,7 @@ Most inventories have none of them, and they take most of the time.
 """
 
 
-class Prefix(Struct, frozen=True, kw_only=True):
-    """A CIDR that belongs to a cluster, and the place that says so."""
-
-    block: Block
-    at: At
-    owner: str  # the pool of a range, else the node that has the block
-    state: str = ""  # held, pending or quarantined; "" for a range
-
-    def __str__(self) -> str:
-        return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
-
-
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
-
-
-class ClusterPrefixes(Struct, frozen=True, kw_only=True):
-    """All addresses of a cluster."""
-
-    cluster: str
-    space: str
-    at: Place  # where its address space is named
-    prefixes: tuple[Prefix, ...]
-
-
-class Unread(Struct, frozen=True, kw_only=True):
-    """A cluster that names an address space, or may name one, and cannot be read."""
-
-    cluster: str
-    space: str  # "" where the name of the address space cannot be read either
-    at: At
-    problem: str
 
 
 class Neighbours(Struct, frozen=True, kw_only=True):
@@ -99,8 +77,11 @@ class Member(Struct, frozen=True, kw_only=True):
         return self.was is not None and covers((prefix.block for prefix in self.was.prefixes), block)
 
 
-def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread | None:
+def survey(
+    inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] | None = None
+) -> ClusterPrefixes | Unread | None:
     """Read the addresses of a cluster, without nodes; None without an address space, unless `every`.
+    `spaces` are indexes with the ranges that its pools were given, instead of those of the inputs.
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
@@ -108,7 +89,8 @@ def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread |
     wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in words)}
     space = ""
     try:
-        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas)
+        given = inputs.spaces if spaces is None else spaces
+        cluster, _ = read(inputs.name, inputs.folder, wanted, inputs.schemas, spaces=given)
         space = cluster.address_space
         if not space and not every:
             return None
@@ -122,7 +104,8 @@ def survey(inputs: Inputs, *, every: bool = False) -> ClusterPrefixes | Unread |
         found = locate(refused.diagnostics, wanted)
         worst = next(finding for finding in found if finding.severity is Severity.ERROR)
         return Unread(cluster=inputs.name, space=space, at=worst.at, problem=worst.message)
-    return prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
+    mine = prefixes_of(cluster, held, inputs.lock_path, inputs.lock)
+    return mine if spaces is None else replace(mine, texts=wanted)
 
 
 def _skimmed(lock: bytes, cluster: str) -> list[HeldBlock] | None:
@@ -146,9 +129,16 @@ def prefixes_of(
     range_index = RangeIndex(cluster.pools)
     outside = [(block, line) for block, line in held if range_index.of(block) is None]
     ranges = [
-        Prefix(block=found.block, at=found.at, owner=pool.name)
+        Prefix(block=found.block, at=found.at, owner=pool.name, number=number if part.ask else 0)
         for pool in cluster.pools
-        for found in pool.ranges
+        for part in pool.families.values()
+        for number, found in enumerate(part.ranges, 1)
+    ]
+    asks = [
+        Asked(pool=pool.name, family=family, ask=part.ask)
+        for pool in cluster.pools
+        for family, part in pool.families.items()
+        if part.ask
     ]
     lines = list(_lines(outside, lock_path, written))
     return ClusterPrefixes(
@@ -156,6 +146,10 @@ def prefixes_of(
         space=cluster.address_space,
         at=cluster.field("spec", "addressSpace"),
         prefixes=(*ranges, *lines),
+        asks=tuple(asks),
+        labels=cluster.labels,
+        cluster_id=cluster.cluster_id,
+        mesh_name=cluster.mesh_name,
     )
 
 
@@ -284,3 +278,88 @@ def check_neighbours(mine: ClusterPrefixes, neighbours: Neighbours) -> Iterator[
     if mine.space:
         yield from overlapping_clusters(mine, neighbours.clusters)
         yield from unread_neighbours(mine, neighbours.unread)
+
+
+def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
+    """IPC0707: the clusters of an address space have different ids and names in ClusterMesh."""
+    seen: dict[tuple[str, object], ClusterPrefixes] = {}
+    for member in members:
+        for field, value in (("clusterID", member.cluster_id), ("clusterName", member.mesh_name)):
+            other = seen.setdefault((field, value), member) if value else member
+            if other is not member:
+                at, first = (
+                    Place(each.at.path, each.at.document, ("spec", "cilium", field))
+                    for each in (member, other)
+                )
+                message = (
+                    f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
+                )
+                there = Related(first, f"cluster {other.cluster} has it here")
+                fix = "ClusterMesh tells clusters apart by it: give one of them another"
+                yield error("IPC0707", at, message, also=[there], help=fix)
+
+
+def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping[str, bytes]:
+    """Return for each cluster an index of the ranges that its pools have: by the lock of a space; of a pool
+    without a line there, its CIDRs in an earlier index.
+    """
+    found: dict[str, list[IndexLine]] = {}
+    have: set[tuple[str, str]] = set()
+    for record in (skim(lock, space) or ()) if lock else ():
+        if not (record.quarantined or record.released):
+            cluster, pool, number = range_of(record.node)
+            have.add((cluster, pool))
+            line = IndexLine(
+                cidr=record.block, cluster=cluster, pool=pool, range=number, pending=record.pending
+            )
+            found.setdefault(cluster, []).append(line)
+    before = load_index(index) if index else None
+    numbers = Counter[tuple[str, str, int]]()
+    for block, line in before.lines if isinstance(before, Index) else ():
+        if block and line.pool and not line.range and (line.cluster, line.pool) not in have:
+            numbers[key := (line.cluster, line.pool, block.family)] += 1
+            found.setdefault(line.cluster, []).append(replace(line, range=numbers[key]))
+    return {cluster: dump_index(space, lines).encode() for cluster, lines in found.items()}
+
+
+def check_members(space: Cluster, members: Surveyed) -> Iterator[Diagnostic]:
+    """Yield why a space cannot tell what its members ask for: some cannot be read."""
+    mine = ClusterPrefixes(cluster=space.name, space=space.name, at=space.at, prefixes=())
+    yield from unread_neighbours(mine, [found for found in members if isinstance(found, Unread)])
+
+
+def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
+    """Yield every finding about the members of a space among each other, for both sides."""
+    for mine, met in zip(members, meetings(members), strict=True):
+        if met:
+            yield from overlapping_clusters(mine, [members[number] for number in met])
+    yield from same_identity(members)
+
+
+def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:
+    """Yield every finding about a cluster among the lines that an index has of others. O(lines)."""
+    own = outermost(prefix.block for prefix in mine.prefixes)
+    others: dict[str, list[Prefix]] = {}
+    members = [mine]
+    for number, (block, line) in enumerate(index.lines, 2):
+        if line.cluster == mine.cluster:
+            continue
+        if block is None:
+            at = Place(path)
+            members.append(
+                ClusterPrefixes(
+                    cluster=line.cluster,
+                    space=mine.space,
+                    at=at,
+                    prefixes=(),
+                    cluster_id=line.cluster_id,
+                    mesh_name=line.cluster_name,
+                )
+            )
+        elif blocks_over(own, block):
+            state = State.HELD.value if line.node else ""
+            there = Prefix(block=block, at=Span(path, number), owner=line.pool or line.node, state=state)
+            others.setdefault(line.cluster, []).append(there)
+    met = [replace(mine, cluster=name, prefixes=tuple(found)) for name, found in others.items()]
+    yield from overlapping_clusters(mine, met)
+    yield from same_identity(members[::-1])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ipamc.address_space import check_index, check_members, check_together, held_lines, prefixes_of
 from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
@@ -23,13 +24,18 @@ from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
+from ipamc.model.space import ClusterPrefixes, Surveyed
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.allocate.occupancy import released_on
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.reconcile.reconcile import reconcile
+from ipamc.place.spaces import index_lines, with_given, with_members
 from ipamc.read.locate import Texts, locate
+from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
 from ipamc.read.rendered import Rendered
+from ipamc.read.rules import index_unreadable
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -54,6 +60,10 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """Files of `rendered/` that tell what may run now, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
+    spaces: Mapping[str, bytes] = field(default_factory=dict)
+    """The indexes of address spaces beside the cluster, by path."""
+    members: Surveyed = ()
+    """Of an address space: the clusters beside it that are of it, and those that may be."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
     consent: Consent = field(default_factory=Consent)
     today: str = ""
@@ -61,6 +71,11 @@ class Inputs(Struct, frozen=True, kw_only=True):
     locked: bool = False  # the lock is read-only: a stale one is refused
     assume: Version | None = None
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
+
+    def indexes(self, space: str) -> bool:
+        """Tell whether there is an index of an address space, with which its members are compared."""
+        found = map(load_index, self.spaces.values() if space else ())
+        return any(isinstance(index, Index) and index.space == space for index in found)
 
     @property
     def before(self) -> Rendered:
@@ -75,6 +90,8 @@ class Compilation(Struct, frozen=True, kw_only=True):
     lock: str
     plan: Plan
     diagnostics: tuple[Located, ...]  # warnings and notes, located, in order of file, line and column
+    index: Mapping[str, tuple[IndexLine, ...]] = field(default_factory=dict)
+    """The lines that address spaces are to have of this cluster, by path of the index, where they differ."""
 
 
 class MadeTests(Struct, frozen=True, kw_only=True):
@@ -94,7 +111,9 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     log.add(inputs.passed_over)
     # Text -> model, whatever dialect it came in.
-    read_cluster = log.keep(read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, tests=tests))
+    read_cluster = log.keep(
+        read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests)
+    )
     # A Cilium that is newer than what is known is taken for another by consent alone.
     cluster = taken_for(read_cluster, inputs.assume)
     # Pools are disjoint, and the versions have what the cluster asks for.
@@ -118,16 +137,23 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         # What the documents of kind Tests demand.
         phase("testing")
         log.keep(run_tests(plan, inputs.today))
-        # Plan -> objects by file -> text by file.
-        phase("rendering")
-        arranged = arrange(plan, before)
-        files = emit(arranged, inputs.templates)
-        # What the apiserver has no room for, and what no template may do.
-        phase("checking what was rendered")
-        log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
-        log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
+        if plan.cluster.is_space:
+            # Members -> what each of them occupies now.
+            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
+            files, index = {INDEX: dump_index(inputs.name, lines)}, {}
+        else:
+            # What the cluster occupies, among the others of its address space.
+            index = _beside_others(inputs, plan, log)
+            # Plan -> objects by file -> text by file.
+            phase("rendering")
+            arranged = arrange(plan, before)
+            files = emit(arranged, inputs.templates)
+            # What the apiserver has no room for, and what no template may do.
+            phase("checking what was rendered")
+            log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
+            log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
     found = locate(log.diagnostics, _texts(inputs))
-    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found)
+    return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
 def make_tests(inputs: Inputs) -> MadeTests:
@@ -159,6 +185,11 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
         # All tests that hold for the cluster.
         log.add(inputs.not_shared)
         cluster = replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
+    if cluster.is_space:
+        # Pools of clusters are its nodes.
+        log.add(check_members(cluster, inputs.members))
+        log.add(check_together(with_given(_members(inputs), lock.lines)))
+        cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -187,8 +218,50 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     return plan, before
 
 
+def _members(inputs: Inputs) -> list[ClusterPrefixes]:
+    every = (found for found in inputs.members if isinstance(found, ClusterPrefixes))
+    return [found for found in every if found.space == inputs.name]
+
+
+def _former(inputs: Inputs) -> Iterator[IndexLine]:
+    """Yield the lines of the index that an earlier compile of a space wrote."""
+    found = load_index(inputs.published.get(INDEX, b""))
+    return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
+
+
+def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
+    """Compare a cluster with the indexes of address spaces; return its lines where they are to differ.
+    Lines of ranges that a space gave are the space's own to change.
+    """
+    changed: dict[str, tuple[IndexLine, ...]] = {}
+    for path, text in inputs.spaces.items():
+        found, space = load_index(text), plan.cluster.address_space
+        if not isinstance(found, Index):
+            log.add([index_unreadable(path, found)] if path.split("/")[-3] == space else [])
+            continue
+        before = found.of(inputs.name)
+        own: Iterable[IndexLine] = ()
+        if found.space == space:
+            mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
+            log.add(check_index(mine, path, found))
+            own = index_lines(
+                [replace(mine, prefixes=tuple(each for each in mine.prefixes if not each.number))]
+            )
+        now = [*(line for line in before if line.range), *own]
+        if set(now) != set(before):
+            changed[path] = tuple(now)
+    return changed
+
+
 def _texts(inputs: Inputs) -> Mapping[str, bytes]:
-    return {**inputs.shared, **inputs.sources} if inputs.shared else inputs.sources
+    beside = [found.texts for found in inputs.members if isinstance(found, ClusterPrefixes)]
+    if not (inputs.shared or beside):
+        return inputs.sources
+    return {
+        **inputs.shared,
+        **{path: text for texts in beside for path, text in texts.items()},
+        **inputs.sources,
+    }
 
 
 @contextmanager

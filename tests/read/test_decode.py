@@ -42,6 +42,8 @@ FULL: dict[str, dict[str, Any]] = {
                 "namespace": "cilium",
                 "routingMode": "native",
                 "nativeRoutingCIDR": "10.0.0.0/8",
+                "clusterID": 7,
+                "clusterName": "c-7",
             },
             "kubernetes": {"version": "v1.33.4"},
             "ipam": {"mode": "multi-pool", "operator": "adopt", "pinning": "node", "autoCreate": ["default"]},
@@ -58,12 +60,39 @@ FULL: dict[str, dict[str, Any]] = {
             "output": {"shardSize": 10, "nodeObjects": "create"},
         },
     },
+    "addressspace.schema.json": {
+        "apiVersion": "ipamc/v1alpha1",
+        "kind": "AddressSpace",
+        "metadata": {"name": "fabric", "labels": LABELS, "annotations": {"a": "b"}},
+        "spec": {
+            "ipv4": {"cidrs": ["10.0.0.0/8"], "prefixLength": 19},
+            "ipv6": {"cidrs": ["fd00::/32"], "prefixLength": 48},
+            "levels": [
+                {
+                    "name": "eu",
+                    "clusterSelector": "region == 'eu'",
+                    "ipv4": {"cidrs": ["10.0.0.0/10"]},
+                    "ipv6": {"cidrs": ["fd00::/34"]},
+                }
+            ],
+            "reserved": ["10.255.0.0/16", {"cidr": "10.254.0.0/16", "reason": "load balancers"}],
+            "quarantineDays": 30,
+            "budget": {"leave": 10},
+        },
+    },
     "ippool.schema.json": {
         "apiVersion": "ipamc/v1alpha1",
         "kind": "IPPool",
         "metadata": {"name": "p", "labels": LABELS, "annotations": {}},
         "spec": {
-            "ipv4": {"cidrs": ["10.0.0.0/16"], "blockSize": 24, "follows": "172.30.0.0/24"},
+            "ipv4": {
+                "cidrs": ["10.0.0.0/16"],
+                "from": "fabric",
+                "prefixLength": 19,
+                "ranges": 2,
+                "blockSize": 24,
+                "follows": "172.30.0.0/24",
+            },
             "ipv6": {"cidrs": ["fd00::/48"], "blockSize": 64, "follows": "fd01::/120"},
             "nodeSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
             "priority": -3,

@@ -55,8 +55,13 @@ def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]
     return [
         TestResult(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
         for test in shared
-        if test.space not in {"", cluster.address_space}
+        if not _holds(test, cluster)
     ]
+
+
+def _holds(test: Assertion, cluster: Cluster) -> bool:
+    """Tell whether a shared test is for a cluster: none is for an address space."""
+    return not cluster.is_space and test.space in {"", cluster.address_space}
 
 
 def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Assertion], list[Diagnostic]]:
@@ -67,7 +72,7 @@ def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Asse
 
     own = cluster.tests
     strangers = [test for test in own if test.space not in {"", cluster.address_space}]
-    tests = [*own, *(test for test in shared if test.space in {"", cluster.address_space})]
+    tests = [*own, *(test for test in shared if _holds(test, cluster))]
     by_path = {test.at.path: rules.other_space(test, cluster.address_space) for test in strangers}
     found = list(by_path.values())
     if len(tests) > MOST:

@@ -111,7 +111,7 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     """Return the prefix length that this pool would give the node today; None if it would not serve it."""
     offers = want.offers
     if offers and offers[0].pool is pool:
-        return offers[0].sizes[family]
+        return offers[0].sizes.get(family)
     node = want.node
     serves = node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name)
     if not serves and not pool.disabled:  # it may take the place of one that serves the node

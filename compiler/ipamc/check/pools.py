@@ -9,9 +9,10 @@ from msgspec import Struct
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
-from ipamc.model.diagnostics import Diagnostic, Place, Related, error, several, warning
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
+from ipamc.model.wording import shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -22,6 +23,7 @@ IPV6_DIFFERENCE = 16
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield every finding about pools, whatever the mode."""
+    yield from not_given(cluster)
     yield from ranges_overlap(cluster.pools)
     yield from over_excluded_world(cluster)
     yield from node_inside_range(cluster)
@@ -32,6 +34,20 @@ def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
         yield from impossible_selector(pool)
     yield from unknown_overflow(cluster)
     yield from outside_native_routing(cluster)
+
+
+def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
+    """IPC0704: a pool has the ranges that it asks of an address space."""
+    for pool in cluster.pools:
+        for family, part in pool.families.items():
+            if (ask := part.ask) and len(part.ranges) < ask.ranges:
+                wants = count(ask.ranges, f"IPv{family} range")
+                has = f"{len(part.ranges):,}" if part.ranges else "none"
+                message = (
+                    f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
+                )
+                fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
+                yield error("IPC0704", ask.at, message, help=fix)
 
 
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:

@@ -16,7 +16,7 @@ from ipamc.lock.file_rules import ONLINE
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
-from ipamc.model.cluster import CiliumNode, Cluster, Mode, Pool
+from ipamc.model.cluster import CILIUM_MODES, CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Origin, Plan, Want
@@ -119,7 +119,7 @@ def check_mode_change(
     The cluster runs what was rendered last, so an edit of the lock's header does not help.
     """
     word = rendered.mode or mode_of(text)
-    if word == cluster.mode or word not in set(Mode):
+    if word == cluster.mode or word not in set(CILIUM_MODES):
         return
     held = [line for line in lock.lines if line.state is State.HELD]
     planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}

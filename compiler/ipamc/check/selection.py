@@ -34,7 +34,7 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     An empty inventory says nothing about selectors. A pool that only stands in for a full one (`overflow`)
     selects no node on purpose: only its misspelt labels are reported.
     """
-    if not wants:
+    if not wants or cluster.is_space:  # levels are for clusters that are still to come
         return
     pools = [pool for pool in cluster.pools if not pool.disabled and not pool.unlisted]
     every_offers = {id(want.offers): want.offers for want in wants}.values()

@@ -110,12 +110,22 @@ def command(
             with progress("reading what NetBox has"):
                 there = netbox.read_export(load_table(existing, netbox.COLUMNS))
         found: list[tuple[str, str, Sequence[Prefix]]] = []
+        around: set[str] = set()
         for folder in source.folders:
             with problems.of(folder):
                 cluster, lock, _ = load_without_nodes(source.inputs(folder, rendered=False), enough_for_use)
                 found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
-        Log().add(netbox.same_in_several([(folder, prefixes) for folder, _, prefixes in found]))
-        every = [prefix for _, _, prefixes in found for prefix in prefixes]
+                around |= {folder} if cluster.is_space else set()
+        own = [(folder, prefixes) for folder, _, prefixes in found if folder not in around]
+        Log().add(netbox.same_in_several(own))
+        # What a cluster has is its own, and what an address space has is around it.
+        known = {prefix.block for _, prefixes in own for prefix in prefixes}
+        every = [
+            prefix
+            for folder, _, prefixes in found
+            for prefix in prefixes
+            if folder not in around or prefix.block not in known
+        ]
         changes = netbox.later_import(every, there, [name for _, name, _ in found], statuses, columns)
     if problems or changes is None:
         return problems.conclude(style)

@@ -25,16 +25,18 @@ from ipamc.model.wording import typed
 from ipamc.report.findings.content import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
+from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Version
     from ipamc.model.plan import Plan
+    from ipamc.read.space_index import IndexLine
 
 LISTED = 5  # the most files out of date that are named
 
@@ -53,6 +55,7 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     alone: bool = False
     """No other cluster is compiled in this run: neighbours are looked for once the cluster names a space."""
     assume: Version | None = None  # what a newer Cilium than the known ones is taken for
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -65,6 +68,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     line: str  # what was done, for people
     trouble: bool = False  # the environment failed, or ipamc itself; `line` says how
     bug: str = ""  # the traceback, where ipamc itself failed
+    index: tuple[tuple[str, tuple[IndexLine, ...]], ...] = ()
+    """The lines that address spaces are to have of the cluster, by path of the index, where they differ."""
     left: Left | None = None  # what is on the disk, where a signal ended the run
 
 
@@ -93,7 +98,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
 
-    read = Disk(assume=task.assume).inputs(task.folder)
+    read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
     merged = None
     if task.onto:
@@ -113,7 +118,10 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     if limited:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
-    if task.neighbours or (task.alone and compilation.plan.cluster.address_space):
+    plan = compilation.plan
+    if not inputs.indexes(plan.cluster.address_space) and (
+        task.neighbours or (task.alone and plan.cluster.address_space)
+    ):
         from ipamc.workspace.neighbours import neighbours, refuse_overlaps
 
         folder = task.folder
@@ -126,8 +134,9 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         changes = output.write(held, lock_text, files, read)
     else:
         changes = output.compare(task.folder, lock_text, files)
+    stale = tuple(compilation.index)
     if task.check:
-        line = outdated(changes, task.folder, name) if changes else "up to date"
+        line = outdated(changes, task.folder, name, stale) if changes or stale else "up to date"
     else:
         line = f"{placed(compilation.plan)}; {summary(changes)}"
     steps: tuple[str, ...] = ()
@@ -143,7 +152,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         name=name,
         folder=task.folder,
         findings=compilation.diagnostics,
-        done=not (task.check and changes),
+        done=not (task.check and (changes or stale)),
+        index=tuple(compilation.index.items()),
         line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
 
@@ -151,6 +161,13 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
     """Do `run` for every task, with the other clusters of its address space; keep the order."""
     outcomes: dict[int, Outcome] = {}
+    spaces = [task for task in tasks if len(tasks) > 1 and is_space(task.folder)]
+    if spaces and len(spaces) < len(tasks):
+        # Clusters have the ranges that spaces give them.
+        done = {found.folder: found for found in compile_all(spaces, 1)}
+        rest = [task for task in tasks if task.folder not in done]
+        done |= {found.folder: found for found in compile_all(rest, processes)}
+        return [done[task.folder] for task in tasks]
     with accounted(lambda: _account(tasks, outcomes)):
         folders = [task.folder for task in tasks]
         if len(tasks) == 1:
@@ -159,9 +176,16 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
             from ipamc.workspace.neighbours import neighbours
 
             beside = neighbours(folders, progress)
-            tasks = [replace(task, neighbours=beside.get(task.folder)) for task in tasks]
+            known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+            tasks = [
+                replace(task, neighbours=beside.get(task.folder), spaces=known[parent_of(task.folder)])
+                for task in tasks
+            ]
         with progress(compiling(folders)):
-            return run_all(tasks, processes, run, failed, prepare, outcomes)
+            found = run_all(tasks, processes, run, failed, prepare, outcomes)
+        if tasks and not tasks[0].check:
+            write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
+        return found
 
 
 def _account(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> Account:
@@ -242,8 +266,10 @@ def placed(plan: Plan) -> str:
         from ipamc.review.diff.lock_lines import changes_of
 
         moved = len(renumbered(changes_of(before, plan), plan.held))
+    nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
+    asked = "ranges asked for" if plan.cluster.is_space else ""
     return (
-        f"{count(len(plan.cluster.nodes), 'node')}, {count(origins.total(), 'block')} added"
+        f"{count(len(plan.cluster.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
 
@@ -258,9 +284,12 @@ def summary(changes: Changes) -> str:
     return ", ".join(filter(None, parts)) or "unchanged"
 
 
-def outdated(changes: Changes, folder: str, name: str) -> str:
-    """Return which files of a cluster are out of date on the disk, and what to run."""
+def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str] = ()) -> str:
+    """Return which files of a cluster are out of date on the disk, some `beside` it, and what to run."""
     paths = ["ipam.lock"] if changes.lock else []
     paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]
     cluster = name if folder == f"clusters/{name}" else typed(folder)
-    return f"out of date: {names(paths, LISTED)}\n  next: ipamc compile {cluster} && git add {typed(folder)}"
+    add = " ".join(map(typed, (folder, *beside)))
+    return (
+        f"out of date: {names([*paths, *beside], LISTED)}\n  next: ipamc compile {cluster} && git add {add}"
+    )

@@ -33,7 +33,7 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import BITS, Block, OverlapIndex
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.model.cluster import ManagedBy, Mode, OperatorRole, Version
+from ipamc.model.cluster import CILIUM_MODES, ManagedBy, Mode, OperatorRole, Version
 from ipamc.model.diagnostics import Diagnostic, Log, Refused
 from ipamc.model.dump import Dump
 from ipamc.model.wording import shown
@@ -120,7 +120,7 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
         problem = "--distinct is for a cluster that Calico serves, and the dump has no blocks of Calico alone"
         way_out = "import it without --distinct; later: ipamc runbook CLUSTER --change new-range"
         yield calico_rules.not_distinct(dump.at, problem, way_out)
-    modes = [mode.value for mode in Mode]
+    modes = [mode.value for mode in CILIUM_MODES]
     at = facts.config_at or dump.at
     if not facts.mode:
         tells = is_cluster_cidr(dump) or calico.uses_pod_cidrs(dump)

@@ -107,7 +107,8 @@ def rename_refused(
     cluster: Cluster, lock: Lock, lines: Iterable[Line], old: str, new: str
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
-    if problem := subdomain_problem(new):
+    parts = new.split("/") if cluster.is_space else [new]
+    if problem := next(filter(None, map(subdomain_problem, parts)), None):
         fix = "write the name of the new node as it is in the inventory"
         yield error("IPC0430", Span(lock.path), f"{shown(new)} is no name of a node: it {problem}", help=fix)
     present = {node.name: node for node in cluster.nodes}

@@ -137,6 +137,8 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
         lines = list(map(record.line_of, records))
     except ValueError:  # msgspec's errors and CidrErrors are some
         return None
+    if head.mode != Mode.SPACE and body.count(b"/") != len(lines):
+        return None  # a node with the name of a pool of a cluster
     blocks = [line.block for line in lines]
     pairs = zip(blocks, records, strict=True)
     canonical = all(block.family == 4 or str(block) == each.block for block, each in pairs)
@@ -147,7 +149,7 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
 def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
     """Read the lines row by row, and say what is wrong with them."""
     rows = text.split(b"\n")
-    lines, found = _records(rows, path)
+    lines, found = _records(rows, path, Mode(head.mode))
     if not found:
         # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
         found += islice(rules.overlapping_lines(lines, path, rows), MOST)
@@ -195,7 +197,7 @@ def _header_problem(row: bytes) -> str:
     return "the header is not readable"
 
 
-def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
+def _records(rows: list[bytes], path: str, mode: Mode) -> tuple[list[tuple[int, Line]], list[Diagnostic]]:
     lines: list[tuple[int, Line]] = []
     found: list[Diagnostic] = []
     read = record.RECORD.decode
@@ -204,7 +206,7 @@ def _records(rows: list[bytes], path: str) -> tuple[list[tuple[int, Line]], list
         found.append(rules.lock_unreadable(path, len(rows), rows[-1], problem))
     for number, row in enumerate(rows[1:-1], 2):
         try:
-            lines.append((number, record.line_of(read(row))))
+            lines.append((number, record.line_of(read(row), of_pools=mode is Mode.SPACE)))
         except ValueError as cause:  # msgspec's errors and CidrErrors are some
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:

@@ -19,6 +19,8 @@ _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
 """What no name has: names are shown in commands to copy, and a branch's lock may be a stranger's."""
+_STRANGE_POOL = re.compile(r"[^a-z0-9./-]|\A[./-]|//").search
+"""Likewise of a node; in the lock of an address space it is a pool of a cluster: `beijing-1/pods`."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -103,10 +105,13 @@ def record_of(line: Line) -> Record:
     return Record(block, line.pool, line.node, since, line.moved, pending, released, addresses)
 
 
-def line_of(record: Record) -> Line:
-    """Turn a record into a line. Raises CidrError, or ValueError with what is wrong."""
-    if _STRANGE(record.node) or _STRANGE(record.pool):
-        raise ValueError(f"{shown(record.node if _STRANGE(record.node) else record.pool)} is no name")
+def line_of(record: Record, *, of_pools: bool = True) -> Line:
+    """Turn a record into a line; its node may be a pool of a cluster if `of_pools`.
+    Raises CidrError, or ValueError with what is wrong.
+    """
+    odd = (_STRANGE_POOL if of_pools else _STRANGE)(record.node)
+    if odd or _STRANGE(record.pool):
+        raise ValueError(f"{shown(record.node if odd else record.pool)} is no name")
     others = record.quarantined or record.pending or record.released or record.moved or record.addresses
     if record.node and not others:  # nearly all lines are held
         return Line(block=parse_block(record.block, pods=False), pool=record.pool, node=record.node)

@@ -42,11 +42,17 @@ class Mode(enum.StrEnum):
     CLUSTER_POOL = "cluster-pool"
     MULTI_POOL = "multi-pool"
     CRD = "crd"
+    SPACE = "address-space"
+    """None of Cilium's: an address space, whose nodes are the pools that ask it for ranges."""
 
     @property
     def one_block(self) -> bool:
         """Return whether a node has one block of each family: Cilium gives pods only the first one."""
-        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL}
+        return self in {Mode.KUBERNETES, Mode.CLUSTER_POOL, Mode.SPACE}
+
+
+CILIUM_MODES = tuple(mode for mode in Mode if mode is not Mode.SPACE)
+"""Those that a Cluster can have."""
 
 
 class Dialect(enum.StrEnum):
@@ -57,6 +63,17 @@ class Dialect(enum.StrEnum):
     CLUSTER_CIDR = "ClusterCIDR"
 
 
+class Ask(Struct, frozen=True, kw_only=True):
+    """What a pool asks of an address space in one family, in place of CIDRs of its own."""
+
+    space: str
+    prefix: int = 0
+    """Prefix length of each range; 0: the space's."""
+    ranges: int = 1
+    """How many ranges the pool is to have."""
+    at: Place
+
+
 class PoolFamily(Struct, frozen=True, kw_only=True):
     """The ranges and the block size of one family of a pool."""
 
@@ -64,7 +81,9 @@ class PoolFamily(Struct, frozen=True, kw_only=True):
     ranges: tuple[Range, ...]
     """In the order of the file, which is the order of allocation."""
     block_size: int
-    """Prefix length of a node's block."""
+    """Prefix length of a node's block; of an address space that of a range."""
+    ask: Ask | None = None
+    """Where it is given, `ranges` are those that the space gave the pool: maybe none yet."""
     follows: Range | None = None
     """The nodes' network: the n-th block is of the node with its n-th address (`model/follows.py`)."""
     at: Place
@@ -289,6 +308,13 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """Percent."""
     bgp: Bgp = "none"
     address_space: str = ""
+    cluster_id: int = 0
+    """Of ClusterMesh; 0: it is not written. `mesh_name` likewise, Cilium's `cluster-name`."""
+    mesh_name: str = ""
+    labels: Mapping[str, str] = {}
+    """Of the Cluster document: levels of an address space select by them."""
+    asks: Mapping[str, Mapping[int, int]] = {}
+    """Of an address space: the prefix lengths that each node, a pool of a cluster, asks for, by family."""
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250
     node_objects: NodeObjects = "guarded"
@@ -301,6 +327,11 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
     tests: tuple[Assertion, ...] = ()
     """In order of file and place; none where the cluster was read for another question than a compile."""
+
+    @property
+    def is_space(self) -> bool:
+        """Return whether this is an address space, whose nodes are pools of clusters."""
+        return self.mode is Mode.SPACE
 
     @property
     def own_pools(self) -> bool:

@@ -119,6 +119,11 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     Pools of other dialects have one CIDR of a family. Where a node has one block, another pool with the same
     selector takes the place of a full one; elsewhere it would give every node more blocks.
     """
+    if ask := pool.families[family].ask:
+        another = f"write ranges: {ask.ranges + 1} in ipv{family} of pool {pool.name}"
+        return f"{another}, and let address space {ask.space} decide: ipamc compile"
+    if cluster.is_space:
+        return f"add a /{size} to the cidrs of {pool.name}"
     search = f"{suggest_pool(cluster, pool, family, size)} finds a free one"
     if pool.dialect is Dialect.NATIVE:
         return f"add a /{size} to the end of cidrs of pool {pool.name}: {search}"

@@ -80,12 +80,19 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
     wants = []
     for node in cluster.nodes:
         pinning = pinned.get(node.name)
-        wants.append(Want(node, chooser.with_pins(node, pinning) if pinning else chooser.choose(node)))
+        offers = chooser.with_pins(node, pinning) if pinning else chooser.choose(node)
+        wants.append(Want(node, _asked(offers, cluster.asks[node.name]) if cluster.is_space else offers))
         if chooser.candidates > MOST_CANDIDATES or chooser.tests > MOST_TESTS:
             raise Refused((too_many_candidates(cluster),))
     if not cluster.mode.one_block and (refused := list(too_many_blocks(cluster, wants))):
         raise Refused(tuple(refused))
     return tuple(wants)
+
+
+def _asked(offers: Offers, sizes: Mapping[int, int]) -> Offers:
+    """Return the first pool of an address space that has all families that are asked for, with the sizes."""
+    fitting = (offer for offer in offers if sizes.keys() <= offer.pool.families.keys())
+    return Offers([Offer(offer.pool, dict(sizes), pinned=offer.pinned) for offer in fitting][:1])
 
 
 def too_many_candidates(cluster: Cluster) -> Diagnostic:

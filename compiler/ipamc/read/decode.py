@@ -133,7 +133,8 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
             problem = f"{text} is more than {bound}, the maximum of {field}"
             way_out = (hints.block_size(value, bound) if field == "blockSize" else "") or way_out
         case "minItems" | "minLength":
-            needed = _name(path) in (at(root, path[:-1]) or {}).get("required", ())
+            above = at(root, path[:-1]) or {}
+            needed = any(_name(path) in part.get("required", ()) for part in (above, *above.get("anyOf", ())))
             spare = "leave it out, or give it a value" if bound == 1 else ""
             problem, way_out = f"{field} is empty", way_out if needed else spare
         case "maxItems":

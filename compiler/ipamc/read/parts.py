@@ -22,6 +22,8 @@ VALUES = f"{FIRST}/helm-values.yaml"
 BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
 """Files with settings that a later compile cannot change."""
 
+INDEX = "index.jsonl"
+"""The only file of an address space."""
 NODES = "nodes/"
 """The folder of shards of Nodes."""
 OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
@@ -53,4 +55,4 @@ def shards_of(parts: Iterable[str]) -> list[str]:
 
 def is_looked_at(path: str) -> bool:
     """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
-    return path in BINDING or path.startswith(NODES) or OWN_POOLS(path) is not None
+    return path in (*BINDING, INDEX) or path.startswith(NODES) or OWN_POOLS(path) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from ipamc.read.decode import Mistyped, mistyped, shape
 from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
+from ipamc.read.space_index import Index, load_index, with_ranges
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.json_stream import json_documents
@@ -86,9 +87,12 @@ class Assembly(Struct):
                 self.twice[key] = [], _name_at(value), _name_at(first)
             self.twice[key][0].append(value.name)
 
-    def cluster(self, name: str, folder: str, *, complete: bool) -> Cluster | None:
+    def cluster(
+        self, name: str, folder: str, spaces: Mapping[str, bytes], *, complete: bool
+    ) -> Cluster | None:
         """Return the Cluster called `name` with everything that was added. Raises Enough.
-        `complete`: no unreadable document may have been the Cluster, so a folder without one is reported.
+        `spaces` are the indexes of address spaces by path: pools may have their ranges of them. `complete`:
+        no unreadable document may have been the Cluster, so a folder without one is reported.
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
@@ -125,7 +129,22 @@ class Assembly(Struct):
             truncated=self.truncated,
             tests=tuple(self.tests),
         )
-        return with_followed(whole)
+        if whole.is_space:
+            own = (whole.at.path, whole.at.document)
+            others: list[Pool | Node | CiliumNode | Range] = [*whole.pools, *whole.nodes, *whole.cilium_nodes, *whole.excluded]
+            strangers = (each for each in others if (each.at.path, getattr(each.at, "document", 0)) != own)
+            self.found.extend(rules.beside_space(each.at, name) for each in islice(strangers, 1))
+        asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
+        space = whole.address_space or (asks[0].space if asks else "")
+        self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
+        indexes: dict[str, Index] = {}
+        for path, text in spaces.items() if asks else ():
+            index = load_index(text)
+            if isinstance(index, Index):
+                indexes[index.space] = index
+            else:
+                self.found.append(rules.index_unreadable(path, index))
+        return with_followed(with_ranges(replace(whole, address_space=space), indexes))
 
 
 def _name_at(value: Named) -> At:
@@ -137,14 +156,20 @@ def _name_at(value: Named) -> At:
 
 
 def read(
-    name: str, folder: str, sources: Mapping[str, bytes], schemas: Mapping[str, str], *, tests: bool = False
+    name: str,
+    folder: str,
+    sources: Mapping[str, bytes],
+    schemas: Mapping[str, str],
+    *,
+    spaces: Mapping[str, bytes] = {},
+    tests: bool = False,
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
-    place of a finding about all files. Without `tests`, documents of kind Tests and errors in them are
-    ignored. Raises Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1
-    s for a megabyte of YAML, a quarter of that for JSON, and a tenth for a dump of Nodes, of which nine
-    tenths are skipped.
+    place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
+    `tests`, documents of kind Tests and errors in them are ignored. Raises Refused, with all findings up to
+    MOST errors, if one of them is an error. Linear: some 0.1 s for a megabyte of YAML, a quarter of that for
+    JSON, and a tenth for a dump of Nodes, of which nine tenths are skipped.
     """
     with paused_collector():
         reading = Reading()
@@ -152,7 +177,7 @@ def read(
         with contextlib.suppress(Enough):
             for path in sorted(sources):
                 _read_file(path, sources[path], shapes, reading, assembly, tests=tests)
-            cluster = assembly.cluster(name, folder, complete=reading.complete)
+            cluster = assembly.cluster(name, folder, spaces, complete=reading.complete)
     found = list(reading.found)
     if cluster is None or reading.found.failed:
         raise Refused(tuple(found))

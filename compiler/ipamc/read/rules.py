@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ipamc.model.cidr import CidrError
+from ipamc.model.cluster import Ask
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.wording import listing, shown, typed
@@ -235,6 +236,31 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     if better:
         way_out = f"git mv {path} {typed(better)} if it counts, else git rm {path}"
     return warning("IPC0108", at, problem, help=way_out)
+
+
+def other_space(ask: Ask, space: str) -> Diagnostic:
+    """IPC0708: all pools of a cluster ask its own address space."""
+    message = f"a pool asks address space {shown(ask.space)}, and the cluster is of {shown(space)}"
+    return error("IPC0708", ask.at, message, help=f"write from: {space}; a cluster is of one address space")
+
+
+def index_unreadable(path: str, problem: str) -> Diagnostic:
+    """IPC0705: the index of an address space is as the tool writes it."""
+    space = PurePath(path).parent.parent.name
+    message = f"the index of address space {shown(space)} cannot be read: {problem}"
+    return error("IPC0705", Span(path), message, help=f"it is derived: ipamc compile {space} writes it again")
+
+
+def beside_space(at: At, space: str) -> Diagnostic:
+    """IPC0709: the folder of an address space has its document and Tests alone."""
+    message = f"the folder of address space {space} has a pool, a node or a CIDR of a cluster"
+    return error("IPC0709", at, message, help="move it into the folder of its cluster, beside this one")
+
+
+def level_outside(at: At, cidr: str, space: str) -> Diagnostic:
+    """IPC0706: a level lies in its address space."""
+    fix = f"write a part of the CIDRs of {space}, or add {cidr} to them"
+    return error("IPC0706", at, f"{cidr} lies outside address space {space}", help=fix)
 
 
 def not_tests(at: At, kind: str) -> Diagnostic:

@@ -85,6 +85,13 @@ class Metadata(Own):
     annotations: dict[str, str] = field(default_factory=dict)
 
 
+class Reserved(Own):
+    """A CIDR that is never given out, and why."""
+
+    cidr: str
+    reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
+
+
 class ForeignMetadata(Foreign):
     """`metadata` of a foreign kind."""
 
@@ -242,6 +249,18 @@ class Reading(Struct):
             for index, text in enumerate(texts)
         )
         return tuple(Range(block, place) for block, place in found if block is not None)
+
+    def reserved(self, entries: Iterable[str | Reserved], at: Place) -> tuple[Range, ...]:
+        """Return reserved CIDRs with their reasons, as written; an invalid one is reported and left out."""
+        found = []
+        for index, entry in enumerate(entries):
+            place = at / index
+            text, place, reason = (
+                (entry, place, "") if isinstance(entry, str) else (entry.cidr, place / "cidr", entry.reason)
+            )
+            if block := self.block(text, place):
+                found.append(Range(block, place, reason))
+        return tuple(found)
 
     def calico(self, text: str, at: Place) -> Selector:
         """Return a Calico selector; report an invalid one and return `EVERY`."""

@@ -74,7 +74,8 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
         prefix = Prefix(block=block, kind=kind, cluster=cluster.name, pool=pool, words=words)
         prefixes.setdefault(block, prefix)
 
-    for line in lock.lines:
+    # What a space gave is a range of a cluster, which has it as its own.
+    for line in [line for line in lock.lines if not (cluster.is_space and line.in_use)]:
         if line.state is State.HELD:
             add(line.block, "held", line.pool, f"held by {line.node}")
         elif line.state is State.PENDING:

@@ -116,7 +116,7 @@ def member_of(inputs: Inputs) -> Member:
     Whether its pools are right together is not asked: who looks for another range has a reason.
     """
     try:
-        cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas)
+        cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces)
         consent = Consent(mode=True)  # its blocks are the same in both modes
         lock = Log().keep(load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered))
     except Refused as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
@@ -19,12 +20,18 @@ from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import link_on_the_way
 from ipamc.workspace.source import Commit, Disk
+from ipamc.workspace.spaces import spaces_in
 from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
-    from ipamc.address_space import ClusterPrefixes, Neighbours, Unread
+    from ipamc.address_space import Neighbours
     from ipamc.model.cluster import Cluster
+    from ipamc.model.space import ClusterPrefixes, Unread
     from ipamc.pipeline import Compilation, Inputs
+
+
+_FROM = re.compile(rb"""\bfrom["']?\s*:""")
+_NAMED = re.compile(rb"""\b(?:addressSpace|from)["']?\s*:\s*["']?([A-Za-z0-9.-]+)""")
 
 
 class Folders(Struct, frozen=True, kw_only=True):
@@ -40,13 +47,17 @@ def neighbours(
     folders: Sequence[str], progress: Callable[[str], AbstractContextManager[None]]
 ) -> dict[str, Neighbours]:
     """Return the addresses of the other clusters for each of these folders.
-    Nothing where none of these folders may be of an address space. The others are the folders beside: below a
-    folder `clusters/` all of them, elsewhere those that have a lock. One without a lock is compared once it
-    is compiled. They are read as they are on the disk, not as this run is about to write them: what a run
-    adds is inside ranges, or is compared when that cluster is compiled. `progress` shows that this takes a
-    while. All are compared with each other once, so that each gets only those that it overlaps with.
+    Nothing where none of these folders may be of an address space without an index. The others are the
+    folders beside: below a folder `clusters/` all of them, elsewhere those that have a lock. One without a
+    lock is compared once it is compiled. They are read as they are on the disk, not as this run is about to
+    write them: what a run adds is inside ranges, or is compared when that cluster is compiled. `progress`
+    shows that this takes a while. All are compared with each other once, so that each gets only those that it
+    overlaps with.
     """
-    if not any(map(_may_be_of_a_space, folders)):
+    spaces = {
+        name_of(space).encode() for parent in set(map(parent_of, folders)) for space in spaces_in(parent)
+    }
+    if not any(_is_compared(folder, spaces) for folder in folders):
         return {}
     from ipamc.address_space import MOST, Neighbours, meetings
 
@@ -67,16 +78,19 @@ def neighbours(
         return given
 
 
-def _may_be_of_a_space(folder: str) -> bool:
+def _mentions(sources: Mapping[str, bytes]) -> bool:
+    """Tell whether documents may name an address space, or ask one: an escaped key is not found here."""
+    return any(b"addressSpace" in data or _FROM.search(data) for data in sources.values())
+
+
+def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
+    """Tell whether a cluster may be of an address space other than `indexed` ones."""
     try:
-        return _mentions(read_sources(folder)[0])
+        sources = read_sources(folder)[0]
     except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
         return False
-
-
-def _mentions(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may name an address space: an escaped key is not found here."""
-    return any(b"addressSpace" in data for data in sources.values())
+    names = {name for data in sources.values() for name in _NAMED.findall(data)}
+    return _mentions(sources) and not (names and names <= set(indexed))
 
 
 def beside(folders: Iterable[str]) -> Iterator[str]:
@@ -93,7 +107,7 @@ def beside(folders: Iterable[str]) -> Iterator[str]:
 
 def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict[Path, Unread]]:
     """Return the clusters of address spaces among folders, and those that cannot be read, by folder."""
-    from ipamc.address_space import ClusterPrefixes, Unread
+    from ipamc.model.space import ClusterPrefixes, Unread
 
     every = {disk.identity(folder): folder for folder in folders}
     surveyed = {path: survey_of(every[path]) for path in sorted(every)}
@@ -103,16 +117,22 @@ def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict
     )
 
 
-def survey_of(folder: str) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster; None where it is of no address space. Never raises."""
-    from ipamc.address_space import Unread, survey
+def survey_of(folder: str, spaces: Mapping[str, bytes] | None = None) -> ClusterPrefixes | Unread | None:
+    """Read the addresses of a cluster; None where it is of no address space. Never raises.
+    `spaces` are indexes with the ranges that its pools have, instead of those on the disk.
+    """
+    from ipamc.address_space import survey
+    from ipamc.model.space import Unread
 
     name = name_of(folder)
     try:
         sources, refused = read_sources(folder)
         if refused:
             return Unread(cluster=name, space="", at=refused[0].at, problem=refused[0].message)
-        return survey(Disk().inputs(folder)) if _mentions(sources) else None
+        if not _mentions(sources):
+            return None
+        source = Disk(spaces=None if spaces is None else ())
+        return survey(source.inputs(folder, rendered=False), spaces=spaces)
     except Exception as problem:  # noqa: BLE001 - a bug, too, must not hide what becomes of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)
@@ -177,7 +197,8 @@ def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
 
 def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
     """Read the addresses of a cluster; None if it cannot be read: its own plan says why."""
-    from ipamc.address_space import ClusterPrefixes, survey
+    from ipamc.address_space import survey
+    from ipamc.model.space import ClusterPrefixes
 
     try:
         found = survey(source.inputs(folder, rendered=False), every=True) if source.has(folder) else None
@@ -199,7 +220,7 @@ def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
 
 def members(folders: Iterable[str], space: str) -> list[str]:
     """Return the folders beside some that are, or may be, of an address space, in order of name."""
-    from ipamc.address_space import Unread
+    from ipamc.model.space import Unread
 
     every = {disk.identity(folder): folder for folder in (*beside(folders), *folders)}
     found = []

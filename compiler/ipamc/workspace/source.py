@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.read.parts import BINDING, is_looked_at
+from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
-from ipamc.workspace.clusters import name_of
+from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
+from ipamc.workspace.spaces import indexes_beside, mentions_space, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class Disk(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; of a commit those that it has."""
     assume: Version | None = None  # what a newer Cilium than the known ones is taken for
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
 
     def has(self, folder: str) -> bool:
         """Tell whether there is such a folder."""
@@ -57,7 +59,8 @@ class Disk(Struct, frozen=True):
         is_rendered = tree.is_there(folder)
         published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
-            published = _committed(folder, BINDING)
+            published = _committed(folder, (*BINDING, INDEX))
+        of_space = mentions_space(sources)
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -69,6 +72,8 @@ class Disk(Struct, frozen=True):
             lock=lock.text,
             rendered=is_rendered,
             published=published,
+            spaces={} if of_space else indexes_beside(folder, self.spaces),
+            members=survey_members(folder, lock.text) if of_space and rendered else (),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             assume=self.assume,
@@ -163,6 +168,7 @@ class Commit(Struct, frozen=True, kw_only=True):
             lock=files.get(disk.LOCK),
             rendered=bool(_rendered(files)),
             published={path: data for path, data in _rendered(files).items() if is_looked_at(path)},
+            spaces=_indexes(self.top, self.commit, self.revision, parent_of(folder)),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             locked=True,
@@ -236,9 +242,19 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
     return MappingProxyType({folder: (path, texts.get(path)) for folder, path in paths.items()})
 
 
+@lru_cache(maxsize=1)
+def _indexes(top: str, commit: str, revision: str, parent: str) -> Mapping[str, bytes]:
+    """Return the indexes that a commit has of the address spaces that are here."""
+    from ipamc.workspace import git_tree
+
+    paths = [below(top, space) + f"/{disk.RENDERED}/{INDEX}" for space in spaces_in(parent)]
+    found = git_tree.blobs(top, commit, paths) if paths else {}
+    return MappingProxyType({f"{revision}:{path}": text for path, text in found.items()})
+
+
 def _published(folder: str) -> Mapping[str, bytes]:
     """Read the rendered files that tell what may run now."""
-    return tree.read(folder, (*BINDING, *tree.shards(folder)))
+    return tree.read(folder, (*BINDING, INDEX, *tree.shards(folder)))
 
 
 def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:

@@ -187,7 +187,7 @@ def _full_pool(
         size = (family, prefix)
         if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
             ways.append(words(pool, family, found))
-    if cluster.mode.one_block and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
+    if cluster.mode.one_block and not cluster.is_space and pool.dialect is Dialect.NATIVE and len(cluster.pools) > 1:
         ways.append("name a pool with room in its overflow")
     first = pool.families[full[0][0]]
     at = first.ranges[0].at if first.ranges else first.at
@@ -308,7 +308,7 @@ def smaller_blocks(
     `full` is the family and prefix length of the `lack` blocks; `after` has new lines, `before` has not.
     """
     family, prefix = full
-    if prefix != pool.families[family].block_size or cluster.shared_pools:
+    if prefix != pool.families[family].block_size or cluster.shared_pools or cluster.is_space:
         return None  # a size of `blockSizes`; or an operator whose maskSize is fixed
     old = {line.block for line in before.lines}
     new = [line.block for line in after if line.pool == pool.name and line.block.family == family]

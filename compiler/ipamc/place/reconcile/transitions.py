@@ -289,7 +289,8 @@ def needs(
     """Return what a node needs beside its held lines, but for `replaced` keys, which get pending lines.
     The operator gives a node that `follows` what its agent asks for of shared pools.
     """
-    families = context.cluster.families
+    cluster = context.cluster
+    families = tuple(cluster.asks[want.node.name]) if cluster.is_space else cluster.families
     if context.one_block:
         has = {line.block.family for line in held}
         missing = tuple([family for family in families if family not in has]) if has else families

@@ -17,7 +17,7 @@ from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
-from ipamc.read.kinds import cluster, nodes, pools, tests
+from ipamc.read.kinds import cluster, nodes, pools, space, tests
 from ipamc.read.syntax.document import Document, Keys, Odd, member
 from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Foreign, Reading
@@ -48,6 +48,7 @@ _SIG_NETWORK = ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1")
 KINDS = (
     Kind((OURS,), "Cluster", "cluster.schema.json", cluster.RawCluster, cluster.read_cluster),
     Kind((OURS,), "IPPool", "ippool.schema.json", pools.RawPool, pools.read_pool),
+    Kind((OURS,), "AddressSpace", "addressspace.schema.json", space.RawSpace, space.read_space),
     Kind(
         (OURS,),
         "NodeInventory",

@@ -31,6 +31,8 @@ class _Cilium(Own):
     namespace: Text = "kube-system"
     routing_mode: cluster.RoutingMode | UnsetType = UNSET
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
+    cluster_id: Annotated[int, Meta(ge=1, le=511)] | UnsetType = field(name="clusterID", default=UNSET)
+    cluster_name: Text | UnsetType = UNSET
 
 
 class _Kubernetes(Own):
@@ -38,7 +40,7 @@ class _Kubernetes(Own):
 
 
 class _Ipam(Own):
-    mode: cluster.Mode
+    mode: Literal["kubernetes", "cluster-pool", "multi-pool", "crd"]
     operator: cluster.OperatorRole = "bystander"
     pinning: cluster.Pinning | UnsetType = UNSET
     auto_create: list[Text] = field(default_factory=list)
@@ -100,6 +102,7 @@ class RawCluster(Own):
 def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster]:
     """Return the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
+    mode = cluster.Mode(ipam.mode)
     if problem := dns_label_problem(cilium.namespace):
         reading.found.append(
             rules.bad_name(here / "cilium" / "namespace", "a namespace", cilium.namespace, problem)
@@ -111,7 +114,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         native = Range(block, place) if block else None
     version = _version(cilium.version)
     pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
-    patch: cluster.PatchNodes = "podCIDRs" if ipam.mode is cluster.Mode.KUBERNETES else "none"
+    patch: cluster.PatchNodes = "podCIDRs" if mode is cluster.Mode.KUBERNETES else "none"
     yield cluster.Cluster(
         name=raw.metadata.name,
         at=at,
@@ -122,7 +125,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
-        mode=ipam.mode,
+        mode=mode,
         operator=ipam.operator,
         pinning=given(ipam.pinning, pinning),
         auto_create=tuple(ipam.auto_create),
@@ -134,6 +137,9 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         budget_leave=spec.budget.leave,
         bgp=spec.bgp,
         address_space=spec.address_space,
+        cluster_id=given(cilium.cluster_id, 0),
+        mesh_name=given(cilium.cluster_name, ""),
+        labels=reading.labels(raw.metadata.labels, at, "metadata", "labels"),
         patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,

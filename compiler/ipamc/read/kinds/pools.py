@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
 from ipamc.model.cidr import BITS, Range
-from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
-from ipamc.model.diagnostics import Place
+from ipamc.model.cluster import Ask, Dialect, Pool, PoolFamily, SizeClass, Usage
+from ipamc.model.diagnostics import Diagnostic, Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
@@ -25,6 +25,7 @@ from ipamc.read.values import (
     Own,
     Positive,
     Reading,
+    Reserved,
     Text,
     given,
     native_fields,
@@ -59,18 +60,22 @@ class RawSelector(_LabelSelector):
     node_selector_terms: list[_Term] | UnsetType = UNSET
 
 
-class _Family(Own):
-    cidrs: Annotated[list[str], Meta(min_length=1)]
+class _Family(AnyOf, kw_only=True):
+    any_of = ("cidrs", "from_")
+    cidrs: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    from_: Text | UnsetType = field(name="from", default=UNSET)
+    ranges: Annotated[int, Meta(ge=1, le=1024)] | UnsetType = UNSET
+    follows: str = ""
 
 
-class _Family4(_Family):
+class _Family4(_Family, kw_only=True):
+    prefix_length: Prefix4 | UnsetType = UNSET
     block_size: Prefix4
-    follows: str = ""
 
 
-class _Family6(_Family):
+class _Family6(_Family, kw_only=True):
+    prefix_length: Prefix6 | UnsetType = UNSET
     block_size: Prefix6
-    follows: str = ""
 
 
 class _SizeClass(AnyOf):
@@ -78,11 +83,6 @@ class _SizeClass(AnyOf):
     node_selector: str | RawSelector
     ipv4: Prefix4 | UnsetType = UNSET
     ipv6: Prefix6 | UnsetType = UNSET
-
-
-class _Reserved(Own):
-    cidr: str
-    reason: Annotated[str, Meta(min_length=1, max_length=256)] = ""
 
 
 class _Usage(Own):
@@ -102,7 +102,7 @@ class _Spec(AnyOf):
     overflow: list[str] = field(default_factory=list)
     blocks_per_node: Positive = 1
     block_sizes: list[_SizeClass] = field(default_factory=list)
-    reserved: list[str | _Reserved] = field(default_factory=list)
+    reserved: list[str | Reserved] = field(default_factory=list)
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
@@ -133,7 +133,10 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
     for family, part in parts.items():
         place, size = here / f"ipv{family}", part.block_size
         lengths = range_lengths(family, size)
-        ranges = reading.ranges(part.cidrs, place / "cidrs", family=family, lengths=lengths)
+        cidrs = given(part.cidrs, [])
+        ranges = reading.ranges(cidrs, place / "cidrs", family=family, lengths=lengths)
+        ask = None if isinstance(part.from_, UnsetType) else _ask(part, part.from_, place)
+        reading.found.extend(_odd_ask(part, place))
         network = (
             reading.block(part.follows, place / "follows", family=family, pods=False)
             if part.follows
@@ -143,6 +146,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             family=family,
             ranges=ranges,
             block_size=size,
+            ask=ask,
             follows=Range(network, place / "follows") if network else None,
             at=place,
         )
@@ -152,14 +156,6 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         place = here / "blockSizes" / index
         of = read_selector(each.node_selector, place / "nodeSelector", reading)
         classes.append(SizeClass(selector=of, sizes=by_family(each.ipv4, each.ipv6), at=place))
-    reserved = []
-    for index, entry in enumerate(spec.reserved):
-        place = here / "reserved" / index
-        text, place, reason = (
-            (entry, place, "") if isinstance(entry, str) else (entry.cidr, place / "cidr", entry.reason)
-        )
-        if block := reading.block(text, place):
-            reserved.append(Range(block, place, reason))
     pins_at, lengths = here / "pins", {family: (part.block_size,) * 2 for family, part in parts.items()}
     for name in spec.pins:
         reading.name(name, "node", Place(at.path, at.document, (*pins_at.keys, name), key=True))
@@ -204,7 +200,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         overflow=tuple(spec.overflow),
         blocks_per_node=spec.blocks_per_node,
         block_sizes=tuple(classes),
-        reserved=tuple(reserved),
+        reserved=reading.reserved(spec.reserved, here / "reserved"),
         pins={
             name: reading.ranges(spec.pins[name], pins_at / name, lengths=lengths)
             for name in sorted(spec.pins)
@@ -218,6 +214,31 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         allow_last=spec.allow_last_ip,
         usage=usage,
     )
+
+
+def _ask(part: _Family4 | _Family6, space: str, at: Place) -> Ask:
+    prefix, ranges = given(part.prefix_length, 0), given(part.ranges, 1)
+    return Ask(space=space, prefix=prefix, ranges=ranges, at=at / "from")
+
+
+def _odd_ask(part: _Family4 | _Family6, at: Place) -> Iterator[Diagnostic]:
+    """Yield findings about fields that exclude each other: `cidrs` and what a pool asks of a space."""
+    if isinstance(part.from_, UnsetType):
+        for name, value in (("ranges", part.ranges), ("prefixLength", part.prefix_length)):
+            if not isinstance(value, UnsetType):
+                way_out = "write from, with the name of an address space, or leave it out"
+                yield wrong_shape(at / name, f"{name} is what a pool asks of an address space", way_out)
+        return
+    if not isinstance(part.cidrs, UnsetType):
+        problem = "cidrs and from exclude each other: the ranges are those that the address space gives"
+        yield wrong_shape(at / "cidrs", problem, "write one of the two")
+    if part.follows:
+        problem = "follows needs cidrs, whose n-th block is the n-th node's"
+        yield wrong_shape(at / "follows", problem, "write cidrs in place of from")
+    if given(part.prefix_length, 0) > part.block_size:
+        problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"
+        way_out = f"write a prefixLength of at most {part.block_size}"
+        yield wrong_shape(at / "prefixLength", problem, way_out)
 
 
 def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:

@@ -11,6 +11,7 @@ from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
+from ipamc.read.parts import INDEX
 from ipamc.report.aggregates import prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
@@ -143,7 +144,8 @@ def _misplaced(group: Misplaced) -> str:
 def _cluster(difference: Difference) -> Iterator[Section]:
     """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
     files = difference.files
-    nothing = (files.written or files.removed) and not difference.flags and not difference.lines.completed
+    of_cluster = {*files.written, *files.removed} - {INDEX}
+    nothing = of_cluster and not difference.flags and not difference.lines.completed
     restarts = [(restart.sentence,) for restart in difference.restarts]
     if nothing and not restarts:
         restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]

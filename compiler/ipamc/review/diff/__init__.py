@@ -130,7 +130,7 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     texts = inputs.sources.items()
     sources = {path: text for path, text in texts if whole or any(word in text for word in POOL_WORDS)}
     try:
-        return read(inputs.name, inputs.folder, sources, inputs.schemas)[0]
+        return read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
     except Refused:
         return None
 

@@ -12,7 +12,7 @@ from ipamc.lock.consent import parse_consent
 from ipamc.lock.file_rules import ONLINE
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
-from ipamc.model.cluster import Cluster, Mode, Pool, Version
+from ipamc.model.cluster import CILIUM_MODES, Cluster, Mode, Pool, Version
 from ipamc.model.diagnostics import Diagnostic, errors_of, names
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
@@ -69,8 +69,8 @@ def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
 
 def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     cluster = plan.cluster
-    if request.to not in set(Mode):
-        raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(Mode)}")
+    if request.to not in set(CILIUM_MODES):
+        raise Unclear(f"--to {request.to or 'nothing'}: name the new mode: {', '.join(CILIUM_MODES)}")
     mode = Mode(request.to)
     if mode is cluster.mode:
         raise Unclear(f"{cluster.name} is in {mode} mode already")

@@ -1,0 +1,61 @@
+"""Members of an address space: what each cluster occupies, and what its pools ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ipamc.model.cidr import Block
+from ipamc.model.cluster import Ask
+from ipamc.model.diagnostics import At, Place
+
+
+class Prefix(Struct, frozen=True, kw_only=True):
+    """A CIDR that belongs to a cluster, and the place that says so."""
+
+    block: Block
+    at: At
+    owner: str  # the pool of a range, else the node that has the block
+    state: str = ""  # held, pending or quarantined; "" for a range
+    number: int = 0  # of a range that an address space gave, from 1; 0: the pool's own
+    moving: bool = False  # it is to take the place of the range with this number
+
+    def __str__(self) -> str:
+        return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What a pool of a cluster asks of an address space, in one family."""
+
+    pool: str
+    family: int
+    ask: Ask
+
+
+class ClusterPrefixes(Struct, frozen=True, kw_only=True):
+    """All addresses of a cluster, and what its pools ask for."""
+
+    cluster: str
+    space: str
+    at: Place  # where its address space is named
+    prefixes: tuple[Prefix, ...]
+    asks: tuple[Asked, ...] = ()
+    labels: Mapping[str, str] = {}
+    cluster_id: int = 0
+    mesh_name: str = ""
+    texts: Mapping[str, bytes] = {}
+    """The files in which its pools are, by path: findings show them."""
+
+
+class Unread(Struct, frozen=True, kw_only=True):
+    """A cluster that names an address space, or may name one, and cannot be read."""
+
+    cluster: str
+    space: str  # "" where the name of the address space cannot be read either
+    at: At
+    problem: str
+
+
+Surveyed = Sequence[ClusterPrefixes | Unread]
+"""The members of an address space, and clusters that may be members, in order of folder."""

@@ -1,0 +1,171 @@
+"""An address space is to pools of clusters what a pool is to nodes: members in, a Cluster to place out.
+
+The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` the
+second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, nothing
+is given twice. A further range is pinned beside one that the pool has, where that is free, so that both
+aggregate; and a pool that had CIDRs of its own is pinned to them.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.cidr import BITS, Block, Range, parse_block
+from ipamc.model.cluster import Cluster, Node
+from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line, Lock, State
+from ipamc.model.ownership import RangeIndex
+from ipamc.model.space import ClusterPrefixes, Prefix
+from ipamc.read.space_index import IndexLine
+
+
+def node_name(cluster: str, pool: str, number: int) -> str:
+    """Return the name that a range of a pool has as a node of a space; ranges count from 1."""
+    return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
+
+
+def range_of(node: str) -> tuple[str, str, int]:
+    """Return the cluster, the pool and the number of a range. The reverse of `node_name`."""
+    cluster, _, pool = node.partition("/")
+    pool, _, number = pool.partition("/")
+    return cluster, pool, int(number) if number.isdecimal() else 1
+
+
+def with_members(
+    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
+) -> Cluster:
+    """Return a space with its members' pools as nodes, and what members occupy otherwise as excluded.
+    `before` are lines of an earlier index: it knows the CIDRs that a pool had before it asked. O(n log n).
+    """
+    default = {family: part.block_size for pool in space.pools for family, part in pool.families.items()}
+    nodes: dict[str, Node] = {}
+    asks: dict[str, dict[int, int]] = {}
+    for member in members:
+        for each in member.asks:
+            for number in range(1, each.ask.ranges + 1):
+                name = node_name(member.cluster, each.pool, number)
+                nodes[name] = Node(name=name, labels=dict(member.labels), at=each.ask.at)
+                size = each.ask.prefix or default.get(each.family, BITS[each.family])
+                asks.setdefault(name, {})[each.family] = size
+    excluded = tuple(
+        Range(prefix.block, prefix.at if isinstance(prefix.at, Place) else space.at)
+        for member in members
+        for prefix in member.prefixes
+        if not prefix.number
+    )
+    pins = _pins(space, lock, asks, _had(before), [each.block for each in excluded])
+    return replace(
+        space,
+        nodes=tuple(nodes[name] for name in sorted(nodes)),
+        asks=asks,
+        excluded=excluded,
+        pools=tuple(
+            replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in space.pools
+        ),
+    )
+
+
+def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
+    """Return the CIDRs of their own that pools had, as the ranges that they would be, in order of address."""
+    found: dict[tuple[str, str], list[Block]] = defaultdict(list)
+    for line in before:
+        if line.pool and line.cidr and not line.range:
+            found[line.cluster, line.pool].append(parse_block(line.cidr, pods=False))
+    had: dict[str, Block] = {}
+    for (cluster, pool), blocks in found.items():
+        for family in BITS:
+            of_family = sorted(block for block in blocks if block.family == family)
+            had |= {f"{family} {node_name(cluster, pool, n)}": block for n, block in enumerate(of_family, 1)}
+    return had
+
+
+def _pins(
+    space: Cluster,
+    lock: Lock,
+    asks: Mapping[str, Mapping[int, int]],
+    had: Mapping[str, Block],
+    others: list[Block],
+) -> dict[str, dict[str, tuple[Range, ...]]]:
+    """Return, by pool of the space and node, the blocks that nodes without a line are to have."""
+    lines = [line for line in lock.lines if line.state is not State.RELEASED]
+    mine: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        mine[line.node].append(line)
+    reserved = [each.block for pool in space.pools for each in pool.reserved]
+    taken = outermost([*(line.block for line in lines), *others, *reserved])
+    ranges = RangeIndex(space.pools)
+    pins: dict[str, dict[str, tuple[Range, ...]]] = defaultdict(dict)
+    for name in sorted(asks):
+        for family, size in asks[name].items():
+            if any(line.block.family == family and not line.moved for line in mine[name]):
+                continue
+            cluster, pool, number = range_of(name)
+            known = [had[key]] if (key := f"{family} {name}") in had else []
+            for earlier in range(number - 1, 0, -1):
+                own = mine[node_name(cluster, pool, earlier)]
+                known += [
+                    block
+                    for line in own
+                    if line.in_use and line.block.family == family
+                    for block in _beside(line.block, size)
+                ]
+            for block in known:
+                if (inside := ranges.pool_of(block)) and not blocks_over(taken, block):
+                    range_ = Range(block, space.at)
+                    pins[inside.name][name] = (*pins[inside.name].get(name, ()), range_)
+                    bisect.insort(taken, block)
+                    break
+    return pins
+
+
+def _beside(block: Block, prefix: int) -> Iterator[Block]:
+    """Yield the blocks of a prefix length beside one: first the other half of what both make, if they do."""
+    family, first, size = block.family, block.first, 1 << (BITS[block.family] - prefix)
+    if prefix == block.prefix:
+        yield Block(family, first ^ size, prefix)
+    after, last = block.last + 1, (1 << BITS[family]) - size
+    for start in (after, first - size):
+        if 0 <= start <= last and not start % size:
+            yield Block(family, start, prefix)
+
+
+def with_given(members: Iterable[ClusterPrefixes], lines: Iterable[Line]) -> list[ClusterPrefixes]:
+    """Return members with the ranges that a space gives them, held and pending ones."""
+    given: dict[str, list[Prefix]] = defaultdict(list)
+    places = {
+        (member.cluster, each.pool, each.family): each.ask.at for member in members for each in member.asks
+    }
+    for line in lines:
+        cluster, pool, number = range_of(line.node)
+        at = places.get((cluster, pool, line.block.family))
+        if line.in_use and at:
+            moving = line.state is State.PENDING
+            given[cluster].append(Prefix(block=line.block, at=at, owner=pool, number=number, moving=moving))
+    return [
+        replace(each, prefixes=(*given[each.cluster], *(own for own in each.prefixes if not own.number)))
+        for each in members
+    ]
+
+
+def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:
+    """Yield the lines of an index for what members occupy."""
+    for member in members:
+        name = member.cluster
+        if member.cluster_id or member.mesh_name:
+            yield IndexLine(cluster=name, cluster_id=member.cluster_id, cluster_name=member.mesh_name)
+        for each in member.prefixes:
+            if each.state:
+                yield IndexLine(cidr=str(each.block), cluster=name, node=each.owner)
+            else:
+                yield IndexLine(
+                    cidr=str(each.block),
+                    cluster=name,
+                    pool=each.owner,
+                    range=each.number,
+                    pending=each.moving,
+                )

@@ -1,0 +1,90 @@
+"""Address spaces on the disk: folders beside the clusters', with a document, a lock and an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from ipamc.read.parts import INDEX
+from ipamc.workspace import disk, safe_read
+from ipamc.workspace.clusters import name_of, parent_of
+from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.trouble import Trouble
+
+if TYPE_CHECKING:
+    from ipamc.model.space import Surveyed
+    from ipamc.read.space_index import IndexLine
+
+_KIND = b"AddressSpace"
+
+
+def mentions_space(sources: Mapping[str, bytes]) -> bool:
+    """Tell whether documents may have an AddressSpace."""
+    return any(_KIND in data for data in sources.values())
+
+
+def is_space(folder: str) -> bool:
+    """Tell whether a folder is, or may be, that of an address space, by its lock or else its documents."""
+    try:
+        if lock := disk.read_lock(folder):
+            from ipamc.lock.file import mode_of
+
+            return mode_of(lock) == "address-space"
+        return mentions_space(read_sources(folder)[0])
+    except (Trouble, OSError):  # its own compile says why
+        return False
+
+
+def index_path(folder: str) -> str:
+    """Return the path of the index of an address space."""
+    return (PurePath(folder) / disk.RENDERED / INDEX).as_posix()
+
+
+def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
+    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link.
+    `spaces` are the folders with an index where they are known: a fleet looks for them once.
+    """
+    me = name_of(folder)
+    known = spaces_in(parent_of(folder)) if spaces is None else spaces
+    paths = [index_path(space) for space in known if name_of(space) != me]
+    return {path: text for path in paths if (text := safe_read.read(path)) is not None}
+
+
+def spaces_in(parent: str) -> tuple[str, ...]:
+    """Return the folders below one that have an index. O(folders)."""
+    try:
+        return tuple(folder for folder in disk.below(parent) if Path(index_path(folder)).is_file())
+    except OSError:
+        return ()
+
+
+def survey_members(folder: str, lock: bytes | None) -> Surveyed:
+    """Read what the clusters beside a space occupy, and what they ask for."""
+    from ipamc.address_space import known_ranges
+    from ipamc.workspace.neighbours import beside, survey_of
+
+    index = safe_read.read(index_path(folder))
+    path, me = index_path(folder), disk.identity(folder)
+    known = known_ranges(lock, index, name_of(folder))
+    others = (other for other in beside([folder]) if disk.identity(other) != me)
+    spaces = {name: {path: text} for name, text in known.items()}
+    found = (survey_of(other, spaces.get(name_of(other), {})) for other in others)
+    return tuple(each for each in found if each is not None)
+
+
+def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> None:
+    """Write lines of clusters into indexes; what others have written there meanwhile stays.
+    `changed` are a path, a cluster, and its lines.
+    """
+    from ipamc.read.space_index import Index, dump_index, load_index
+
+    by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
+    for path, cluster, lines in changed:
+        by_path.setdefault(path, {})[cluster] = lines
+    for path, clusters in by_path.items():
+        found = load_index(safe_read.read(path) or b"")
+        if isinstance(found, Index):
+            kept = [line for _, line in found.lines if line.cluster not in clusters]
+            new = [line for lines in clusters.values() for line in lines]
+            disk.replace(path, dump_index(found.space, [*kept, *new]))
