@@ -75,25 +75,43 @@ metadata: {{name: pods}}
 spec:
   ipv4: {{cidrs: [{cidr}], blockSize: {block}}}
 """
+SPACE = """\
+apiVersion: ipamc/v1alpha1
+kind: AddressSpace
+metadata: {{name: fabric}}
+spec:
+  ipv4: {{cidrs: [{cidrs}], prefixLength: {prefix}}}
+"""
+
+
+def write_space(top: Path, clusters: int, count: int) -> None:
+    """Write an address space and clusters that ask it for a range each, which are not compiled."""
+    inventory = as_json(nodes(range(count)))
+    prefix = int(ranges(1, count)[0].partition("/")[2])
+    for number in range(clusters):
+        pool = POOL.replace("cidrs: [{cidr}]", f"from: fabric, prefixLength: {prefix}").format(block=BLOCK)
+        folder = start(top, f"c{number:04}", pool)
+        (folder / "nodes.json").write_text(inventory)
+        with (folder / "cluster.yaml").open("a") as file:
+            file.write("  addressSpace: fabric\n")
+    (top / "clusters/fabric").mkdir()
+    cidrs = ", ".join(f"{10 + number}.0.0.0/8" for number in range((clusters << 24 - prefix + 8 >> 24) + 1))
+    (top / "clusters/fabric/space.yaml").write_text(SPACE.format(cidrs=cidrs, prefix=prefix))
 
 
 def measure_space(clusters: int, count: int, runs: int) -> Iterator[tuple[str, Cost]]:
-    """Yield what commands cost in an address space of so many clusters, which have a range of their own each."""
+    """Yield what commands cost in an address space of so many clusters."""
     with tempfile.TemporaryDirectory() as scratch:
         top = Path(scratch)
-        cidrs = ranges(clusters, count)
-        inventory = as_json(nodes(range(count)))
-        for number, cidr in enumerate(cidrs):
-            folder = start(top, f"c{number:04}", POOL.format(cidr=cidr, block=BLOCK))
-            (folder / "nodes.json").write_text(inventory)
-            with (folder / "cluster.yaml").open("a") as file:
-                file.write("  addressSpace: fabric\n")
+        write_space(top, clusters, count)
         yield "compile", ipamc(top, "compile")
         last = f"c{clusters - 1:04}"
+        held = (top / f"clusters/{last}/ipam.lock").read_text().splitlines()[-1].split('"')[3]
         for words in (
             ("compile", last, "--locked", "--check"),
+            ("compile", "fabric", "--locked", "--check"),
             ("compile", "--locked", "--check"),
-            ("which", cidrs[-1].partition("/")[0]),
+            ("which", held.partition("/")[0]),
             ("which", "9.9.9.9"),
             ("which", "no-such-node"),
         ):
@@ -144,8 +162,8 @@ def main() -> None:
     if options.space:
         for clusters, count in options.fleets or SPACES:
             found = measure_space(clusters, count, options.runs)
-            rows_of = [[f"{clusters:,}", f"{count:,}", name, *figures(cost)] for name, cost in found]
-            print(table(SPACE_HEAD, rows_of), flush=True)
+            named = [[f"{clusters:,}", f"{count:,}", name, *figures(cost)] for name, cost in found]
+            print(table(SPACE_HEAD, named), flush=True)
         return
     print(table(HEAD, rows(measure(options.fleets or FLEETS, options.runs))), "", sep="\n")
     print(table(START_HEAD, start_rows(measure_starts(options.runs))))

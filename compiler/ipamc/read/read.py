@@ -131,7 +131,12 @@ class Assembly(Struct):
         )
         if whole.is_space:
             own = (whole.at.path, whole.at.document)
-            others: list[Pool | Node | CiliumNode | Range] = [*whole.pools, *whole.nodes, *whole.cilium_nodes, *whole.excluded]
+            others: list[Pool | Node | CiliumNode | Range] = [
+                *whole.pools,
+                *whole.nodes,
+                *whole.cilium_nodes,
+                *whole.excluded,
+            ]
             strangers = (each for each in others if (each.at.path, getattr(each.at, "document", 0)) != own)
             self.found.extend(rules.beside_space(each.at, name) for each in islice(strangers, 1))
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
 from msgspec import Struct
 
 from ipamc import __version__
@@ -18,13 +19,15 @@ from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.workspace import committed, disk, git
+from ipamc.read.space_index import IndexLine
+from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Nowhere, last_applied, last_success
 from ipamc.workspace.inputs import SHARED_TESTS
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
+from ipamc.workspace.spaces import index_path, is_space
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
@@ -65,6 +68,9 @@ def matrix(
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
     --clusters-from FILE --base REV', and has_plan is true for --output github.
+
+    An address space is compiled with each change of a cluster, and so are clusters of which its index tells
+    something else. It is never applied: nothing of it is in a cluster.
 
     With a --base, the files of these clusters must be here as HEAD has them, byte for byte: commit what you
     changed before. Submodules below clusters/, and attributes with which git changes bytes there, are
@@ -107,7 +113,11 @@ def matrix(
     if output == "gitlab" and stage == "refresh":
         raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
     apply = stage != "compile"
-    commit, names, gone = changed(base, strict=not apply)
+    commit, listed, gone = changed(base, strict=not apply)
+    spaces = {name for name, folder in there().items() if is_space(folder)}
+    names = (
+        with_spaces(commit, listed, spaces) if not apply else [name for name in listed if name not in spaces]
+    )
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
@@ -162,6 +172,23 @@ class _Shares(Struct, frozen=True, kw_only=True):
             )
         except ValueError as problem:
             raise click.UsageError(f"--environments: {problem}") from None
+
+
+def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> list[str]:
+    """Return clusters that changed since a commit, and what must be compiled with them, sorted.
+    These are the address spaces, whose indexes tell of members, and members that an index tells other than it
+    did. Where the index of that moment cannot be read, all clusters are.
+    """
+    found = {*names, *(spaces if names else ())}
+    for name in spaces if commit else ():
+        path = index_path(f"{disk.CLUSTERS}/{name}")
+        before = git_tree.blobs(".", commit, [path]).get(path, b"")
+        rows = {*before.splitlines()[1:]} ^ {*(disk.read_bytes(path) or b"").splitlines()[1:]}
+        try:
+            found |= {msgspec.json.decode(row, type=IndexLine).cluster for row in rows}
+        except ValueError:
+            return sorted(there())
+    return sorted(found & there().keys())
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:
