@@ -582,6 +582,32 @@ def test_a_cluster_behind_a_link_fails_the_pipeline(repository: Repository, how:
     )
 
 
+def test_a_space_is_compiled_with_its_members_and_never_applied(repository: Repository) -> None:
+    clusters = repository.folder / "clusters"
+    (clusters / "fabric").mkdir()
+    (clusters / "fabric" / "space.yaml").write_text(
+        "apiVersion: ipamc/v1alpha1\nkind: AddressSpace\nmetadata: {name: fabric}\n"
+        "spec: {ipv4: {cidrs: [10.128.0.0/16], prefixLength: 20}}\n"
+    )
+    index = clusters / "fabric" / "rendered" / "index.jsonl"
+    index.parent.mkdir()
+    line = '{"cidr":"10.128.0.0/20","cluster":"red","pool":"pods","range":1}\n'
+    index.write_text('{"index":1,"space":"fabric"}\n' + line)
+    repository.commit("a space that has given red a range")
+    # Of what is red's alone only the index tells.
+    assert names(repository, "--base", "origin/main") == ["fabric", "red"]
+    repository.run("git", "push", "-q", "origin", "HEAD:main")
+    repository.run("git", "fetch", "-q", "origin")
+    assert names(repository, "--base", "origin/main") == []
+    (clusters / "blue" / "nodes.yaml").write_text(inventory("a", "b", "z"))
+    repository.commit("a node")
+    assert names(repository, "--base", "origin/main") == ["blue", "fabric"]
+    assert names(repository, "--base", "origin/main", "--stage", "apply") == ["blue"]
+    index.write_text('{"index":1,"space":"fabric"}\nno line\n')
+    repository.commit("a broken index")
+    assert names(repository, "--base", "origin/main") == ["blue", "fabric", "red"]
+
+
 @pytest.mark.parametrize("how", ["deleted", "all deleted", "renamed"])
 def test_a_cluster_that_goes_is_planned(repository: Repository, how: str) -> None:
     clusters = repository.folder / "clusters"
