@@ -12,16 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.address_space import (
-    ClusterPrefixes,
-    Neighbours,
-    Prefix,
-    check_neighbours,
-    overlapping_clusters,
-)
+from ipamc.address_space import Neighbours, check_neighbours, overlapping_clusters
 from ipamc.cli import main
 from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.diagnostics import Place
+from ipamc.model.space import ClusterPrefixes, Prefix
 
 AT = Place("built.yaml")
 ALL = ["compile", "--jobs", "1"]

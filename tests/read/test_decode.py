@@ -70,10 +70,17 @@ FULL: dict[str, dict[str, Any]] = {
             "levels": [
                 {
                     "name": "eu",
-                    "clusterSelector": "region == 'eu'",
+                    "clusterSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
                     "ipv4": {"cidrs": ["10.0.0.0/10"]},
                     "ipv6": {"cidrs": ["fd00::/34"]},
-                }
+                },
+                {
+                    "name": "us",
+                    "clusterSelector": {
+                        "nodeSelectorTerms": [{"matchExpressions": SELECTORS, "matchFields": SELECTORS[:1]}]
+                    },
+                    "ipv4": {"cidrs": ["10.64.0.0/10"]},
+                },
             ],
             "reserved": ["10.255.0.0/16", {"cidr": "10.254.0.0/16", "reason": "load balancers"}],
             "quarantineDays": 30,

@@ -35,6 +35,7 @@ NEEDS = {
 USES = {
     "cluster": "",
     "ippool": "A cluster has one or more, in any of its files.",
+    "addressspace": "[Address spaces](../../concepts/address-space.md#ranges-for-clusters) explains it.",
     "nodeinventory": "Nodes in short form; `ipamc import` writes it.",
     "tests": "[Rules as tests](../../tests.md) explains it.",
     "calico-ippool": "Calico's own object, as its API server and its CRD have it.",

@@ -140,11 +140,15 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     else:
         line = f"{placed(compilation.plan)}; {summary(changes)}"
     steps: tuple[str, ...] = ()
-    if task.consent.settle:
+    if plan.cluster.is_space:
+        move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"
+        moved = f"then: ipamc lock {name} --settle CLUSTER/POOL"
+        steps = (f"next: ipamc compile; {move}, {moved}",) if task.consent.renumber else ()
+    elif task.consent.settle:
         from ipamc.review.runbook.sentences import after_settle
 
         steps = after_settle(compilation.plan, sorted(task.consent.settle), disk.assets("templates/runbooks"))
-    if task.consent.renumber and not task.check:
+    if task.consent.renumber and not task.check and not plan.cluster.is_space:
         from ipamc.review.runbook.sentences import after_renumber
 
         steps += after_renumber(compilation.plan, disk.assets("templates/runbooks"))

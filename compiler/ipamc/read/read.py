@@ -131,14 +131,10 @@ class Assembly(Struct):
         )
         if whole.is_space:
             own = (whole.at.path, whole.at.document)
-            others: list[Pool | Node | CiliumNode | Range] = [
-                *whole.pools,
-                *whole.nodes,
-                *whole.cilium_nodes,
-                *whole.excluded,
-            ]
-            strangers = (each for each in others if (each.at.path, getattr(each.at, "document", 0)) != own)
-            self.found.extend(rules.beside_space(each.at, name) for each in islice(strangers, 1))
+            places = [each.at for kind in (whole.pools, whole.nodes, whole.cilium_nodes) for each in kind]
+            places += [cidr.at for cidr in whole.excluded]
+            strangers = (at for at in places if (at.path, getattr(at, "document", 0)) != own)
+            self.found.extend(rules.beside_space(at, name) for at in islice(strangers, 1))
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)

@@ -187,12 +187,8 @@ def _full_pool(
         size = (family, prefix)
         if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
             ways.append(words(pool, family, found))
-    if (
-        cluster.mode.one_block
-        and not cluster.is_space
-        and pool.dialect is Dialect.NATIVE
-        and len(cluster.pools) > 1
-    ):
+    may_overflow = cluster.mode.one_block and not cluster.is_space and pool.dialect is Dialect.NATIVE
+    if may_overflow and len(cluster.pools) > 1:
         ways.append("name a pool with room in its overflow")
     first = pool.families[full[0][0]]
     at = first.ranges[0].at if first.ranges else first.at
