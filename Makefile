@@ -36,6 +36,7 @@ help:
 demo: .venv/.made
 	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
 
+# real-agents.tape has what a run of tests/e2e/agents/test_recording.py printed: `make e2e-agents` compares it, pytest's --update keeps a new one.
 recordings: .venv/.made-for-tests
 	$(BIN)/python docs/recordings/record.py
 
@@ -81,8 +82,8 @@ e2e: .venv/.made-for-tests
 AGENTS ?= 1.18
 
 e2e-agents: .venv/.made-for-tests
-	build="$$(.ci/kustomize)"; servers="$$(.ci/agents $(AGENTS))"; \
-	KUSTOMIZE_BUILD="$$build" IPAMC_SERVERS="$$servers" \
+	build="$$(.ci/kustomize)"; charts="$$(.ci/charts)"; servers="$$(.ci/agents $(AGENTS))"; \
+	KUSTOMIZE_BUILD="$$build" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	.ci/isolated $(BIN)/python -m pytest tests/e2e/agents
 
 ci-lab: .venv/.made-for-tests

@@ -37,7 +37,7 @@ HEAVY = 4 << 20
 SLACK = 128 << 20
 """Bytes of memory that any input may take: a cluster has at most some 10,000 findings, here in six formats."""
 RUNS = 3
-TIMEOUT = 40
+TIMEOUT = 120
 MODULES = ("reading", "placing")
 FORMATS = ("json", "github", "gitlab", "sarif", "junit", "concise")
 EMPTY: Files = {"pool.yaml": "apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {name: a}\n"

@@ -551,3 +551,60 @@ def test_what_overlaps_already_may_leave(capsys: pytest.CaptureFixture[str]) -> 
     assert taken(capsys) == []
     grow("blue", "10.2.0.0/25")
     assert taken(capsys) == ["blue"]
+
+
+MASQUERADE = ("managedBy: helm", "managedBy: helm, masquerade: {}")
+
+
+def listed(name: str) -> list[str]:
+    """Return the list of the ip-masq-agent of a cluster."""
+    text = Path(f"clusters/{name}/rendered/cilium/ip-masq-agent.yaml").read_text()
+    return re.findall(r"^    - (\S+)$", text, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("fabric")
+def test_a_cluster_does_not_masquerade_the_others_and_a_change_of_theirs_is_stale(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    edit("clusters/blue/cluster.yaml", *MASQUERADE)
+    assert main(ALL) == 0
+    assert listed("blue") == ["10.1.0.0/24", "10.2.0.0/24"]
+    assert main([*ALL, "--check"]) == main(["compile", "blue", "--check"]) == 0
+
+    edit("clusters/red/ippools.yaml", "[10.2.0.0/24]", "[10.2.0.0/24, 10.9.0.0/24]")
+    capsys.readouterr()
+    assert main(["compile", "red"]) == 0
+    assert main([*ALL, "--check"]) == 1
+    assert "blue: out of date: rendered/cilium/component/ip-masq-agent.yaml" in capsys.readouterr().err
+    assert main(["plan", "blue"]) == 0
+    assert '10.2.0.0/24" → "nonMasqueradeCIDRs: 10.1.0.0/24 10.2.0.0/24 10.9.0.0/24"' in " ".join(
+        capsys.readouterr().out.split()
+    )
+    assert main(["compile", "blue"]) == 0
+    assert listed("blue") == ["10.1.0.0/24", "10.2.0.0/24", "10.9.0.0/24"]
+    assert main([*ALL, "--check"]) == 0
+
+    shutil.rmtree("clusters/red")
+    assert main(["compile", "blue"]) == 0
+    assert listed("blue") == ["10.1.0.0/24"]
+
+
+@pytest.mark.usefixtures("fabric")
+@pytest.mark.parametrize("command", [["compile", "blue"], ALL, ["plan", "blue"], ["runbook", "blue"]])
+def test_a_list_is_whole_or_refused(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    edit("clusters/blue/cluster.yaml", *MASQUERADE)
+    edit("clusters/red/ippools.yaml", "cidrs", "cidrz")
+    assert main(command) == 1
+    assert "IPC0582" in capsys.readouterr().err
+    edit("clusters/blue/cluster.yaml", "masquerade: {}", "masquerade: {addressSpace: false}")
+    edit("clusters/red/cluster.yaml", "addressSpace: fabric", "addressSpace: other")
+    main(command)
+    assert "IPC0582" not in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("fabric")
+def test_other_spaces_are_masqueraded() -> None:
+    edit("clusters/blue/cluster.yaml", *MASQUERADE)
+    edit("clusters/red/cluster.yaml", "addressSpace: fabric", "addressSpace: other")
+    assert main(ALL) == 0
+    assert listed("blue") == ["10.1.0.0/24"]

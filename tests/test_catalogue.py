@@ -10,11 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import click
+from msgspec.structs import replace
 
 from ipamc.catalogue import catalogue
-from ipamc.check.admission import LARGEST, policy_too_large
+from ipamc.check.admission import EXPRESSION, LARGEST, policy_too_large
 from ipamc.check.capacity import CONFIG_MAP, config_map_too_large
 from ipamc.cli import ipamc as main_command
+from ipamc.model.admission import Admission
 from ipamc.workspace.disk import assets
 from tests.support import builders, casefile
 from tests.test_cases import CASES
@@ -51,6 +53,7 @@ ELSEWHERE = {
         f"IPC083{number}": "machines are no input: tests/cli/test_import_machines.py"
         for number in range(1, 5)
     },
+    "IPC0881": "a routing table is no input: tests/read/test_routes.py",
     "IPC0880": "a table is no input: tests/cli/test_import_prefixes.py",
     "IPC0879": "it takes two clusters: tests/cli/test_export.py",
     "IPC1008": "a thousand tests are no page to read: tests/assertions/test_limits.py",
@@ -211,6 +214,8 @@ def test_a_config_map_has_at_most_a_megabyte() -> None:
 
 def test_an_admission_policy_has_at_most_so_many_bytes() -> None:
     cluster = builders.plan("cluster-pool", [builders.pool("default", "10.0.0.0/8")], {}).cluster
-    path, whole = "admission/assign-ciliumnodes.yaml", "x" * LARGEST
+    cluster = replace(cluster, admission=Admission(assign=True))
+    path, whole = "admission/assign-ciliumnodes.yaml", "x\n" * (LARGEST // 2)
     assert not list(policy_too_large(cluster, {path: f"{whole}\n---\n{whole}"}))
     assert [each.code for each in policy_too_large(cluster, {path: f"{whole}x"})] == ["IPC0574"]
+    assert [each.code for each in policy_too_large(cluster, {path: "x" * EXPRESSION + "x"})] == ["IPC0574"]

@@ -133,7 +133,7 @@ def compiled(state: Branch, day: int) -> Branch | None:
         lock=state.lock,
         rendered=state.index is not None,
         published={} if state.index is None else {INDEX: state.index},
-        members=tuple(members),
+        surveyed=tuple(members),
         schemas=SCHEMAS,
         today=f"2026-11-{day:02}",
     )

@@ -59,6 +59,8 @@ class Neighbours(Struct, frozen=True, kw_only=True):
     unread: tuple[Unread, ...] = ()
     known: frozenset[Block] | None = None
     """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
+    members: tuple[Block, ...] | None = None
+    """All addresses of the other clusters of its address space: see `Inputs.members`."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -271,6 +273,23 @@ def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
                     met[number].add(other)
                     met[other].add(number)
     return [sorted(others) for others in met]
+
+
+def members_of(
+    mine: ClusterPrefixes, others: Iterable[ClusterPrefixes], unread: Iterable[Unread]
+) -> tuple[Block, ...] | None:
+    """Return all addresses of the other clusters of a cluster's address space, by address; None if one of
+    them cannot be read. O(n log n).
+    """
+    if any(other.space in {"", mine.space} for other in unread):
+        return None
+    blocks = (
+        prefix.block
+        for other in others
+        if other is not mine and other.space == mine.space
+        for prefix in other.prefixes
+    )
+    return tuple(outermost(blocks))
 
 
 def check_neighbours(mine: ClusterPrefixes, neighbours: Neighbours) -> Iterator[Diagnostic]:

@@ -13,11 +13,14 @@ from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
 from ipamc.check.capacity import config_map_too_large
+from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
+from ipamc.model.address_sets import outermost
 from ipamc.model.assertion import Assertion
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -26,8 +29,8 @@ from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
 from ipamc.model.space import ClusterPrefixes, Surveyed
 from ipamc.place.allocate.allocate import allocate
-from ipamc.place.allocate.occupancy import released_on
 from ipamc.place.candidates import assign, shared_pools
+from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.place.spaces import index_lines, with_given, with_members
 from ipamc.read.locate import Texts, locate
@@ -62,9 +65,12 @@ class Inputs(Struct, frozen=True, kw_only=True):
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
     spaces: Mapping[str, bytes] = field(default_factory=dict)
     """The indexes of address spaces beside the cluster, by path."""
-    members: Surveyed = ()
+    surveyed: Surveyed = ()
     """Of an address space: the clusters beside it that are of it, and those that may be."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
+    members: tuple[Block, ...] | None = None
+    """The addresses of the other clusters of its address space, by address, where what is rendered depends on
+    them; None: nobody looked for them, or one of them cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
@@ -145,8 +151,10 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             # What the cluster occupies, among the others of its address space.
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
+            others = _others(inputs, plan)
+            log.add(check_masquerading(plan, others))
             phase("rendering")
-            arranged = arrange(plan, before)
+            arranged = arrange(plan, before, others or ())
             files = emit(arranged, inputs.templates)
             # What the apiserver has no room for, and what no template may do.
             phase("checking what was rendered")
@@ -187,7 +195,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
         cluster = replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
     if cluster.is_space:
         # Pools of clusters are its nodes.
-        log.add(check_members(cluster, inputs.members))
+        log.add(check_members(cluster, inputs.surveyed))
         log.add(check_together(with_given(_members(inputs), lock.lines)))
         cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
@@ -219,7 +227,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
 
 
 def _members(inputs: Inputs) -> list[ClusterPrefixes]:
-    every = (found for found in inputs.members if isinstance(found, ClusterPrefixes))
+    every = (found for found in inputs.surveyed if isinstance(found, ClusterPrefixes))
     return [found for found in every if found.space == inputs.name]
 
 
@@ -253,8 +261,19 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
     return changed
 
 
+def _others(inputs: Inputs, plan: Plan) -> tuple[Block, ...] | None:
+    """Return the addresses of the other clusters of an address space: where it has an index, by that."""
+    space = plan.cluster.address_space
+    for index in map(load_index, inputs.spaces.values() if space else ()):
+        if isinstance(index, Index) and index.space == space:
+            return tuple(
+                outermost(block for block, line in index.lines if block and line.cluster != inputs.name)
+            )
+    return inputs.members
+
+
 def _texts(inputs: Inputs) -> Mapping[str, bytes]:
-    beside = [found.texts for found in inputs.members if isinstance(found, ClusterPrefixes)]
+    beside = [found.texts for found in inputs.surveyed if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
     return {

@@ -4,7 +4,10 @@
 
 A tape is a text file. `key: value` lines at its beginning are its title, a description for those who do not see the
 picture, and its size in columns and rows. Then each line is a step: `% COMMAND` runs unseen, `$ COMMAND` is typed and
-runs, `! COMMAND` is typed, runs and must fail, `# TEXT` is typed and does nothing, `~ SECONDS` waits.
+runs, `! COMMAND` is typed, runs and must fail, `# TEXT` is typed and does nothing, `~ SECONDS` waits. `= TEXT` is a
+line that the command before it printed on servers, agents and pods that a reader does not have: here it does not run, and
+tests/e2e/test_admission.py and tests/e2e/agents/test_recording.py show that this is what it prints.
+`@ STEP` is for such a test alone.
 
 The same programs give the same bytes: commands run in a copy of `demo/`, with a fixed day, identity and size, and how
 long they took does not count; the tape decides how long things are shown. The SVG has no script, no font and no link.
@@ -84,8 +87,8 @@ class Tape:
     about: str
     columns: int
     rows: int
-    steps: tuple[tuple[str, str], ...]
-    """(sign, rest of the line)."""
+    steps: tuple[tuple[str, str, str], ...]
+    """(sign, rest of the line, what it printed elsewhere)."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +130,18 @@ def main(arguments: Sequence[str]) -> int:
 def read(path: Path) -> Tape:
     """Read a tape."""
     head: dict[str, str] = {}
-    steps: list[tuple[str, str]] = []
+    steps: list[tuple[str, str, str]] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.strip():
             continue
         key, colon, value = line.partition(": ")
         if not steps and colon and key in {"title", "about", "size"}:
             head[key] = value
-        elif line[0] in "%$!#~" and line[1:2] == " ":
-            steps.append((line[0], line[2:]))
+        elif line[0] in "%$!#~@" and line[1:2] == " ":
+            steps.append((line[0], line[2:], ""))
+        elif steps and line[:2] == "= " and steps[-1][0] in "$!":
+            sign, command, printed = steps[-1]
+            steps[-1] = sign, command, f"{printed}{line[2:]}\n"
         else:
             sys.exit(f"{path}: {line!r} is no step of a tape")
     columns, rows = map(int, head["size"].split("x"))
@@ -149,14 +155,16 @@ def play(tape: Tape) -> Film:
         shutil.copytree(HERE / "demo", folder, dirs_exist_ok=True)
         path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
         environment = {**ENVIRONMENT, "PATH": path, "HOME": folder}
-        for sign, text in tape.steps:
-            if sign == "~":
-                film.clock += float(text)
+        for sign, text, printed in tape.steps:
+            if sign in "~@":
+                film.clock += float(text) if sign == "~" else 0
                 continue
             if sign != "%":
                 _type(film, tape, sign, text)
             if sign != "#":
-                output, code = run(text, folder, environment, tape)
+                output, code = (
+                    (printed, int(sign == "!")) if printed else run(text, folder, environment, tape)
+                )
                 if (code != 0) != (sign == "!"):
                     sys.exit(f"{tape.name}: `{text}` ended with {code}:\n{output}")
                 if sign != "%":

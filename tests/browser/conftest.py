@@ -50,6 +50,7 @@ def blank(browser: Browser) -> Iterator[Blank]:
             color_scheme="dark" if scheme == "dark" else "light",
             java_script_enabled=script,
         )
+        context.set_default_timeout(120_000)
         contexts.append(context)
         page = context.new_page()
         page.on(
@@ -78,7 +79,7 @@ def opened(blank: Blank) -> Open:
         page = blank(lambda url: url.split("#")[0] == path.as_uri(), width, scheme, script=script)
         page.goto(path.as_uri() + to)
         if script:
-            page.wait_for_selector("html[data-ready=yes]", timeout=15_000)
+            page.wait_for_selector("html[data-ready=yes]")
         return page
 
     return opened

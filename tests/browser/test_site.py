@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.conftest import Blank
+from tests.e2e.processes import until
 
 Visit = Callable[..., Page]
 
@@ -102,10 +103,11 @@ def test_search_finds_without_a_server(visit: Visit, words: str, wanted: str) ->
     page.keyboard.press("/")
     page.keyboard.type(words)
     results = page.locator("li a:has(mark)")  # in a shadow tree, which locators see through
-    results.first.wait_for(timeout=10_000)
-    page.wait_for_timeout(500)  # until the words that were typed last count
-    found = [str(each.get_attribute("href")).partition("?")[0] for each in results.all()[:5]]
-    assert any(each.endswith(wanted) for each in found), found
-    results.nth(next(number for number, each in enumerate(found) if each.endswith(wanted))).click()
+    of_results = "links => links.slice(0, 5).map(link => link.href.split('?')[0])"
+    until(  # the words that were typed last count, too
+        lambda: any(each.endswith(wanted) for each in results.evaluate_all(of_results)),
+        f"{wanted} is among the first results",
+    )
+    page.locator(f"li a[href*='{wanted}']:has(mark)").first.click()
     page.wait_for_selector("article h1")
     assert wanted in page.url

@@ -69,7 +69,7 @@ def test_the_page_looks_as_it_did(
         page.evaluate(
             "(look) => window.dispatchEvent(new Event(look === 'print' ? 'beforeprint' : 'resize'))", look
         )
-        page.wait_for_timeout(50)
+        page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         taken = Image.open(io.BytesIO(page.screenshot(full_page=True, scale="css"))).convert("RGB")
         small = taken.resize((width // 6, round(taken.height / 6)), Image.Resampling.BOX)
         path = PICTURES / f"{nodes}-{width}-{look}.png"

@@ -218,3 +218,25 @@ def places(value: Any) -> Any:
     for key, inner in entries:
         yield value, key
         yield from places(inner)
+
+
+def test_tables_of_routers_are_read_from_files_and_from_stdin(
+    repository: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git("update-ref", REF, "HEAD")
+    blocks = [f"10.1.0.{64 * number}/26 via 192.168.0.{number + 1} dev eth0" for number in range(4)]
+    (repository / "leaf").write_text("\n".join(blocks))
+    code, said = run(capfd, dump(), "--routes", "leaf")
+    assert (code, said) == (0, "found 0 problems\n")
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(blocks[0].encode())))
+    code, said = run(capfd, dump(), "--routes", "leaf", "--routes", "-")
+    assert code == 1
+    assert "no route to 10.1.0.64/26 of node b; 3 of 4 blocks" in said
+    assert "--> <stdin>" in said
+
+    for twice in (["leaf", "leaf"], ["dump.json"]):
+        code, said = run(capfd, dump(), *(word for path in twice for word in ("--routes", path)))
+        assert (code, "name each file once" in said) == (1, True)
+    code, said = run(capfd, dump(), "--routes", "none")
+    assert (code, "none: no such file" in said) == (1, True)

@@ -525,6 +525,25 @@ def test_an_attribute_of_one_cluster_concerns_that_one(repository: Repository) -
     assert names(repository, "--base", "origin/main") == ["red"]
 
 
+def test_a_cluster_that_lists_the_addresses_of_others_is_compiled_with_them(repository: Repository) -> None:
+    """Of what is applied a commit tells: there, the rendered list changed, too, or did not."""
+    cluster = repository.folder / "clusters/blue/cluster.yaml"
+    text = cluster.read_text().replace("managedBy: none}", "managedBy: none, masquerade: {}}")
+    text = text.replace("  ipam:", "  addressSpace: fabric\n  ipam:")
+    repository.write("clusters/blue/cluster.yaml", text)
+    repository.commit("blue")
+    repository.run("git", "checkout", "-q", "-b", "feature")
+    repository.write("clusters/red/nodes.yaml", inventory("n7"))
+    repository.commit("feature")
+    assert names(repository, "--base", "main") == ["blue", "red"]
+    assert names(repository, "--base", "main", "--stage", "apply") == ["red"]
+    repository.run("git", "checkout", "-q", "main")
+    repository.run("git", "checkout", "-q", "-b", "beside")
+    repository.write("README.md", "changed")
+    repository.commit("beside")
+    assert names(repository, "--base", "main") == []
+
+
 def test_what_changed_on_the_target_meanwhile_is_not_ours(repository: Repository) -> None:
     repository.branch("feature", "red", "n2")
     repository.run("git", "checkout", "-q", "main")

@@ -101,7 +101,7 @@ def test_a_new_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("clusters/lab/ippools.yaml").read_text() == POOLS
     assert "ipFamilies: [IPv4, IPv6]" in Path("clusters/lab/cluster.yaml").read_text()
     assert said.startswith(
-        "note[IPC0880]: not taken: 2 rows in no planned range, without a pool or deprecated; the first is here"
+        "note[IPC0880]: left out: 2 rows without a pool, in no planned range, or deprecated; the first is here"
     )
     assert "clusters/lab/ippools.yaml: written\n" in said
     assert main(["compile", "lab"]) == 0

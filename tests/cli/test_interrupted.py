@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from ipamc.model.progress import Progress, watched
 from ipamc.workspace import dump
 from tests.cli.test_ci_apply import Cluster
 from tests.cli.test_cli import CLUSTER
+from tests.e2e.processes import until
 from tests.support import in_process, told
 from tests.support.altered import install
 
@@ -40,21 +40,33 @@ def tree(top: Path) -> dict[str, bytes]:
     return {
         path.relative_to(top).as_posix(): path.read_bytes()
         for path in sorted(top.rglob("*"))
-        if path.is_file() and path.name != "busy"
+        if path.is_file() and path.name not in {"busy", "moved"}
     }
+
+
+def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until a process has made a file, or has ended."""
+    until(lambda: path.exists() or process.poll() is not None, f"{path.name} is there", pause=0.02)
 
 
 @pytest.mark.deep(part=0)
 @pytest.mark.parametrize("how", ["SIGINT", "SIGTERM"])
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_the_line_tells_of_each_cluster(tmp_path: Path, jobs: str, how: str) -> None:
-    """Each file takes a while here, so that a signal finds clusters that are half written, in two processes at once."""
+    """Each process waits before one of its files here, so that a signal finds clusters that are half written, in two processes at once."""
     installed = install(tmp_path / "installed")
     output = installed.folder / "ipamc/workspace/output.py"
     text = output.read_text()
     assert text.count(MOVE) == 1
-    slow = f"            import time; open('busy', 'w').close(); time.sleep(0.03)\n{MOVE}"
-    output.write_text(text.replace(MOVE, slow))
+    stops = f"""\
+            import os, time
+            with open('moved', 'ab') as moves:
+                moves.write(b'.')
+                if moves.tell() > int(os.environ['BEFORE']):
+                    open('busy', 'w').close()
+                    time.sleep(600)
+{MOVE}"""
+    output.write_text(text.replace(MOVE, stops))
     inputs = tmp_path / "inputs"
     for name in NAMES:
         folder = inputs / "clusters" / name
@@ -70,19 +82,14 @@ def test_the_line_tells_of_each_cluster(tmp_path: Path, jobs: str, how: str) -> 
     assert done.returncode == 0, done.stderr
     new = tree(work)
     seen = set()
-    for delay in (0, 0.1, 0.3, 0.6, 0.9):
+    for moved in (0, 3, 10, 17, 24):
         shutil.rmtree(work)
         shutil.copytree(inputs, work)
-        process = installed.start("compile", "--jobs", jobs, cwd=work)
-        while not (work / "busy").exists():
-            time.sleep(0.01)
-        time.sleep(delay)
+        process = installed.start("compile", "--jobs", jobs, cwd=work, BEFORE=str(moved))
+        wait_for(work / "busy", process)
         process.send_signal(getattr(signal, how))
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
         now = tree(work)
-        if process.returncode == 0:
-            assert now == new
-            continue
         assert process.returncode == {"SIGINT": 130, "SIGTERM": 143}[how], err
         line = told.line_of(err)
         seen.add(told.check_several(line, FOLDERS, old, new, now))
@@ -100,11 +107,10 @@ def test_the_second_press_does_not_take_the_line_away(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", "red"))
     process = installed.start("compile", cwd=tmp_path / "work")
-    while not (tmp_path / "work/busy").exists():
-        time.sleep(0.01)
+    wait_for(tmp_path / "work/busy", process)
     for _ in range(20):
         process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err == "\ninterrupted while compiling red: nothing was written; run again: ipamc compile\n"
 
@@ -153,12 +159,9 @@ def test_an_apply_says_what_was_sent(tmp_path: Path, part: str, said: str) -> No
         stderr=subprocess.PIPE,
         text=True,
     )
-    for _ in range(3000):
-        if (cluster.state / "busy").exists() or process.poll() is not None:
-            break
-        time.sleep(0.02)
+    wait_for(cluster.state / "busy", process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == 130, err
     line = told.line_of(err)
     assert line.partition(": ")[2] == f"{said}; run again: ipamc ci apply red", line

@@ -58,7 +58,7 @@ class Stand:
             },
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
         assert done.returncode == code, done.stdout + done.stderr
@@ -294,7 +294,7 @@ def test_a_node_in_a_file_of_another_name(stand: Stand, name: str, better: str) 
     stand.write(name, text)
     stand.commit()
     told = stand.run("ipamc compile")
-    assert f"warning[IPC0108]: '{name}' has a Node, and is passed over" in told
+    assert f"warning[IPC0108]: '{name}' has a Node, but is ignored" in told
     assert "lab: 2 nodes" in told
     stand.run(found("help: (git mv .*) if it counts", told))
     assert (stand.lab / better).exists()
@@ -322,8 +322,8 @@ def test_packed_files_and_links_of_other_names_are_told_of_and_not_read(stand: S
         "gzip clusters/lab/n3.yaml && echo secret > secret.yaml && ln -s ../../secret.yaml clusters/lab/more"
     )
     told = stand.run("ipamc compile")
-    assert "'n3.yaml.gz' is packed, and is passed over" in told
-    assert "'more' is a link to secret.yaml, and is passed over" in told
+    assert "'n3.yaml.gz' is packed, but is ignored" in told
+    assert "'more' is a link to secret.yaml, but is ignored" in told
     assert "lab: 2 nodes" in told
     stand.run("gunzip clusters/lab/n3.yaml.gz && rm clusters/lab/more")
     assert "lab: 3 nodes" in stand.run("ipamc compile")
@@ -334,7 +334,7 @@ def test_packed_files_and_links_of_other_names_are_told_of_and_not_read(stand: S
 def test_a_copy_beside_its_original_is_to_be_removed(stand: Stand) -> None:
     stand.run("cp clusters/lab/nodes.yaml clusters/lab/nodes.yaml.orig")
     told = stand.run("ipamc compile")
-    assert "'nodes.yaml.orig' has a NodeInventory, and is passed over" in told
+    assert "'nodes.yaml.orig' has a NodeInventory, but is ignored" in told
     stand.run(found("; or remove it: (rm .*)", told))
     assert "IPC0108" not in stand.run("ipamc compile")
 
@@ -358,12 +358,12 @@ GOOD_JSON = (
 )
 TABLE = "NAME   STATUS   ROLES    AGE   VERSION\nn1     Ready    <none>   10d   v1.30.1\n"
 NOT_YAML = {
-    "a table": (TABLE, "this is kubectl's table for people"),
+    "a table": (TABLE, "this is a table that kubectl prints for people"),
     "a wide table": (
         "NAME   STATUS   ROLES   AGE   VERSION   INTERNAL-IP\nn1   Ready  <none>  1d  v1.30.1  10.0.0.1\n",
-        "this is kubectl's table for people",
+        "this is a table that kubectl prints for people",
     ),
-    "a table without its head": (TABLE.partition("\n")[2], "this is kubectl's table for people"),
+    "a table without its head": (TABLE.partition("\n")[2], "this is a table that kubectl prints for people"),
     "names": ("node/n1\nnode/n2\n", "these are names alone, as kubectl -o name prints them"),
     "described": (
         "Name:               n1\nRoles:              <none>\nAnnotations:        ttl: 0\n",

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,12 +135,9 @@ def children(process: int) -> list[int]:
 
 def workers(process: subprocess.Popen[str], repository: Path) -> list[int]:
     """Wait until a worker is at work on `red`; return all of them."""
-    for _ in range(1000):
-        if (repository / "busy").exists():
-            return children(process.pid)
-        time.sleep(0.02)
-    process.kill()
-    raise AssertionError(process.communicate())
+    until(lambda: (repository / "busy").exists() or process.poll() is not None, "red is read", pause=0.02)
+    assert process.poll() is None, process.communicate()
+    return children(process.pid)
 
 
 BUSY = {
@@ -177,8 +173,8 @@ def test_workers_end_with_their_parent(tmp_path: Path, repository: Path, name: s
     there = workers(process, repository)
     assert len(there) == 2
     process.send_signal(getattr(signal, name))
-    out, err = process.communicate(timeout=20)  # its workers have the same stderr: this waits for them, too
-    until(lambda: commands().keys().isdisjoint(there), "the workers have ended", 60, 0.02)
+    out, err = process.communicate(timeout=120)  # its workers have the same stderr: this waits for them, too
+    until(lambda: commands().keys().isdisjoint(there), "the workers have ended", pause=0.02)
     code, head = ENDED.get(name, (-9, ""))
     assert process.returncode == code
     assert err.startswith(f"{head} while compiling: " if head else ""), err
@@ -198,7 +194,7 @@ def test_one_process_ends_in_order(tmp_path: Path, repository: Path, name: str) 
     workers(process, repository)
     assert list(repository.glob("clusters/red/.ipamc-*"))
     process.send_signal(getattr(signal, name))
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=120)
     code, head = ENDED[name]
     assert process.returncode == code
     assert err == f"{head} while compiling red: nothing was written; run again: ipamc compile red\n"
@@ -207,12 +203,14 @@ def test_one_process_ends_in_order(tmp_path: Path, repository: Path, name: str) 
 
 def test_what_the_parent_process_ignores_stays_ignored(tmp_path: Path, repository: Path) -> None:
     """`nohup ipamc compile` lives on when its terminal is closed."""
-    installed = install(tmp_path / "installed", red="open('busy', 'w').close(); time.sleep(1)")
+    red = "open('busy', 'w').close()\n        while not os.path.exists('go on'): time.sleep(0.02)"
+    installed = install(tmp_path / "installed", red=red)
     nohup = ["nohup", *installed.command]
     process = installed.start("compile", "--jobs", "2", cwd=repository, command=nohup)
     for number in (process.pid, *workers(process, repository)):
         os.kill(number, signal.SIGHUP)
-    assert process.communicate(timeout=60)
+    (repository / "go on").touch()
+    assert process.communicate(timeout=120)
     assert process.returncode == 0
     assert locks(repository) == list(NAMES)
 
@@ -390,12 +388,9 @@ def test_a_merge_that_fails_is_undone(tmp_path: Path, repository: Path, how: str
     head = git(repository, "rev-parse", "HEAD")
     process = install(tmp_path / "installed", red=red).start("ci", "merge", "main", cwd=repository)
     if how in ENDED:
-        for _ in range(1000):
-            if busy.exists() or process.poll() is not None:
-                break
-            time.sleep(0.02)
+        until(lambda: busy.exists() or process.poll() is not None, "red is read", pause=0.02)
         process.send_signal(getattr(signal, how))
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
     assert process.returncode == {"a bug": 70, "killed": 1, "SIGTERM": 143, "SIGINT": 130}[how], err
     assert "the merge was undone" in err
     assert git(repository, "status", "--porcelain") == ""

@@ -206,13 +206,16 @@ def test_whatever_else_is_printed_comes_after_it(
 
 # On a real one.
 
-SLOW = "from ipamc.model.progress import phase; phase('waiting for ' + 'x' * 200); time.sleep(60 if os.path.exists('long') else 2.5)"
+SLOW = """from ipamc.model.progress import phase; phase('waiting for ' + 'x' * 200)
+        while os.path.exists('until it is seen'): time.sleep(0.02)
+        time.sleep(float(os.environ.get('SECONDS', '0')))"""
 
 
 class Terminal:
     """A command on a terminal of our own."""
 
     def __init__(self, command: list[str], cwd: Path, environment: dict[str, str], columns: int) -> None:
+        self.marker = cwd / "until it is seen"
         self.begun = time.monotonic()
         self.seen: list[tuple[float, bytes]] = []
         """When something came, in seconds from the start, and what."""
@@ -232,12 +235,15 @@ class Terminal:
 
     def read(self) -> bytes:
         """Return everything that came, at the end of the process."""
-        while select.select([self.handle], [], [], 60)[0]:
+        while select.select([self.handle], [], [], 120)[0]:
             try:
                 data = os.read(self.handle, 65536)
             except OSError:  # the other end is closed
                 break
             self.seen.append((time.monotonic() - self.begun, data))
+            if b"waiting for" in data:
+                self.marker.unlink(missing_ok=True)
+        self.marker.unlink(missing_ok=True)
         os.close(self.handle)
         assert self.process.stdout
         assert self.process.stdout.read() == b""
@@ -248,7 +254,7 @@ class Terminal:
 
 @pytest.fixture(scope="module")
 def slow(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path, dict[str, str]]:
-    """Return the command that compiles a cluster for two seconds and a half, its folder and its environment."""
+    """Return the command that compiles a cluster, until a terminal shows its phase or for $SECONDS; its folder and its environment."""
     top = tmp_path_factory.mktemp("slow")
     installed = install(top / "installed", red=SLOW)
     (top / "work/clusters/red").mkdir(parents=True)
@@ -261,8 +267,10 @@ def slow(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Path, dic
 
 
 def shown(slow: tuple[list[str], Path, dict[str, str]], *, columns: int = 50, **more: str) -> Terminal:
-    """Compile on a terminal, from nothing."""
+    """Compile on a terminal, from nothing; without $SECONDS until it shows the phase."""
     command, cwd, environment = slow
+    if "SECONDS" not in more:
+        (cwd / "until it is seen").touch()
     shutil.rmtree(cwd / "clusters/red/rendered", ignore_errors=True)
     (cwd / "clusters/red/ipam.lock").unlink(missing_ok=True)
     return Terminal(command, cwd, {**environment, **more}, columns)
@@ -287,7 +295,7 @@ def test_a_terminal_shows_phases_and_keeps_none(
 
 def test_a_dumb_terminal_and_one_of_ci_show_none(slow: tuple[list[str], Path, dict[str, str]]) -> None:
     for name, text in (("TERM", "dumb"), ("CI", "true")):
-        said = shown(slow, **{name: text}).read()  # type: ignore[arg-type]  # none of them is `columns`
+        said = shown(slow, SECONDS="2.5", **{name: text}).read()  # type: ignore[arg-type]  # none of them is `columns`
         assert said.startswith(b"red: 2 nodes, 2 blocks added")
         assert said.count(b"\n") == 1
         assert b"\x1b" not in said
@@ -300,7 +308,7 @@ def test_no_colour_is_about_colour(slow: tuple[list[str], Path, dict[str, str]])
 def test_a_file_has_none(slow: tuple[list[str], Path, dict[str, str]], tmp_path: Path) -> None:
     command, cwd, environment = slow
     with (tmp_path / "err").open("wb") as file:
-        subprocess.run(command, cwd=cwd, env=environment, stderr=file, check=True)
+        subprocess.run(command, cwd=cwd, env={**environment, "SECONDS": "2.5"}, stderr=file, check=True)
     assert (tmp_path / "err").read_text().startswith("red: 2 nodes")
     assert "\x1b" not in (tmp_path / "err").read_text()
 
@@ -311,15 +319,14 @@ def test_an_interrupt_from_the_terminal_is_told_below_it(
     command, cwd, environment = slow
     shutil.rmtree(cwd / "clusters/red/rendered", ignore_errors=True)
     (cwd / "clusters/red/ipam.lock").unlink(missing_ok=True)
-    (cwd / "long").touch()
     before = sorted(cwd.rglob("*"))
     pid, handle = pty.fork()
     if not pid:
         os.chdir(cwd)
-        os.execve(sys.executable, command, environment)  # noqa: S606 - as `command` says
+        os.execve(sys.executable, command, {**environment, "SECONDS": "600"})  # noqa: S606 - as `command` says
     said = b""
     pressed = False
-    while select.select([handle], [], [], 60)[0]:
+    while select.select([handle], [], [], 120)[0]:
         try:
             data = os.read(handle, 65536)
         except OSError:
@@ -329,7 +336,6 @@ def test_an_interrupt_from_the_terminal_is_told_below_it(
             pressed = bool(os.write(handle, b"\x03"))
     _, status = os.waitpid(pid, 0)
     after = sorted(cwd.rglob("*"))
-    (cwd / "long").unlink()
     os.close(handle)
     assert os.waitstatus_to_exitcode(status) == 130
     rest = said.rpartition(ERASE.encode())[2].decode()

@@ -29,6 +29,8 @@ BETA = (
 NODES = "/api/v1/nodes"
 MERGE = "application/merge-patch+json"
 """The kind of a patch that names the fields to change."""
+STRATEGIC = "application/strategic-merge-patch+json"
+"""The same of built-in kinds, whose lists are merged by key."""
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 CILIUM_NODES = "/apis/cilium.io/v2/ciliumnodes"
 POOLS = "/apis/cilium.io/v2alpha1/ciliumpodippools"
@@ -99,6 +101,7 @@ class Api:
             f"--token-auth-file={tokens}",
             "--authorization-mode=Node,RBAC",
             "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",  # as kubeadm has it: agents need it
             *(BETA if self.minor in {(1, 34), (1, 35)} else ()),
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",
@@ -131,12 +134,20 @@ class Api:
 
     def requests(self, resource: str) -> Counter[str]:
         """Return how many requests for a resource it answered since it started, by verb; a watch counts when it ends."""
-        answer = self._http.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
         found: Counter[str] = Counter()
-        for line in answer.data.decode().splitlines():
-            if line.startswith("apiserver_request_total{") and f'resource="{resource}"' in line:
+        for line in self._metrics("apiserver_request_total"):
+            if f'resource="{resource}"' in line:
                 found[line.partition('verb="')[2].partition('"')[0]] += int(float(line.split()[-1]))
         return found
+
+    def policy_seconds(self) -> float:
+        """Return for how long it evaluated admission policies since it started."""
+        name = "apiserver_admission_controller_admission_duration_seconds_sum"
+        return sum(float(line.split()[-1]) for line in self._metrics(name) if 'AdmissionPolicy"' in line)
+
+    def _metrics(self, name: str) -> list[str]:
+        answer = self._http.request("GET", "/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+        return [line for line in answer.data.decode().splitlines() if line.startswith(f"{name}{{")]
 
     def __exit__(self, *_: object) -> None:
         self._http.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -14,14 +15,17 @@ from pathlib import Path
 from typing import Self
 
 LOOPBACK = "127.0.0.1"
+_PORTS = itertools.count(os.getpid() * 997)
+"""Each process begins elsewhere, so that two of them, which start servers at the same time, do not choose the same port."""
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on; somebody else may take it before you do."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a TCP port that nobody listens on, below those that Linux gives to connections: none takes it before the server does."""
+    while True:
+        port = 10_000 + next(_PORTS) % 20_000
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
 
 
 def until(holds: Callable[[], object], what: str, seconds: float = 90, pause: float = 0.1) -> None:
@@ -36,7 +40,7 @@ def commands() -> dict[int, str]:
     """Return the command line of each process by its number, joined by blanks; others start and end meanwhile. What has ended and waits for its parent has none."""
     found = {}
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(FileNotFoundError, ProcessLookupError):  # it ended since it was listed
+        with suppress(OSError):  # it ended since it was listed, or is another user's
             if command := (folder / "cmdline").read_bytes():
                 found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace")
     return found
@@ -97,11 +101,10 @@ class Program:
 
     def listens(self) -> Iterator[str]:
         """Return the addresses that it accepts connections on, as the kernel writes them: hexadecimal, in host order (proc(5), /proc/net/tcp)."""
-        sockets = {
-            str(each.readlink())
-            for each in Path(f"/proc/{self.process.pid}/fd").iterdir()
-            if each.is_symlink()
-        }
+        sockets = set()
+        for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with suppress(OSError):  # it was closed since it was listed
+                sockets.add(str(each.readlink()))
         for family in ("tcp", "tcp6"):
             for row in Path(f"/proc/{self.process.pid}/net/{family}").read_text().splitlines()[1:]:
                 fields = row.split()

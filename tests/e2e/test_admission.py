@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import random
+import runpy
 import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus as Status
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -13,15 +17,29 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Answer, Api, Object
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Api, Object
 from tests.e2e.conftest import OPERATORS, SERVERS, serving
+from tests.e2e.joins import (
+    FOLLOWER,
+    FOLLOWING,
+    LISTED,
+    MODES,
+    NAMED,
+    POLICIES,
+    STRANGER,
+    Play,
+    asked,
+    documents,
+)
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import compile_without, shows
-from tests.e2e.site import Site
+from tests.e2e.site import CLUSTERS, Site, dumped
 from tests.e2e.test_ci_apply import apply, flags
-from tests.e2e.test_pipelines import AUTHOR, Pipeline
+from tests.e2e.test_controller_manager import allocating
+from tests.e2e.test_pipelines import Pipeline
+from tests.e2e.test_refused_by_the_apiserver import TWO_MEANINGS, node
 from tests.support.fleet import cluster, inventory, pool
 
 Network = IPv4Network | IPv6Network
@@ -32,28 +50,6 @@ KUBERNETES = [
     )
 ]
 """Folders of kube-apiservers, with and without the rest of Kubernetes: the newest first, of others a part."""
-POLICIES = tuple(
-    f"/apis/admissionregistration.k8s.io/{version}/{kind}"
-    for version, how in (("v1", "validating"), ("v1", "mutating"), ("v1beta1", "mutating"))
-    for kind in (f"{how}admissionpolicybindings", f"{how}admissionpolicies")
-)
-MODES: dict[str, Object] = {
-    "bystander": {"mode": "cluster-pool"},
-    "adopt": {"mode": "cluster-pool", "ipam": {"operator": "adopt"}},
-    "kubernetes": {"mode": "kubernetes"},
-    "dual": {"mode": "kubernetes", "ipFamilies": ["IPv6", "IPv4"]},
-    "annotated": {"mode": "kubernetes", "patchNodes": "annotations"},
-    "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},
-    "shared": {"mode": "multi-pool", "ipam": {"pinning": "pool"}},
-}
-FOLLOWING = {"bystander", "kubernetes", "annotated"}
-"""Modes in which a pool follows the nodes' network."""
-ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
-LISTED = ["worker-1", "worker-2", "worker-3", "worker-4"]
-STRANGER = "stranger"
-FOLLOWER, ITS_ADDRESS, ITS_BLOCK = "follower", "172.30.0.77", "10.64.19.64/26"
-"""A node that nobody listed, in the network that a pool follows."""
-FOLLOWS = {"cidrs": ["10.64.0.0/18"], "blockSize": 26, "follows": "172.30.0.0/24"}
 
 
 @pytest.fixture(scope="session", params=KUBERNETES)
@@ -63,156 +59,6 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     newest = max(OPERATORS, key=lambda each: tuple(map(int, each.name.removeprefix("cilium-").split("."))))
     with serving(tmp_path_factory.mktemp(folder.name), newest, server=folder) as found:
         yield found
-
-
-def asked(api: Api, mode: str) -> Object:
-    """Return what a Cluster of a mode asks for on this kube-apiserver."""
-    assign = {"assign": api.minor >= (1, 34), "assignBeta": (1, 34) <= api.minor < (1, 36)}
-    return {**assign, "enforce": "none" if mode == "shared" else "deny"}
-
-
-@dataclass
-class Play:
-    """A cluster whose nodes join, leave and are edited; and what git says of it."""
-
-    servers: Operator
-    mode: str
-    pipeline: Pipeline
-    joined: set[str] = field(default_factory=set)
-
-    @property
-    def api(self) -> Api:
-        return self.servers.api
-
-    @property
-    def site(self) -> Site:
-        return self.pipeline.site
-
-    @property
-    def names(self) -> list[str]:
-        """Which nodes join and leave."""
-        return [*LISTED, STRANGER, *([FOLLOWER] if self.mode in FOLLOWING else [])]
-
-    @property
-    def of_nodes(self) -> bool:
-        """Tell whether Nodes carry the blocks."""
-        return self.mode in {"kubernetes", "dual", "annotated"}
-
-    def apply(self, *options: str, code: int = 0) -> str:
-        """Commit what was compiled, and apply it as a job does."""
-        self.pipeline.git("add", "-A")
-        self.pipeline.git(*AUTHOR, "commit", "-q", "--allow-empty", "-m", "more")
-        return apply(self.pipeline, *options, code=code)
-
-    @property
-    def commit(self) -> str:
-        """What git's HEAD is."""
-        words = ["git", "rev-parse", "HEAD"]
-        return subprocess.run(
-            words, cwd=self.site.work, check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    def join(self, name: str) -> Answer:
-        """Let a kubelet register a Node, then an agent its CiliumNode; return the answer to the one that carries the blocks."""
-        address = ITS_ADDRESS if name == FOLLOWER else "172.31.0.9"
-        status = {"addresses": [{"type": "InternalIP", "address": address}]}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": status}
-        of_node = self.api.ask("POST", NODES, node, kubelet=name)
-        if of_node.code != Status.CREATED:
-            return of_node
-        self.joined.add(name)
-        blank = cilium_node(name)
-        blank["spec"] = {"addresses": [{"type": "InternalIP", "ip": address}]}
-        answer = of_node
-
-        def taken() -> bool:
-            nonlocal answer
-            answer = self.api.ask("POST", CILIUM_NODES, blank)
-            return answer.code != Status.SERVICE_UNAVAILABLE
-
-        # A kube-apiserver that just started knows the kind for its policies after some seconds; agents try again.
-        until(taken, "the kube-apiserver knows CiliumNodes", 30)
-        return of_node if self.of_nodes else answer
-
-    def leave(self, name: str) -> None:
-        """Let a node leave, with its CiliumNode."""
-        self.api.delete(f"{CILIUM_NODES}/{name}", f"{NODES}/{name}")
-        self.joined.discard(name)
-
-    def blocks(self, name: str) -> list[str]:
-        """Return the blocks that a node has, in the order in which they are carried."""
-        path = NODES if self.of_nodes else CILIUM_NODES
-        found = self.api.ask("GET", f"{path}/{name}").body
-        if self.mode == "annotated":
-            notes = found.get("metadata", {}).get("annotations", {})
-            return [notes[ANNOTATION]] if ANNOTATION in notes else []
-        spec = found.get("spec", {})
-        if self.of_nodes:
-            return list(spec.get("podCIDRs", ()))
-        ipam = spec.get("ipam", {})
-        pools = ipam.get("pools", {}).get("allocated", ())
-        return [*ipam.get("podCIDRs", ()), *(cidr for each in pools for cidr in each["cidrs"])]
-
-    def given(self, name: str) -> list[str]:
-        """Return the blocks that git gives a node."""
-        found = [block for _, block in self.site.lock().get(name, ())]
-        return found[::-1] if self.mode == "dual" else found
-
-    def write(self, name: str, block: str) -> Answer:
-        """Let a hand write another block."""
-        if self.mode == "annotated":
-            return self._merge(NODES, name, {"metadata": {"annotations": {ANNOTATION: block}}})
-        if self.of_nodes:
-            return self._merge(NODES, name, {"spec": {"podCIDR": block, "podCIDRs": [block]}})
-        if self.mode in {"pinned", "shared"}:
-            entry = {"pool": f"default.{name}", "cidrs": [block]}
-            return self._merge(CILIUM_NODES, name, {"spec": {"ipam": {"pools": {"allocated": [entry]}}}})
-        return self._merge(CILIUM_NODES, name, {"spec": {"ipam": {"podCIDRs": [block]}}})
-
-    def label(self, name: str, value: str) -> Answer:
-        """Let somebody write what no policy is about."""
-        path = NODES if self.of_nodes else CILIUM_NODES
-        return self._merge(path, name, {"metadata": {"labels": {"a": value}}})
-
-    def _merge(self, path: str, name: str, change: Object) -> Answer:
-        return self.api.ask("PATCH", f"{path}/{name}", change, MERGE)
-
-    def as_git_says(self) -> None:
-        """No node has a block that git does not give it, and each listed one that joined has its own."""
-        for name in sorted(self.joined):
-            has = self.blocks(name)
-            if name == FOLLOWER:
-                assert has == [ITS_BLOCK]
-            elif name in LISTED and self.api.minor >= (1, 34):
-                assert has == self.given(name), (name, has, self.given(name))
-            else:
-                assert set(has) <= {*self.given(name), *self.unlisted(has)}, (name, has)
-
-    def unlisted(self, blocks: list[str]) -> set[str]:
-        """Return the blocks that the operator may give."""
-        return {block for block in blocks if self.mode == "adopt" and block.startswith("10.9.")}
-
-
-def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list[Object]:
-    """Make a cluster of which two nodes are planned, with policies."""
-    spec: dict[str, Any] = MODES[mode]
-    version = "{}.{}".format(*api.minor)
-    found = cluster(kubernetes={"version": version}, admission=asked(api, mode), **spec)
-    found["metadata"]["name"] = name
-    ranges: dict[str, Any] = {"ipv4": {"cidrs": [f"10.{second}.0.0/24"], "blockSize": 27}}
-    if mode == "dual":
-        ranges["ipv6"] = {"cidrs": [f"fd00:{second}::/112"], "blockSize": 120}
-    spare = pool("spare", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 27}, unlisted=True)
-    nodes = [
-        {
-            "name": each,
-            **({"planned": True} if api.minor >= (1, 34) or mode not in {"kubernetes", "dual"} else {}),
-        }
-        for each in LISTED
-    ]
-    follows = pool("by-address", ipv4=FOLLOWS)
-    some = [follows] if mode in FOLLOWING and api.minor >= (1, 34) and name == "fleet" else []
-    return [found, pool("default", **ranges), *some, *([spare] if mode == "adopt" else []), inventory(nodes)]
 
 
 Begin = Callable[[str], Play]
@@ -257,10 +103,60 @@ def test_a_node_joins_with_its_block_and_keeps_it(begin: Begin, servers: Operato
     play.as_git_says()
     assert play.join(STRANGER).code == Status.CREATED
     assert play.blocks(STRANGER) == []
-    if servers.api.minor >= (1, 34) and FOLLOWER in play.names:
-        play.join(FOLLOWER)
+    for name in play.names[len(LISTED) + 1 :]:
+        play.join(name)
     play.as_git_says()
-    assert play.label(LISTED[0], "b").code == Status.OK
+    play.ordinary(LISTED[0], "b")
+
+
+@pytest.mark.parametrize("mode", sorted(FOLLOWING))
+def test_a_name_does_not_bring_the_block_of_an_older_address(
+    begin: Begin, servers: Operator, mode: str
+) -> None:
+    """Two nodes would have one block: a node joins again with another address, and a stranger has its old one."""
+    if servers.api.minor < (1, 34):
+        pytest.skip("blocks that follow from addresses need a MutatingAdmissionPolicy")
+    play = begin(mode)
+    play.join(NAMED)
+    play.as_git_says()
+    play.leave(NAMED)
+    old, play.places[NAMED] = play.places[NAMED], 6
+    play.join(NAMED)
+    play.places[FOLLOWER] = old
+    play.join(FOLLOWER)
+    play.as_git_says()
+    play.apply(code=1 if mode == "bystander" else 0)  # git knows of the other address after a refresh
+    play.as_git_says()
+
+
+def test_pools_of_others_are_theirs(begin: Begin) -> None:
+    """Also with a dot in their names, as those of nodes have one."""
+    play = begin("pinned")
+    spec = {"ipv4": {"cidrs": ["10.99.0.0/24"], "maskSize": 28}}
+    body = {"apiVersion": "cilium.io/v2alpha1", "kind": "CiliumPodIPPool", "spec": spec}
+    for name, code in (("team.blue", Status.CREATED), ("default.blue", Status.UNPROCESSABLE_ENTITY)):
+        answer = play.api.ask("POST", POOLS, {**body, "metadata": {"name": name}})
+        assert answer.code == code, answer.message
+    assert "git gives blue no block, not 10.99.0.0/24" in answer.message
+    if play.api.minor >= (1, 34):
+        play.join(LISTED[0])
+        entries = play.api.get(f"{CILIUM_NODES}/{LISTED[0]}")["spec"]["ipam"]["pools"]["allocated"]
+        entries += [{"pool": "team.blue", "cidrs": ["10.99.0.0/28"]}]
+        change = {"spec": {"ipam": {"pools": {"allocated": entries}}}}
+        assert play.api.ask("PATCH", f"{CILIUM_NODES}/{LISTED[0]}", change, MERGE).code == Status.OK
+
+
+def test_kube_controller_manager_gives_nothing_beside_it(
+    begin: Begin, servers: Operator, tmp_path: Path
+) -> None:
+    """With --allocate-node-cidrs, which nobody should leave on: it finds blocks there, or is refused."""
+    play = has_policies(begin, servers, "kubernetes")
+    with allocating(play.api, tmp_path, cidr="10.1.0.0/24", mask=27) as program:
+        for name in (*LISTED, STRANGER):
+            assert play.join(name).code == Status.CREATED
+        program.until(lambda: f"git gives {STRANGER} no block" in program.said(), "it is refused")
+        play.as_git_says()
+        assert not play.blocks(STRANGER)
 
 
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "shared"])
@@ -400,62 +296,165 @@ def test_the_policy_and_the_compiler_count_alike(servers: Operator, tmp_path: Pa
         seen |= set(wanted)
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.deep(part=3)
-def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
-    """Random steps of kubelets, agents, hands, operators, colleagues and machines."""
-    play = has_policies(begin, servers, mode)
-    chance = random.Random(f"{mode} {servers.api.minor}")  # noqa: S311 - a test that can be repeated
-    api = play.api
-    other = Site.made(api, tmp_path / "other", documents(api, mode, "other", 3), servers.minor)
-    other.compile()
+@pytest.mark.usefixtures("begin")
+def test_the_recording_shows_what_a_kube_apiserver_prints(servers: Operator, tmp_path: Path) -> None:
+    if servers.api.minor < (1, 36):
+        pytest.skip("it was recorded with 1.36")
+    folder = CLUSTERS.parent / "docs" / "recordings"
+    tape = runpy.run_path(str(folder / "record.py"))["read"](folder / "joins.tape")
+    (tmp_path / "clusters").mkdir()
+    path = f"{servers.api.binaries}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "KUBECONFIG": str(servers.api.kubeconfig)}
+    for sign, command, printed in tape.steps:
+        if sign == "~":
+            time.sleep(3)  # policies work some moments after they were written
+        elif sign != "#":
+            words = ["/bin/sh", "-c", command]
+            done = subprocess.run(
+                words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+            )
+            assert (done.returncode == 0) == (sign != "!"), done.stderr
+            assert not printed or done.stdout + done.stderr == printed
 
-    def joins() -> None:
-        name = chance.choice(play.names)
+
+BEAT = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+LABEL = {"metadata": {"labels": {"a": "b"}}}
+REQUESTS: dict[str, Callable[[Api, str], Object]] = {
+    "join": lambda api, name: api.sure("POST", CILIUM_NODES, cilium_node(name)),
+    "ordinary write": lambda api, name: api.sure("PATCH", f"{CILIUM_NODES}/{name}", LABEL, MERGE),
+    "heartbeat": lambda api, name: api.sure("PATCH", f"{NODES}/{name}/status", BEAT, MERGE),
+}
+
+
+def costs(api: Api) -> dict[str, tuple[float, float]]:
+    """Return what 200 requests of each kind take: the time in policies, and the whole, in milliseconds a request."""
+    names, found = [f"worker-{place:05}" for place in range(1, 20_001, 100)], {}
+    api.create(NODES, *({"metadata": {"name": name}} for name in names))
+    for kind, request in REQUESTS.items():
+        before, start = api.policy_seconds(), time.monotonic()
+        for name in names:
+            request(api, name)
+        whole = time.monotonic() - start
+        found[kind] = ((api.policy_seconds() - before) / len(names) * 1000, whole / len(names) * 1000)
+    return found
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("begin")
+def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) -> None:
+    """With `-s` it prints the figures of docs/performance.md."""
+    api = servers.api
+    if api.minor < (1, 36):
+        pytest.skip("one release is enough")
+    without = costs(api)
+    api.delete(NODES, CILIUM_NODES)
+    nodes = {"names": "worker-{00001..20000}", "planned": True}
+    wide = pool("default", ipv4={"cidrs": ["10.0.0.0/11"], "blockSize": 27})
+    every = [documents(api, "bystander")[0], wide, inventory([nodes])]
+    site = Site.made(api, tmp_path / "work", every, servers.minor)
+    site.compile()
+    flags(api, site.config, *site.arguments)
+    apply(Pipeline(site, tmp_path))
+    for kind, (policy, whole) in costs(api).items():
+        none = f"without policies {without[kind][0]:.2f} of {without[kind][1]:.1f} ms"
+        sys.stdout.write(f"{kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
+        assert policy < (20 if kind == "join" else 1)
+    assert all(node["spec"]["ipam"]["podCIDRs"] for node in api.items(CILIUM_NODES).values())
+
+
+@dataclass
+class Walk:
+    """Random steps of kubelets, agents, hands, operators, colleagues and machines."""
+
+    play: Play
+    chance: random.Random
+    other: Site
+    """Another cluster, with other blocks for nodes of the same names."""
+
+    def joins(self) -> None:
+        play, name = self.play, self.chance.choice(self.play.names)
         play.leave(name)
+        if name in play.places:
+            taken = {place for other, place in play.places.items() if other in play.joined}
+            play.places[name] = self.chance.choice([place for place in (5, 6, 77, 255) if place not in taken])
         assert play.join(name).code == Status.CREATED
 
-    def hand() -> None:
-        if play.joined and mode != "shared":
-            block = f"10.{chance.choice((1, 3, 77))}.0.{32 * chance.randrange(8)}/27"
-            name = chance.choice(sorted(play.joined))
+    def hand(self) -> None:
+        play = self.play
+        if play.joined and play.mode != "shared":
+            block = f"10.{self.chance.choice((1, 3, 77))}.0.{32 * self.chance.randrange(8)}/27"
+            name = self.chance.choice(sorted(play.joined))
             if block not in play.given(name):
                 assert play.write(name, block).code >= Status.BAD_REQUEST
 
-    def labels() -> None:
-        for name in play.joined:
-            assert play.label(name, str(chance.random())).code == Status.OK
+    def ordinary(self) -> None:
+        for name in self.play.joined:
+            self.play.ordinary(name, str(self.chance.random()))
 
-    def operator() -> None:
-        with servers.running(play.site.config, *play.site.arguments):
-            joins()
+    def operator(self) -> None:
+        with self.play.servers.running(self.play.site.config, *self.play.site.arguments):
+            self.joins()
 
-    def colleague() -> None:
-        """Somebody applies another cluster's tree here, with other blocks for nodes of the same names."""
-        api.apply(other.build())
-        name = chance.choice(LISTED)
+    def colleague(self) -> None:
+        """Somebody applies another cluster's tree here."""
+        play, name = self.play, self.chance.choice(LISTED)
+        play.api.apply(self.other.build())
         play.leave(name)
         if play.join(name).code == Status.CREATED:  # else both clusters' policies refuse it
-            assert set(play.blocks(name)) <= set(play.given(name)) or mode == "shared"
+            assert set(play.blocks(name)) <= set(play.given(name)) or play.mode == "shared"
         selected = ",".join(path.rpartition("/")[2] for path in POLICIES[:4])
-        assert api.kubectl("delete", selected, "-l", "ipamc/cluster=other").returncode == 0
-        until(lambda: play.label(name, "c").code != Status.BAD_REQUEST, "the other policies are gone")
+        assert play.api.kubectl("delete", selected, "-l", "ipamc/cluster=other").returncode == 0
+        until(lambda: play.touch(name, "c").code != Status.BAD_REQUEST, "the other policies are gone")
         for each in LISTED:
             play.leave(each)
-        play.apply()
+        self.applied()
 
-    def renumber() -> None:
-        if mode == "bystander" and play.joined & set(LISTED):
-            name = chance.choice(sorted(play.joined & set(LISTED)))
-            play.site.run("lock", play.site.name, "--renumber", name)
-            play.site.run("lock", play.site.name, "--settle", name)
-            play.site.compile()
-            play.apply()
+    def renumber(self) -> None:
+        """The block of a node that runs moves with its CiliumNode; elsewhere the node is created again."""
+        play, name = self.play, self.chance.choice(LISTED)
+        if play.mode in {"dual", "shared"}:
+            return
+        if play.mode != "bystander":
+            play.leave(name)
+        play.site.run("lock", play.site.name, "--renumber", name)
+        play.site.run("lock", play.site.name, "--settle", name)
+        play.site.compile()
+        self.applied()
+        if name not in play.joined:
+            play.join(name)
 
-    def killed() -> None:
-        api.serve()
+    def killed(self) -> None:
+        self.play.api.serve()
 
-    steps = [joins] * 6 + [hand] * 4 + [labels, operator, colleague, renumber, killed]
-    for _ in range(40):
-        chance.choice(steps)()
+    def applied(self) -> None:
+        """Let git and its job work while every node has the address that git knows."""
+        for name in self.play.places:
+            self.play.leave(name)
+        self.play.places[NAMED] = 5
+        self.play.apply()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.deep(part=3)
+def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
+    play = has_policies(begin, servers, mode)
+    chance = random.Random(f"{mode} {servers.api.minor}")  # noqa: S311 - a test that can be repeated
+    other = Site.made(play.api, tmp_path / "other", documents(play.api, mode, "other", 3), servers.minor)
+    other.compile()
+    walk = Walk(play, chance, other)
+    often = [walk.joins] * 20 + [walk.hand] * 12 + [walk.ordinary] * 4
+    for _ in range(200):
+        chance.choice([*often, walk.operator, walk.colleague, walk.renumber, walk.killed])()
         play.as_git_says()
+
+
+@shows("IPC0201", "IPC0203", "IPC0206")
+@pytest.mark.parametrize("block", TWO_MEANINGS)
+def test_cidrs_of_two_meanings_are_refused_from_1_36_on(servers: Operator, block: str) -> None:
+    done = servers.api.apply(dumped([node("two-meanings", block)]))
+    if servers.api.minor < (1, 36):
+        assert "Warning: spec.podCIDRs[0]" in done.stderr
+        servers.api.delete(f"{NODES}/two-meanings")
+    else:
+        assert done.returncode == 1
+        assert "spec.podCIDRs[0]: Invalid value" in done.stderr

@@ -61,17 +61,17 @@ def test_an_error_that_comes_during_the_watch_fails_and_one_that_goes_does_not(
         complain(api, node, "it\nlasts")
 
     with meanwhile(comes):
-        said = apply(pipeline, code=1, wait="3")
+        said = apply(pipeline, code=1, wait="8")
     assert f"error: fleet: CiliumNode {node}: it\n    lasts" in said
     api.delete(CILIUM_NODES)
 
     def comes_and_goes() -> None:
         comes()
-        time.sleep(3)
+        time.sleep(8)  # so that the second watch, which is as long, sees it go
         complain(api, node, "")
 
     with meanwhile(comes_and_goes):
-        said = apply(pipeline, wait="3")
+        said = apply(pipeline, wait="8")
     assert "lasts" not in said
 
 
@@ -90,7 +90,7 @@ def test_a_version_that_the_apiserver_forgot_is_read_again(
     complain(api, "a", "there")
     before = api.requests("ciliumnodes")
     nodes = CiliumNodes(kube(api, monkeypatch, tmp_path), {}, "1")
-    nodes.follow(5)
+    nodes.follow(15)
     assert reported_errors(nodes.live.values()) == {"a": "there"}
     asked = api.requests("ciliumnodes") - before
     assert (asked["LIST"], asked["WATCH"]) == (2, 2)

@@ -52,6 +52,31 @@ def site_of(api: Api, operator: Operator, work: Path, owner: str) -> Site:
     return site
 
 
+def test_the_component_brings_the_list_of_the_ip_masq_agent(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    documents = [
+        cluster(cilium={"managedBy": "kustomize", "masquerade": {}}),
+        pool("pods", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 26}),
+        inventory([{"name": "a"}]),
+    ]
+    site = Site.made(api, tmp_path, documents, operator.minor)
+    assert "IPC0584" in site.compile()
+    base = tmp_path / "cilium"
+    base.mkdir()
+    (base / "cilium.yaml").write_text(dumped([CONFIG_MAP, DEPLOYMENT]))
+    (base / "kustomization.yaml").write_text(
+        f"resources: [cilium.yaml]\ncomponents: [../clusters/{site.name}/rendered/cilium/component]\n"
+    )
+    api.applied(kustomize.build(base))
+    config = api.get(f"{CONFIG_MAPS}/cilium-config")["data"]
+    assert config == {**THEIRS, **site.config}
+    assert config["enable-ip-masq-agent"] == config["enable-bpf-masquerade"] == "true"
+    listed = api.get(f"{CONFIG_MAPS}/ip-masq-agent")["data"]["config"]
+    assert listed == "nonMasqueradeCIDRs:\n- 10.0.0.0/24"
+    api.delete(f"{CONFIG_MAPS}/ip-masq-agent")
+
+
 def test_the_component_patches_what_kustomize_manages(api: Api, operator: Operator, tmp_path: Path) -> None:
     site = site_of(api, operator, tmp_path, "kustomize")
     base = tmp_path / "cilium"

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation
 from tests.support import fleet
@@ -69,6 +71,26 @@ CLUSTERS: Mapping[str, tuple[str, Mapping[str, Any], tuple[Mapping[str, Any], ..
         (V4,),
     ),
     "crd": ("crd", {}, (V4,)),
+    "a list of the ip-masq-agent": (
+        "cluster-pool",
+        {"cilium": {"masquerade": {"nonMasqueradeCIDRs": ["172.16.0.0/12"], "masqLinkLocal": True}}},
+        (V4, TWO),
+    ),
+    "a list of the ip-masq-agent, dual-stack": (
+        "cluster-pool",
+        {"cilium": {"masquerade": {"masqLinkLocalIPv6": True}}, "ipFamilies": DUAL},
+        (BOTH,),
+    ),
+    "native routing of the pools": (
+        "cluster-pool",
+        {"cilium": {"routingMode": "native", "masquerade": {"ipMasqAgent": False}}, "ipFamilies": DUAL},
+        (BOTH,),
+    ),
+    "multi-pool, masquerading of one pool": (
+        "multi-pool",
+        {"ipam": {"pinning": "none"}, "cilium": {"masquerade": {"onlyMasqueradeDefaultPool": True}}},
+        (V4, {**TWO, "skipMasquerade": True}),
+    ),
     "MetalLB": ("cluster-pool", {"bgp": "metallb", "patchNodes": "podCIDRs"}, (V4,)),
 }
 
@@ -99,7 +121,43 @@ def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
 
 def first(name: str) -> tuple[int, int]:
     """Return the first minor that has a mode and a pinning."""
+    for part, minor in (
+        ("list of the ip-masq-agent, dual", 14),
+        ("native routing of", 12),
+        ("of one pool", 19),
+    ):
+        if part in name:
+            return 1, minor
     return (1, 15) if "pinned" in name else (1, 14) if "multi-pool" in name else (1, 11)
+
+
+def rendered(version: str, home: Path, *options: str) -> list[dict[str, Any]]:
+    """Return the objects that a chart gives."""
+    done = subprocess.run(
+        [
+            HELM,
+            "template",
+            "cilium",
+            CHARTS / version,
+            "--kube-version=1.30",
+            "--namespace=kube-system",
+            *options,
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"HOME": str(home), "PATH": os.environ["PATH"]},
+    )
+    assert done.returncode == 0, done.stderr
+    return list(objects(done.stdout))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_chart_has_a_value_for_the_pre_allocation(version: str, tmp_path: Path) -> None:
+    found = rendered(version, tmp_path, "--set=ipam.mode=multi-pool,ipam.multiPoolPreAllocation=default=8")
+    minor = (1, int(version.split(".")[1]))
+    has = "ipam-multi-pool-pre-allocation" in named(found, "ConfigMap", "cilium-config")["data"]
+    assert has == can(minor, Capability.HELM_PRE_ALLOCATION)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -112,30 +170,19 @@ def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Pat
         return
     values = tmp_path / "values.yaml"
     values.write_text(compilation.files["cilium/helm-values.yaml"])
-    done = subprocess.run(
-        [
-            HELM,
-            "template",
-            "cilium",
-            CHARTS / version,
-            "--kube-version",
-            "1.30",
-            "--namespace",
-            "kube-system",
-            "--values",
-            values,
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
-    )
-    assert done.returncode == 0, done.stderr
-    found = list(objects(done.stdout))
+    found = rendered(version, tmp_path, f"--values={values}")
 
     (promised,) = objects(compilation.files["cilium/configmap.yaml"])
     flags = named(found, "ConfigMap", "cilium-config")["data"]
     assert {key: flags.get(key) for key in promised["data"]} == promised["data"]
+
+    if listed := compilation.files.get("cilium/ip-masq-agent.yaml"):
+        by_chart = [each for each in found if each["metadata"]["name"] == "ip-masq-agent"]
+        applied = "ip-masq-agent.yaml" in compilation.files["cilium/kustomization.yaml"]
+        assert applied == (minor < (1, 13)) == (not by_chart)
+        (ours,) = objects(listed)
+        for each in by_chart:
+            assert yaml.safe_load(each["data"]["config"]) == yaml.safe_load(ours["data"]["config"])
 
     (container,) = named(found, "Deployment", "cilium-operator")["spec"]["template"]["spec"]["containers"]
     assert set(arguments(compilation)) <= set(container["args"])

@@ -40,7 +40,7 @@ time.sleep(600)
     until(lambda: "sleep" in Path(f"/proc/{child}/comm").read_text(), "it is on its leash")
     starter.send_signal(signal.SIGKILL)
     starter.communicate()
-    until(lambda: not alive(child), "the program is gone", 10)
+    until(lambda: not alive(child), "the program is gone")
 
 
 def alive(pid: int) -> bool:

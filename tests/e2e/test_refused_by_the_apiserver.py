@@ -15,6 +15,7 @@ from tests.support.fleet import cluster, inventory, pool
 
 NONE = {"managedBy": "none"}
 LONG = "x" * 64
+TWO_MEANINGS = ["10.0.0.1/26", "::ffff:10.0.0.0/120", "010.0.0.0/26"]
 
 
 def node(name: str = "a", *blocks: str, **metadata: object) -> Object:
@@ -47,7 +48,7 @@ def test_labels(api: Api, labels: dict[str, str]) -> None:
 
 
 @shows("IPC0201", "IPC0203", "IPC0206")
-@pytest.mark.parametrize("block", ["10.0.0.1/26", "::ffff:10.0.0.0/120", "010.0.0.0/26"])
+@pytest.mark.parametrize("block", TWO_MEANINGS)
 def test_cidrs_of_two_meanings_get_a_warning_until_1_36_refuses_them(api: Api, block: str) -> None:
     assert "Warning: spec.podCIDRs[0]" in said(api, node("a", block), code=0)
 

@@ -29,7 +29,7 @@ EXPORTS: dict[str, tuple[tuple[str, ...], dict[str, str], list[str]]] = {
         },
         [
             "IPC0856: node worker-3 uses 1 address of blocks of other nodes: 10.20.1.137 of worker-1 for shop/search-7c6d8b5f4-zx81q",
-            "IPC0857: 4 addresses are of tunnels of hosts, of no pod: ipipTunnelAddress",
+            "IPC0857: 4 addresses are of tunnels of hosts, and not of pods: ipipTunnelAddress",
             "IPC0864: 1 block is being released: 10.20.65.64/26 of worker-3; reserved",
             "IPC0858: 10.20.64.60/30 of IPReservation routers has addresses of 10.20.64.0/26 of node worker-2: Cilium may give them to pods",
             "IPC0862: Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
@@ -47,7 +47,7 @@ EXPORTS: dict[str, tuple[tuple[str, ...], dict[str, str], list[str]]] = {
             "IPC0843: pool tenant-x has namespaceSelector \"tenant == 'x'\", and is written as disabled",
             "IPC0854: 1 block with addresses in use of nodes that do not exist: edge-0; reserved",
             "IPC0855: 10.64.99.0/26 is of no node, and has 1 address in use: 10.64.99.5 of default/lonely-0 on edge-3; reserved",
-            "IPC0857: 4 addresses are of tunnels of hosts, of no pod: vxlanTunnelAddress, vxlanV6TunnelAddress",
+            "IPC0857: 4 addresses are of tunnels of hosts, and not of pods: vxlanTunnelAddress, vxlanV6TunnelAddress",
             "IPC0845: pool public is not for pods: 198.51.100.0/26 is excluded",
             "IPC0844: 10.64.128.0/20 of pool twice overlaps 10.64.0.0/16 of pool pods-v4, which keeps what they share",
             "IPC0818: 2 nodes wait for a block: edge-3, edge-4",
@@ -67,7 +67,7 @@ EXPORTS: dict[str, tuple[tuple[str, ...], dict[str, str], list[str]]] = {
         {"gpu-1": "10.90.64.32/27", "std-1": "10.90.3.0/26"},
         [
             "IPC0856: node std-2 uses 2 addresses of blocks of other nodes: 10.90.3.9 of std-1 for web/b-0, 10.90.3.10 of std-1 for vxlanTunnelAddress",
-            "IPC0857: 2 addresses are of tunnels of hosts, of no pod: vxlanTunnelAddress",
+            "IPC0857: 2 addresses are of tunnels of hosts, and not of pods: vxlanTunnelAddress",
             "IPC0858: 10.90.64.32/32 of IPReservation gateways has addresses of 10.90.64.32/27 of node gpu-1: Cilium may give them to pods",
             "IPC0862: Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
             "IPC0818: 1 node waits for a block: std-2",

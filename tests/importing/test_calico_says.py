@@ -173,7 +173,7 @@ SAID: dict[str, tuple[Callable[[], list[tuple[Severity, str, str]]], Severity, s
     "IPC0857": (
         lambda: said([*SOUND, *calico.affine("10.0.1.0/26", "n1", [(0, "n1", "ipipTunnelAddress")])]),
         NOTE,
-        "1 address is of tunnels of hosts, of no pod: ipipTunnelAddress",
+        "1 address is of a tunnel of a host, and not of pods: ipipTunnelAddress",
     ),
     "IPC0858": (
         lambda: said([*SOUND, calico.reservation("vips", ["10.0.0.60/30", "10.0.9.0/30"])]),

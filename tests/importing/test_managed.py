@@ -117,7 +117,7 @@ def test_cilium_of_ones_own_gives_blocks_anywhere() -> None:
     [
         (
             {"ipam": "delegated-plugin"},
-            "cilium-config has ipam: 'delegated-plugin', in which ipamc plans nothing: another IPAM plugin gives pods their addresses",
+            "cilium-config has ipam: 'delegated-plugin': another IPAM plugin gives pods their addresses",
         ),
         (
             {"ipam": "cluster-pool", "cni_chaining_mode": "aws-cni"},

@@ -54,7 +54,7 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0811": (
         lambda: said([*NODES, dumps.config_map(ipam="eni")]),
-        "cilium-config has ipam: 'eni', in which ipamc plans nothing: AWS, of VPC subnets, gives pods their addresses",
+        "cilium-config has ipam: 'eni': AWS gives pods addresses of VPC subnets",
     ),
     "IPC0830": (
         lambda: said(
@@ -80,7 +80,7 @@ IMPORTS: dict[str, tuple[Callable[[], list[Diagnostic]], str]] = {
     ),
     "IPC0815": (
         lambda: said([*NODES, *BLOCKS, BYSTANDER, dumps.config_map(ipam="cluster-pool", **ON)]),
-        "no flag and no pool says the ranges: derived from the blocks in use: 10.0.0.0/23",
+        "no flag and no pool has the ranges: these are derived from the blocks in use: 10.0.0.0/23",
     ),
     "IPC0816": (
         lambda: said(POOL),
@@ -241,5 +241,5 @@ def test_planned_nodes_that_have_joined_leave_a_file_that_is_no_inventory_alone(
     assert (found.code, found.message, found.help) == (
         "IPC0823",
         "2 planned nodes that have joined (n7, n9) in a file that a refresh does not write",
-        f"take what is in {FOLDER}/more.yaml of nodes that exist out of it: the refresh brings it back in nodes.yaml",
+        f"remove nodes that exist from {FOLDER}/more.yaml: the refresh writes them into nodes.yaml",
     )

@@ -6,7 +6,8 @@ import pytest
 
 from ipamc.model.address_sets import outermost
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy, first_day, last_day
+from ipamc.place.allocate.occupancy import Occupancy
+from ipamc.place.quarantine import first_day, last_day
 from tests.support.pools import block, line
 
 

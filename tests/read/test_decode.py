@@ -44,6 +44,14 @@ FULL: dict[str, dict[str, Any]] = {
                 "nativeRoutingCIDR": "10.0.0.0/8",
                 "clusterID": 7,
                 "clusterName": "c-7",
+                "masquerade": {
+                    "ipMasqAgent": True,
+                    "nonMasqueradeCIDRs": ["172.16.0.0/12"],
+                    "addressSpace": False,
+                    "masqLinkLocal": True,
+                    "masqLinkLocalIPv6": True,
+                    "onlyMasqueradeDefaultPool": True,
+                },
             },
             "kubernetes": {"version": "v1.33.4"},
             "ipam": {"mode": "multi-pool", "operator": "adopt", "pinning": "node", "autoCreate": ["default"]},
@@ -54,6 +62,13 @@ FULL: dict[str, dict[str, Any]] = {
             "quarantineDays": "never",
             "budget": {"leave": 10},
             "bgp": "metallb",
+            "bgpAdvertisements": [
+                {
+                    "name": "pods",
+                    "labels": LABELS,
+                    "selector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
+                }
+            ],
             "addressSpace": "fabric",
             "patchNodes": "annotations",
             "admission": {"assign": True, "assignBeta": True, "enforce": "deny"},
@@ -118,11 +133,13 @@ FULL: dict[str, dict[str, Any]] = {
             "pins": {"node-1": ["10.0.1.0/24"]},
             "unlisted": True,
             "disabled": False,
+            "podsOnly": False,
             "usage": {"high": 85, "low": 40, "minBlocks": 1, "maxBlocks": 8, "addresses": 20},
             "podSelector": {"matchLabels": LABELS, "matchExpressions": SELECTORS},
             "namespaceSelector": {},
             "allowFirstIP": True,
             "allowLastIP": False,
+            "skipMasquerade": True,
         },
     },
     "nodeinventory.schema.json": {
@@ -238,6 +255,35 @@ FULL: dict[str, dict[str, Any]] = {
             },
         },
         "status": {"ipam": {"operator-status": {"error": "allocator full"}, "used": {"10.0.1.1": {}}}},
+    },
+    "ciliumbgpadvertisement.schema.json": {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumBGPAdvertisement",
+        "metadata": FOREIGN,
+        "spec": {
+            "advertisements": [{"advertisementType": "CiliumPodIPPool", "selector": {"matchLabels": LABELS}}]
+        },
+    },
+    "ciliumbgppeerconfig.schema.json": {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumBGPPeerConfig",
+        "metadata": FOREIGN,
+        "spec": {"families": [{"afi": "ipv4", "safi": "unicast", "advertisements": {}}]},
+    },
+    "ciliumbgpclusterconfig.schema.json": {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumBGPClusterConfig",
+        "metadata": FOREIGN,
+        "spec": {
+            "nodeSelector": {"matchLabels": LABELS},
+            "bgpInstances": [{"peers": [{"name": "tor", "peerConfigRef": {"name": "router"}}]}],
+        },
+    },
+    "ciliumbgppeeringpolicy.schema.json": {
+        "apiVersion": "cilium.io/v2alpha1",
+        "kind": "CiliumBGPPeeringPolicy",
+        "metadata": FOREIGN,
+        "spec": {"virtualRouters": [{"exportPodCIDR": True, "podIPPoolSelector": {}}]},
     },
 }
 BY_SCHEMA = {kind.schema: kind for kind in KINDS}

@@ -146,7 +146,7 @@ def changed(**fields: object) -> str:
 
 REFUSED = {
     "empty": ("", "IPC0801", "the file is empty"),
-    "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is kubectl's table for people"),
+    "a table": ("NAME   STATUS\nn1   Ready\n", "IPC0801", "this is a table that kubectl prints for people"),
     "a word": ("hello", "IPC0801", "neither JSON nor YAML of kubectl"),
     "cut off in JSON": (
         LIST[: len(LIST) // 2],

@@ -71,6 +71,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
 }
 HARMLESS = {
     "aggregates",
+    "filters",
     "counts",
     "still_pending",
     "misplaced",

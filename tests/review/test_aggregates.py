@@ -18,12 +18,14 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line, Lock, State
 from ipamc.review.aggregates import (
     AggregateChange,
+    FilterLine,
     LabelError,
     aggregates,
     by_label,
     by_pool,
     chosen,
     compare_aggregates,
+    compare_filters,
     label_key,
 )
 from ipamc.review.shown_pools import Choice
@@ -138,6 +140,30 @@ def test_a_difference_leads_from_one_to_the_other(
                 assert (old - set(change.removed)) | set(change.added) == new
                 assert set(change.removed) <= old
                 assert not set(change.added) & old
+
+
+@given(blocks, states, blocks, states)
+def test_no_filter_lacks_a_block_at_any_time(
+    one: list[Block], kinds: list[tuple[str, State]], other: list[Block], other_kinds: list[tuple[str, State]]
+) -> None:
+    """Not in the base, not when lines were added, not after the apply; and then nothing is left over."""
+    before, after = lines_of(one, kinds), lines_of([*one[: len(one) // 2], *other], other_kinds)
+
+    def filters(lines: list[Line]) -> set[tuple[str, FilterLine]]:
+        empty = compare_filters([], lines)
+        return {(change.pool, line) for change in empty for line in change.add_before}
+
+    def passes(some: set[tuple[str, FilterLine]], line: Line) -> bool:
+        return any(
+            pool == line.pool and of.block.contains(line.block) and line.block.prefix <= of.longest
+            for pool, of in some
+        )
+
+    changes = compare_filters(before, after)
+    between = filters(before) | {(change.pool, line) for change in changes for line in change.add_before}
+    assert all(passes(between, line) for line in (*before, *after) if line.in_use)
+    left = between - {(change.pool, line) for change in changes for line in change.remove_after}
+    assert left == filters(after)
 
 
 def test_nothing_changes_when_a_block_changes_its_node() -> None:

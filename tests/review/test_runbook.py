@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ipamc.model.admission import Admission
 from ipamc.model.plan import Plan
 from ipamc.report.runbook import to_json, to_markdown
 from ipamc.report.runbook.looped import groups, written
@@ -36,6 +37,7 @@ NAMES = tuple(f"n{number:02}" for number in range(1, 7))
 HELD = {name: f"10.0.{number}.0/26" for number, name in enumerate(NAMES)}
 MODES: dict[str, tuple[str, dict[str, Any]]] = {
     "kubernetes": ("kubernetes", {}),
+    "admitted": ("kubernetes", {"admission": Admission(assign=True)}),
     "annotations": ("kubernetes", {"patch_nodes": "annotations"}),
     "bystander": ("cluster-pool", {}),
     "patched": ("cluster-pool", {"patch_nodes": "podCIDRs"}),
@@ -131,6 +133,7 @@ AGENTS = ["restart-agent", "agent-ready", "restart-pods"]
     ("mode", "between"),
     [
         ("kubernetes", [*JOINS, "apply", *AGENTS]),
+        ("admitted", ["apply", *JOINS, "apply", *AGENTS]),
         ("annotations", ["apply", *AGENTS]),
         ("bystander", ["apply", "delete-ciliumnode", *AGENTS]),
         ("patched", [*JOINS, "apply", "delete-ciliumnode", *AGENTS]),
@@ -141,7 +144,7 @@ AGENTS = ["restart-agent", "agent-ready", "restart-pods"]
     ],
 )
 def test_the_order_of_a_wave(mode: str, between: list[str]) -> None:
-    """Settled before a Node is deleted: one that joins again gets for good what is rendered then."""
+    """Settled before a Node is deleted: one that joins again gets for good what is rendered then, or applied as a policy."""
     end = ["shown", "audit", "uncordon"]
     assert keys(ask("renumber", made(mode)), phase=1) == ["cordon", "drain", *BRANCH, *between, *end]
 

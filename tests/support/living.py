@@ -16,6 +16,7 @@ from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Located, Severity
 from ipamc.model.lock import Consent
+from ipamc.model.routes import Table
 from ipamc.pipeline import Compilation
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
@@ -46,6 +47,8 @@ class Living:
     """The rendered files; None: nobody knows."""
     objects: dict[str, Object] = field(default_factory=dict)
     """What runs, by identity."""
+    routers: list[Table] = field(default_factory=list)
+    """What routers printed."""
 
     @classmethod
     def of(cls, compilation: Compilation) -> Living:
@@ -54,7 +57,7 @@ class Living:
 
     def copy(self) -> Living:
         """Return another one to change."""
-        return Living(self.git, self.applied, copy.deepcopy(self.objects))
+        return Living(self.git, self.applied, copy.deepcopy(self.objects), [*self.routers])
 
     def __getitem__(self, name: str) -> Object:
         """Return an object by its identity."""
@@ -93,7 +96,9 @@ class Living:
             if self.applied is not None
             else None
         )
-        return Context(cluster=plan.cluster, lock=lock, dump=dump, git=git, applied=applied)
+        return Context(
+            cluster=plan.cluster, lock=lock, dump=dump, git=git, applied=applied, routers=self.routers
+        )
 
     def audit(self, *, changed: str = "", applied_at: str = "") -> tuple[Located, ...]:
         """Return the findings, as the verb has them."""

@@ -1,4 +1,4 @@
-"""CiliumNodes that are followed after an apply, with a kubectl that answers from a script: requests, and what comes of each answer.
+"""CiliumNodes that are followed after an apply, with answers of kubectl and a clock of our own: requests, and what comes of each answer.
 
 Real servers are in `tests/e2e/test_ci_watch.py`.
 """
@@ -6,8 +6,7 @@ Real servers are in `tests/e2e/test_ci_watch.py`.
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,22 +16,6 @@ from ipamc.workspace import kubectl
 from ipamc.workspace.kubectl import CiliumNodes, Kube, version_of
 from ipamc.workspace.trouble import Trouble
 
-KUBECTL = """\
-import json, pathlib, sys, time
-
-state = pathlib.Path(sys.argv[1])
-asked = " ".join(sys.argv[4:])
-with (state / "calls").open("a") as calls:
-    calls.write(asked + "\\n")
-answers = json.loads((state / "answers").read_text())
-kind = next(kind for kind in ("config view", "limit=1", "watch=1", "get ciliumnodes.cilium.io") if kind in asked)
-answer = answers[kind].pop(0) if len(answers[kind]) > 1 else answers[kind][0]
-(state / "answers").write_text(json.dumps(answers))
-sys.stdout.write(answer.get("text", ""))
-sys.stdout.flush()
-time.sleep(answer.get("seconds", 0))
-sys.exit(answer.get("complaint"))
-"""
 WHOLE = 0.6
 """Seconds that the tests follow for, and that an answer takes which lasts as long."""
 FORBIDDEN = 'Error from server (Forbidden): ciliumnodes.cilium.io is forbidden: User "ci" cannot watch'
@@ -52,13 +35,11 @@ def told(*events: tuple[str, dict[str, Any]], seconds: float = WHOLE) -> dict[st
 
 
 class Server:
-    """A kubectl with answers by request; the last one of each kind is given again and again."""
+    """Answers of kubectl by request, the last one of each kind again and again; time passes where one takes seconds, and in sleep."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        (folder / "kubectl.py").write_text(KUBECTL)
-        program = (sys.executable, str(folder / "kubectl.py"), str(folder))
-        self.kube = Kube(context="red", kubectl=program)
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.now = 0.0
         self.answers: dict[str, list[dict[str, Any]]] = {
             "config view": [{"text": "https://red.example.org:6443"}],
             "limit=1": [{"text": json.dumps({"metadata": {"resourceVersion": "5"}})}],
@@ -66,28 +47,43 @@ class Server:
             "get ciliumnodes.cilium.io": [{"text": json.dumps({"items": [node("a", "read again")]})}],
         }
 
+    def run(self, words: Sequence[str], _stdin: str, _limit: float) -> tuple[int, str, str]:
+        """Be `kubectl._run`."""
+        self.asked.append(" ".join(words))
+        answers = next(self.answers[kind] for kind in self.answers if kind in self.asked[-1])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        self.sleep(answer.get("seconds", 0))
+        complaint = answer.get("complaint", "")
+        return bool(complaint), answer.get("text", ""), complaint
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
     def follow(self, *live: dict[str, Any], seconds: float = WHOLE) -> CiliumNodes:
         """Follow CiliumNodes that were read before."""
-        (self.folder / "answers").write_text(json.dumps(self.answers))
+        kube = Kube(context="red", kubectl=("kubectl",))
         found = CiliumNodes(
-            self.kube,
-            {f"{CILIUM_NODE} {each['metadata']['name']}": each for each in live},
-            version_of(self.kube),
+            kube, {f"{CILIUM_NODE} {each['metadata']['name']}": each for each in live}, version_of(kube)
         )
-        (self.folder / "calls").write_text("")
+        self.asked.clear()
         found.follow(seconds)
         return found
 
     def calls(self) -> list[str]:
         """Return what was asked while they were followed, in a word each."""
         words = {"watch=1": "watch", "limit=1": "version", "config view": "config", "-A": "list"}
-        lines = (self.folder / "calls").read_text().splitlines()
-        return [next(word for part, word in words.items() if part in line) for line in lines]
+        return [next(word for part, word in words.items() if part in line) for line in self.asked]
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Server:
-    return Server(tmp_path)
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    found = Server()
+    monkeypatch.setattr(kubectl, "_run", found.run)
+    monkeypatch.setattr(kubectl, "time", found)
+    return found
 
 
 def test_one_request_tells_all_that_changed(server: Server) -> None:
@@ -103,7 +99,7 @@ def test_one_request_tells_all_that_changed(server: Server) -> None:
     found = server.follow(node("a"), node("b"), node("c", "gone"), node("e", "was there"))
     assert reported_errors(found.live.values()) == {"a": "lasts", "d": "new", "e": "was there"}
     assert server.calls() == ["watch"]
-    assert "resourceVersion=5&timeoutSeconds=1" in (server.folder / "calls").read_text()
+    assert "resourceVersion=5&timeoutSeconds=1" in server.asked[-1]
 
 
 def test_a_second_watch_goes_on_where_the_first_one_ended(server: Server) -> None:
@@ -111,7 +107,7 @@ def test_a_second_watch_goes_on_where_the_first_one_ended(server: Server) -> Non
     found = server.follow(node("a"))
     found.follow(WHOLE)
     assert server.calls() == ["watch", "watch"]
-    assert "resourceVersion=8&" in (server.folder / "calls").read_text()
+    assert "resourceVersion=8&" in server.asked[-1]
     assert reported_errors(found.live.values()) == {"a": "short"}
 
 
@@ -129,12 +125,9 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_after_a_watch_that_ends_all_are_read_again(
-    server: Server, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
-    monkeypatch.setattr(kubectl, "PAUSE", 0)
-    server.answers["watch=1"] = [ENDS[how], told(("MODIFIED", node("b", "later")), seconds=1.5)]
-    found = server.follow(node("a"), seconds=1.5)
+def test_after_a_watch_that_ends_all_are_read_again(server: Server, how: str) -> None:
+    server.answers["watch=1"] = [ENDS[how], told(("MODIFIED", node("b", "later")), seconds=8)]
+    found = server.follow(node("a"), seconds=10)
     assert reported_errors(found.live.values()) == {"a": "read again", "b": "later"}
     assert server.calls() == ["watch", "config", "version", "list", "watch"]
 

@@ -56,7 +56,9 @@ print(json.dumps([found, left, os.getpid()]))
 def done(tmp_path: Path, work: list[str], *, copies: bool) -> tuple[list[Any], int]:
     (tmp_path / "tasks.py").write_text(TASKS)
     code = MAIN.format(folder=str(tmp_path), copies=copies, work=work)
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
     found, left, here = json.loads(ran.stdout)
     assert not left
     assert ran.stderr == ""

@@ -24,6 +24,10 @@ NEEDS = {
     ("cluster", "spec.ipam.autoCreate"): Capability.MULTI_POOL,
     ("cluster", "spec.bgp: metallb"): Capability.METALLB,
     ("cluster", "spec.bgp: control-plane"): Capability.BGP_CONTROL_PLANE,
+    ("cluster", "spec.bgpAdvertisements"): Capability.BGP_ADVERTISEMENT,
+    ("cluster", "spec.cilium.masquerade.masqLinkLocalIPv6"): Capability.IP_MASQ_AGENT_IPV6,
+    ("cluster", "spec.cilium.masquerade.onlyMasqueradeDefaultPool"): Capability.SKIP_MASQUERADE,
+    ("ippool", "spec.skipMasquerade"): Capability.SKIP_MASQUERADE,
     ("ippool", "spec.podSelector"): Capability.POD_SELECTORS,
     ("ippool", "spec.namespaceSelector"): Capability.POD_SELECTORS,
     ("ippool", "spec.allowFirstIP"): Capability.ALLOW_ENDS,
@@ -42,6 +46,15 @@ USES = {
     "clustercidr": "The object of node-ipam-controller and of KEP-2593.",
     "node": "As `kubectl get nodes -o yaml` prints it: what ipamc does not read may be there.",
     "ciliumnode": "As `kubectl get ciliumnodes -o yaml` prints it: evidence of the blocks that a node has.",
+    **dict.fromkeys(
+        (
+            "ciliumbgpadvertisement",
+            "ciliumbgppeerconfig",
+            "ciliumbgpclusterconfig",
+            "ciliumbgppeeringpolicy",
+        ),
+        "It is only read: [Masquerading and BGP](../../how-to/routes.md#peers-are-checked) says what is checked.",
+    ),
 }
 
 

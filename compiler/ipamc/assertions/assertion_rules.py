@@ -241,7 +241,7 @@ def agreed_for_nothing(test: Assertion, idle: Sequence[Agreed]) -> Diagnostic:
 
 def ticket_misspelt(test: Assertion, entry: Agreed, pattern: str) -> Diagnostic:
     """IPC1012: every ticket in `agreed` matches the pattern `ticket`."""
-    message = f"{shown(entry.ticket)} for node {entry.node} is not like {shown(pattern)}"
+    message = f"{shown(entry.ticket)} for node {entry.node} does not match {shown(pattern)}"
     also = [Related(test.at / "renumber" / "ticket", "tickets are described here")]
     return fails("IPC1012", test, entry.at / "ticket", message, also, "correct the ticket")
 

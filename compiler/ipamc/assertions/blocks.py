@@ -18,7 +18,7 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offer, Plan
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, shown
-from ipamc.place.allocate.occupancy import last_day
+from ipamc.place.quarantine import last_day
 
 _REPORTED = 4
 """Steps of a block that is not allowed: a finding goes over all of them several times."""

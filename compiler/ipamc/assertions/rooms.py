@@ -24,9 +24,10 @@ from ipamc.model.pool_words import more_room, never, range_for
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import Occupancy, blocked, last_day
+from ipamc.place.allocate.occupancy import Occupancy, blocked
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
+from ipamc.place.quarantine import last_day
 
 MOST_WORK = 2_000_000
 """Blocks that are placed for all tests together, and lines in their pools; both families count as one."""
@@ -198,6 +199,8 @@ class Rooms:
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
             why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            if pool.pods_only:
+                way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:
                 way_out = "remove the test: the pool has a block for each address of its network"
         has = f"{room:,} of {count(asserts.nodes, 'more node')}"

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from ipamc.check import capacity, drift
 from ipamc.check.admission import check_admission
+from ipamc.check.bgp import check_bgp
 from ipamc.check.follows import check_follows, held_by_another
+from ipamc.check.masquerade import masquerading_too_early
 from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
@@ -24,12 +26,14 @@ def check(cluster: Cluster) -> Iterator[Diagnostic]:
     yield from check_pins(cluster)
     yield from check_follows(cluster)
     yield from check_multi_pool(cluster)
+    yield from masquerading_too_early(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
     if cluster.bgp == "metallb":
         yield from metallb(cluster)
     elif cluster.bgp == "control-plane":
         yield from control_plane(cluster)
+    yield from check_bgp(cluster)
     yield from check_admission(cluster)
 
 

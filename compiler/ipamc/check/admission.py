@@ -13,6 +13,8 @@ _GATE = "--feature-gates=MutatingAdmissionPolicy=true"
 _API = "--runtime-config=admissionregistration.k8s.io/v1beta1=true"
 LARGEST = 1_400_000
 """Bytes of an object: etcd takes requests of 1.5 MiB (--max-request-bytes)."""
+EXPRESSION = 100_000
+"""Characters of an expression: the limit of cel-go's parser."""
 
 
 def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -68,11 +70,15 @@ def nothing_to_enforce(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
-    """IPC0574: an admission policy is at most 1.4 MB."""
-    for path, rendered in files.items():
-        largest = max(map(len, rendered.split("\n---\n")), default=0) if path.startswith("admission/") else 0
-        if largest > LARGEST:
-            message = f"a policy of {path} has {largest:,} bytes; the limit is {LARGEST:,}"
-            fix = f"write a smaller output: {{shardSize}}, then ipamc lock {cluster.name} --reshard"
-            yield error("IPC0574", cluster.field("spec", "admission"), message, help=fix)
-            return
+    """IPC0574: an admission policy is at most 1.4 MB, an expression in it 100,000 characters."""
+    for path, rendered in files.items() if cluster.admission.used else ():
+        if path.startswith("admission/"):
+            at = cluster.field("spec", "admission")
+            if (largest := max(map(len, rendered.split("\n---\n")))) > LARGEST:
+                message = f"a policy of {path} has {largest:,} bytes; the limit is {LARGEST:,}"
+                fix = f"write a smaller output: {{shardSize}}, then ipamc lock {cluster.name} --reshard"
+                yield error("IPC0574", at, message, help=fix)
+            if (longest := max(map(len, rendered.split("\n")))) > EXPRESSION:
+                message = f"an expression of {path} has {longest:,} characters; the limit is {EXPRESSION:,}"
+                fix = "write fewer pools with follows, or move the nodes that hold blocks there (IPC0314)"
+                yield error("IPC0574", at, message, help=fix)

@@ -125,8 +125,9 @@ def held_by_another(plan: Plan) -> Iterator[Diagnostic]:
         over = (line for area in areas for line in lines_over(plan.lock.lines, area) if line.in_use)
         if lines := [line for line in over if (line.node, line.block.family) not in own]:
             first, blocks = lines[0], [f"{line.node} ({line.block})" for line in lines]
-            held = several(blocks, "node", number=len({line.node for line in lines}))
-            message = f'pool "{pool.name}" follows {networks(pool)}, and no address there is of {held}'
+            number = len({line.node for line in lines})
+            held = several(blocks, "node", "without an address there", number=number)
+            message = f'pool "{pool.name}" follows {networks(pool)}, but its blocks are held by {held}'
             address = address_for(pool, first.block)
             waits = f"; until then a node with {address} gets no block by admission" if address else ""
             fix = f"move {first.node}: ipamc lock {plan.cluster.name} --renumber {first.node}{waits}"

@@ -113,7 +113,12 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     if offers and offers[0].pool is pool:
         return offers[0].sizes.get(family)
     node = want.node
-    serves = node.name in pool.pins or pool.unlisted or pool.selector.matches(node.labels, node.name)
+    serves = (
+        node.name in pool.pins
+        or pool.unlisted
+        or pool.pods_only
+        or pool.selector.matches(node.labels, node.name)
+    )
     if not serves and not pool.disabled:  # it may take the place of one that serves the node
         serves = pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
     return pool.sizes(node.labels, node.name)[family] if serves else None

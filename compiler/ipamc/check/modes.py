@@ -44,7 +44,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
         message = f"Cilium {text(cluster.assume)} is not known either: {known} are"
         yield error("IPC0501", cluster.field("spec", "cilium", "assume"), message, help=f'write "{last}"')
     elif cluster.cilium > LAST:
-        newest = f"{READ_AT[LAST[1]]} is the newest that was read"
+        newest = f"{READ_AT[LAST[1]]} is the newest whose source was read"
         message = f"Cilium {version} is not known: {known} are, and {newest}"
         assume = f'assume: "{last}" beside version, or --assume {last} for one run'
         fix = f"{lowest}; or take it for {last}: {assume}"

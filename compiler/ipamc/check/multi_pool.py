@@ -10,7 +10,7 @@ from ipamc.model.cilium.versions import can, since, text
 from ipamc.model.cluster import HOSTNAME, Cluster, Dialect, Mode, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, warning
 from ipamc.model.plan import Want, by_place
-from ipamc.model.pool_words import block_size, other_family
+from ipamc.model.pool_words import FLAG_FIELDS, block_size, other_family
 from ipamc.model.selector.normal_form import ANYTHING, Outcomes, apart
 from ipamc.model.wording import shown
 
@@ -38,11 +38,12 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0521: multi-pool mode needs Cilium 1.14."""
     if not can(cluster.cilium, Capability.MULTI_POOL):
         at = cluster.field("spec", "ipam", "mode")
-        message = _needs(cluster, "multi-pool mode", Capability.MULTI_POOL)
+        message = needs(cluster, "multi-pool mode", Capability.MULTI_POOL)
         yield error("IPC0521", at, message, also=[cluster.version_here], help="use cluster-pool mode")
 
 
-def _needs(cluster: Cluster, what: str, capability: Capability) -> str:
+def needs(cluster: Cluster, what: str, capability: Capability) -> str:
+    """Return that the cluster's Cilium is too old for something, and since when it is there."""
     return f"{what} with Cilium {text(cluster.cilium)}: it needs {text(since(capability))} or newer"
 
 
@@ -50,22 +51,23 @@ def multi_pool_tunnel(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0522: multi-pool mode with tunnel routing needs Cilium 1.18."""
     if cluster.routing_mode == "tunnel" and not can(cluster.cilium, Capability.MULTI_POOL_TUNNEL):
         at = cluster.field("spec", "cilium", "routingMode")
-        message = _needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
+        message = needs(cluster, "routingMode: tunnel in multi-pool mode", Capability.MULTI_POOL_TUNNEL)
         yield error("IPC0522", at, message, help="set routingMode: native")
 
 
 def pinning_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0523: `pinning` needs Cilium 1.15."""
     if cluster.pinning != "none" and not can(cluster.cilium, Capability.DEFAULT_IP_POOL):
-        message = _needs(cluster, f"pinning: {cluster.pinning}", Capability.DEFAULT_IP_POOL)
+        message = needs(cluster, f"pinning: {cluster.pinning}", Capability.DEFAULT_IP_POOL)
         yield error("IPC0523", cluster.field("spec", "ipam", "pinning"), message, help="set pinning: none")
 
 
 def no_default_pool(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0525: `pinning: none` needs a pool named `default`."""
-    if cluster.pinning == "none" and not any(pool.name == "default" for pool in cluster.pools):
+    named = next((pool for pool in cluster.pools if pool.name == "default"), None)
+    if cluster.pinning == "none" and (named is None or named.pods_only):
         at = cluster.field("spec", "ipam", "pinning")
-        message = 'pinning: none, but no pool has the name "default"'
+        message = f'pinning: none, but no pool {"for nodes " if named else ""}has the name "default"'
         yield error("IPC0525", at, message, help="name a pool default, or set pinning: pool")
 
 
@@ -184,7 +186,12 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def _written(pool: Pool) -> dict[str, Place]:
     """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
-    fields = (*pool.by_pods, *(name for name, allows in pool.allows.items() if allows))
+    also = {**pool.allows, "skipMasquerade": pool.skip_masquerade}
+    fields = (
+        *(["podsOnly"] if pool.pods_only else []),
+        *pool.by_pods,
+        *(name for name, is_set in also.items() if is_set),
+    )
     return {name: _field(pool, name) for name in fields}
 
 
@@ -194,6 +201,10 @@ def _field(pool: Pool, name: str) -> Place:
 
 
 def _capability(field: str) -> Capability:
+    if field == "skipMasquerade":
+        return Capability.SKIP_MASQUERADE
+    if field == "podsOnly":
+        return Capability.MULTI_POOL  # pods' annotation is as old as the mode
     return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
 
 
@@ -226,7 +237,7 @@ def namespace_selector(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0561: pools select pods, and allow the first and the last address of blocks, in multi-pool mode."""
+    """IPC0561: fields of pools that concern pods are for multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
         first = next(iter(fields.values()))
@@ -236,22 +247,23 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0562: pools that select pods need Cilium 1.19, and `allowFirstIP` and `allowLastIP` 1.20."""
+    """IPC0562: fields of pools that concern pods need the Cilium that has them."""
     if cluster.mode is not Mode.MULTI_POOL:
         return
     for name, at in _written(pool).items():
         if not can(cluster.cilium, _capability(name)):
-            message = _needs(cluster, f'{name} of pool "{pool.name}"', _capability(name))
+            message = needs(cluster, f'{name} of pool "{pool.name}"', _capability(name))
             yield error("IPC0562", at, message, also=[cluster.version_here], help=f"remove {name}")
 
 
 def selects_no_pod(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
-    """IPC0563: a selector of pods can be rendered."""
-    for name, selector in pool.by_pods.items():
-        if pool.name in cluster.auto_create:
+    """IPC0563: what a pool says of pods can be rendered."""
+    for name in _written(pool):
+        selector = pool.by_pods.get(name)
+        if pool.name in cluster.auto_create and name not in FLAG_FIELDS:
             problem = f'pool "{pool.name}" has {name}, and autoCreate cannot say that'
             help_ = f"remove {pool.name} from autoCreate: a manifest can"
-        elif selector.label_selector is None or selector.impossible:
+        elif selector and (selector.label_selector is None or selector.impossible):
             why = selector.impossible or "its conditions exclude each other"
             problem = f'{name} of pool "{pool.name}" selects nothing: {why}'
             help_ = f"remove {name}, or change its conditions"

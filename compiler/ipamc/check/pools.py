@@ -207,14 +207,14 @@ def _some(known: list[str], but: str = "") -> str:
 def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`."""
     routed = cluster.native_routing
-    if routed is None or cluster.routing_mode == "tunnel":
-        return
+    if routed is None or cluster.routing_mode == "tunnel" or cluster.masquerade:
+        return  # with `masquerade` all pools are in a list, or it is an error (IPC0583)
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
                 message = f'{cidr.block} of pool "{pool.name}" lies outside nativeRoutingCIDR {routed.block}'
                 also = [Related(routed.at, "the routed CIDR is set here")]
-                fix = "widen nativeRoutingCIDR, or use ip-masq-agent"
+                fix = "write masquerade: {} beside it, for a list of all pools; or widen nativeRoutingCIDR"
                 yield warning("IPC0216", cidr.at, message, also=also, help=fix)
 
 

@@ -193,16 +193,16 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
 
 
 def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0517: the operator's list changes so that the operator books every node as a whole."""
+    """IPC0517: after a change of its list of CIDRs the operator still reserves all blocks of each node."""
     cluster = plan.cluster
     masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
     lists = operator_lists(cluster, plan.lock.lines, masks)
     reason = next(_in_part(before, lists, masks), None)
     if reason:
         at = cluster.field("spec", "ipam", "operator")
-        rest = "give the rest of their addresses to others"
-        message = f"the operator would book some of its nodes in part, and {rest}: {reason}"
-        fix = f"add CiliumNodes to the input, which show who has what: {DUMP}"
+        rest = "give their other addresses to other nodes"
+        message = f"the operator would reserve only a part of what some nodes have, and {rest}: {reason}"
+        fix = f"add CiliumNodes to the input, which show the blocks of each node: {DUMP}"
         yield error("IPC0517", at, message, also=[Related(before.at, "rendered before")], help=fix)
 
 
@@ -236,7 +236,7 @@ def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
 
 
 def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0518: what the operator gave out goes to another pool only with the nodes that have it."""
+    """IPC0518: where a range of the operator's moves to another pool, the nodes with its blocks are known."""
     known = {node.name for node in cluster.nodes}
     strange: dict[Block, list[str]] = {}
     for seen in cluster.cilium_nodes:
@@ -252,20 +252,20 @@ def taken_from_the_operator(cluster: Cluster, before: Assumed) -> Iterator[Diagn
     for block, pool, cidr in taken:
         strangers = sorted({name for shown in index.over(block) for name in strange[shown]})
         if not cluster.cilium_nodes:
-            who = "no CiliumNode in the input shows who has blocks of it"
+            who = "no CiliumNode in the input shows which nodes have blocks of it"
             fix = f"add CiliumNodes to the input, and those nodes to the inventory: {DUMP}"
         elif strangers:
             who = several(strangers, "node", "outside the inventory has blocks of it")
             fix = "add these nodes to the inventory: they keep their blocks; or drain and delete them first"
         else:
             continue
-        message = f'{block} of pool "{pool}" was the operator\'s, and {who}'
+        message = f'{block} of pool "{pool}" was in the list of the operator, and {who}'
         also = [Related(before.at, f"the operator gave out blocks of {block}")]
         yield error("IPC0518", cidr.at, message, also=also, help=fix)
 
 
 def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
-    """IPC0519: no new block lies in what the operator still gives out."""
+    """IPC0519: no new block lies in a range of which the operator still gives out blocks."""
     unlisted = {pool.name for pool in plan.cluster.pools if pool.unlisted}
     found = [
         line
@@ -278,7 +278,7 @@ def still_given_out(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     if found:
         line = found[0]
         place = next((node.at for node in plan.cluster.nodes if node.name == line.node), plan.cluster.at)
-        what = "of what the operator gives out until it restarts"
+        what = "in a range of which the operator gives out blocks until it restarts"
         message = several([f"{line.block} of {line.node}" for line in found], "new block", what)
         also = [Related(before.at, "the list that it runs with")]
         apply = "compile and apply the change of pools without these nodes"

@@ -142,8 +142,8 @@ def _pool_changes(
             fix = DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one"
             yield needs_a_hand(at, f"{stays}: {_why(cluster, obstacle)}", published, fix)
         for cidr in part.leaving if not refused else ():
-            leaves = f'{cidr} was published in pool "{pool.name}" and leaves it or is divided'
-            message = f"{leaves}, because the CiliumNodes in the input lose nothing by that"
+            leaves = f'{cidr} was published in pool "{pool.name}", and this change removes or divides it'
+            message = f"{leaves}: no CiliumNode in the input loses a block by that"
             yield needs_a_hand(at, message, published, "apply this before the operator gives out more of it")
 
 

@@ -19,8 +19,11 @@ from ipamc.model.progress import phase
 @cluster_argument
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(allow_dash=True))
 @click.option("--applied", type=Revision(), metavar="REV")
+@click.option("--routes", multiple=True, metavar="FILE", type=click.Path(allow_dash=True))
 @format_option
-def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style: str) -> int:
+def command(
+    *, cluster: str, files: tuple[str, ...], applied: str | None, routes: tuple[str, ...], style: str
+) -> int:
     """Compare a running cluster with git and with what was applied last, and check what it shows. Writes
     nothing.
 
@@ -36,11 +39,16 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
 
     Options:
         --applied: The revision that was applied last.  [default: the ref refs/ipamc/applied/CLUSTER]
+        --routes: The table of a router, repeatable, `-` for stdin: each prefix of a pool must come from the
+            node that has the block. It is what these print, for IPv4 or IPv6: `show ip route` and `show bgp
+            ipv4 unicast` of FRR, also with `json`; `show route` of BIRD 2, also with `all`; `gobgp global
+            rib`, also with `-j`; `ip route` and `ip -j route`.
     Examples:
         ipamc audit lab dump.json  # what the cluster has otherwise than git, and what is wrong in it
         kubectl get … -A -o json | ipamc audit lab -  # the same, from stdin
         ipamc audit lab cilium-sysdump.zip  # the same, from a sysdump
         ipamc audit lab dump.json --applied HEAD~1  # where HEAD is not applied yet
+        ipamc audit lab dump.json --routes leaf-1.json --routes leaf-2.json  # routers' tables, too
         ipamc audit lab dump.json --format json  # for programs
     Exit codes:
         0: 0 problems: no errors and no warnings; there may be notes
@@ -57,7 +65,7 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     problems = Problems()
     found: Sequence[Located] = ()
     with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
-        found = audited(folder, files, applied)
+        found = audited(folder, files, applied, routes)
     if problems:
         return problems.conclude(style)
     print_findings(found, style)
@@ -67,21 +75,28 @@ def command(*, cluster: str, files: tuple[str, ...], applied: str | None, style:
     return REFUSED if number else DONE
 
 
-def audited(folder: str, files: Sequence[str], applied: str | None) -> tuple[Located, ...]:
+def audited(
+    folder: str, files: Sequence[str], applied: str | None, routes: Sequence[str] = ()
+) -> tuple[Located, ...]:
     """Return the findings of an audit, located, in order of place. Raises Refused, Trouble, OSError."""
     from ipamc.model.gc_pause import paused_collector
     from ipamc.read.locate import locate
     from ipamc.review.audit import audit, refused
     from ipamc.review.audit.context import Context
     from ipamc.workspace.applied import load_sides
-    from ipamc.workspace.dump import load_dump
+    from ipamc.workspace.dump import load_dump, load_routes
 
     with paused_collector():
         sides = load_sides(folder, applied)
         dump, warnings = load_dump(files)
         phase("comparing")
         scene = Context(
-            cluster=sides.cluster, lock=sides.lock, dump=dump, git=sides.git, applied=sides.applied
+            cluster=sides.cluster,
+            lock=sides.lock,
+            dump=dump,
+            git=sides.git,
+            applied=sides.applied,
+            routers=load_routes(routes, files),
         )
         reasons = refused(scene, sides.changed, sides.applied_at)
         if any(reason.severity is Severity.ERROR for reason in reasons):

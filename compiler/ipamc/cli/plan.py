@@ -51,6 +51,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
     released: bool = False  # a quarantine may have ended early
+    filters: bool = False  # what changes of routers' filters is shown in any case
 
 
 def _gates(value: tuple[str, ...]) -> frozenset[str]:
@@ -74,6 +75,7 @@ _FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}
 @click.option("--fail-on", multiple=True, callback=options.checked(_gates), metavar="WORD,…", help=_FAIL_ON)
 @click.option("--allow-deleted", is_flag=True)
 @click.option("--allow-released", is_flag=True)
+@click.option("--filters", is_flag=True)
 @options.jobs_option
 @options.assume_option
 @format_option
@@ -88,6 +90,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     fail_on: frozenset[str],
     allow_deleted: bool,
     allow_released: bool,
+    filters: bool,
     jobs: int | None,
     assume: options.Minor | None,
     style: str,
@@ -106,6 +109,8 @@ def command(  # noqa: PLR0913 - an argument for each option
         --allow-deleted: Clusters that only the base has may go; what was applied there stays.
         --allow-released: Blocks may be given out before their quarantine is over: --release and --rename
             leave no line of it.
+        --filters: Show which lines of routers' filters come before the apply and which go after it, also
+            where `bgp` of the Cluster is none.
     Examples:
         ipamc plan  # what 'ipamc compile' would change in all clusters below clusters/
         ipamc plan --base origin/main  # what this branch changes
@@ -149,6 +154,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 neighbours=beside.get(folder),
                 assume=assume,
                 released=allow_released,
+                filters=filters,
                 mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
             )
             for folder in folders
@@ -246,12 +252,13 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
-    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers
+    from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
 
     name, was = name_of(task.folder), task.folders.was
     inputs = replace(Disk(assume=task.assume).inputs(task.folder), today=task.today)
+    inputs = with_members(inputs, task.neighbours)
     compilation = compile_cluster(inputs)
     if task.neighbours:
         refuse_overlaps(inputs, compilation, task.neighbours)
@@ -269,7 +276,9 @@ def _run(task: PlanRun) -> ClusterReport:
     if isinstance(task.source, Commit):
         refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
     allowed = {Reason.ENDED_EARLY} if task.released else ()
-    difference = compare(base, compilation, task.today, disk.assets("templates/runbooks"), allowed)
+    difference = compare(
+        base, compilation, task.today, disk.assets("templates/runbooks"), allowed, filters=task.filters
+    )
     restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
     lost = [*line_changed(base.lock, plan, difference.unlawful, restore)]
     if task.revision:

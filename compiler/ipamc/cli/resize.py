@@ -52,6 +52,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     from ipamc.workspace.clusters import find, name_of
     from ipamc.workspace.dump import load_dump
     from ipamc.workspace.environment import today
+    from ipamc.workspace.neighbours import with_members
     from ipamc.workspace.source import Disk
 
     (folder,) = find((cluster,))
@@ -63,7 +64,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
                 dump, warnings = load_dump(files, nodes=False)
             with progress("looking at the use of blocks"):
                 inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
-                now = compile_cluster(inputs)
+                now = compile_cluster(with_members(inputs))
                 try:
                     looked, more = look(now.plan, dump, day)
                 except Refused as refused:

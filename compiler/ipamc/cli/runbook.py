@@ -97,6 +97,7 @@ def command(
     from ipamc.review.runbook.site import Site
     from ipamc.review.runbook.values import Cut
     from ipamc.workspace.environment import today
+    from ipamc.workspace.neighbours import with_members
 
     cut = Cut(size=asked.pop("wave_size") or 0, by=asked.pop("by"))
     if change is None and any(asked.values()):
@@ -109,7 +110,7 @@ def command(
         with progress("planning the steps"):
             # With consent to the mode that the Cluster names; nothing is written.
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
-            compilation = compile_cluster(inputs)
+            compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
             site = Site(plan.cluster, inputs.folder, plan.operator_pools, assets("templates/runbooks"))
             if change:

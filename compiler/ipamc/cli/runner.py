@@ -97,6 +97,7 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
+    from ipamc.workspace.neighbours import with_members
 
     read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
@@ -107,6 +108,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
     limited = merged if "all" not in task.consent.leave else None
+    inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:
@@ -139,19 +141,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         line = outdated(changes, task.folder, name, stale) if changes or stale else "up to date"
     else:
         line = f"{placed(compilation.plan)}; {summary(changes)}"
-    steps: tuple[str, ...] = ()
-    if plan.cluster.is_space:
-        move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"
-        moved = f"then: ipamc lock {name} --settle CLUSTER/POOL"
-        steps = (f"next: ipamc compile; {move}, {moved}",) if task.consent.renumber else ()
-    elif task.consent.settle:
-        from ipamc.review.runbook.sentences import after_settle
-
-        steps = after_settle(compilation.plan, sorted(task.consent.settle), disk.assets("templates/runbooks"))
-    if task.consent.renumber and not task.check and not plan.cluster.is_space:
-        from ipamc.review.runbook.sentences import after_renumber
-
-        steps += after_renumber(compilation.plan, disk.assets("templates/runbooks"))
+    steps = _next_steps(task, plan)
     return Outcome(
         name=name,
         folder=task.folder,
@@ -160,6 +150,24 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         index=tuple(compilation.index.items()),
         line="\n".join((*(merged.lines if merged else ()), line, *(f"  {step}" for step in steps))),
     )
+
+
+def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
+    """Return what comes after a consent."""
+    consent, steps = task.consent, tuple[str, ...]()
+    if plan.cluster.is_space:
+        move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"
+        moved = f"then: ipamc lock {plan.cluster.name} --settle CLUSTER/POOL"
+        return (f"next: ipamc compile; {move}, {moved}",) if consent.renumber else ()
+    if consent.settle:
+        from ipamc.review.runbook.sentences import after_settle
+
+        steps = after_settle(plan, sorted(consent.settle), disk.assets("templates/runbooks"))
+    if consent.renumber and not task.check:
+        from ipamc.review.runbook.sentences import after_renumber
+
+        steps += after_renumber(plan, disk.assets("templates/runbooks"))
+    return steps
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:

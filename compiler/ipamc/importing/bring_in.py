@@ -47,7 +47,7 @@ class Options(Struct, frozen=True, kw_only=True):
     cilium: Version | None = None  # None: as the dump tells
     managed_by: ManagedBy | None = None
     distinct: tuple[Block, ...] = ()
-    """Ranges that Calico has not: the nodes of its cluster get new blocks of them."""
+    """Ranges that Calico does not use: the nodes of its cluster get new blocks of them."""
     labels: tuple[str, ...] = ()
     """Keys of labels to keep beside `inventory.LABELS`; `*` at the end stands for the rest of a key."""
 
@@ -129,9 +129,8 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
             what = "no ipam in" if facts.config_at else others
             yield rules.mode_unknown(at, what, cilium_nodes=bool(dump.cilium_nodes), managed=facts.managed)
     elif options.mode is None and facts.mode not in modes:
-        problem = f"ipam: {shown(facts.mode)}, in which ipamc plans nothing"
-        if giver := rules.GIVERS.get(facts.mode):
-            problem += f": {giver} gives pods their addresses"
+        giver = rules.GIVERS.get(facts.mode, "ipamc does not know this mode")
+        problem = f"ipam: {shown(facts.mode)}: {giver}"
         yield rules.mode_not_ours(at, problem, modes, facts.managed)
     elif options.mode is None and facts.chained:
         problem = f"cni-chaining-mode: {shown(facts.chained)}"

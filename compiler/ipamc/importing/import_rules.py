@@ -13,12 +13,12 @@ from ipamc.read.dump.managed import Offering
 from ipamc.read.rules import DUMP
 
 GIVERS = {
-    "eni": "AWS, of VPC subnets,",
-    "azure": "Azure, of virtual networks,",
-    "alibabacloud": "Alibaba Cloud, of VPC subnets,",
-    "delegated-plugin": "another IPAM plugin",
+    "eni": "AWS gives pods addresses of VPC subnets",
+    "azure": "Azure gives pods addresses of virtual networks",
+    "alibabacloud": "Alibaba Cloud gives pods addresses of VPC subnets",
+    "delegated-plugin": "another IPAM plugin gives pods their addresses",
 }
-"""Who gives pods their addresses in the modes of clouds."""
+"""Where pods have their addresses from in the modes of clouds."""
 
 
 def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
@@ -61,7 +61,7 @@ def version_unknown(at: At, *, images: Sequence[str], nodes_alone: bool) -> Diag
 
 
 def owner_unknown(at: At) -> Diagnostic:
-    """IPC0813: somebody owns cilium-config."""
+    """IPC0813: the owner of cilium-config is known."""
     text = "the dump does not tell who owns cilium-config: managedBy: helm is written"
     way_out = "if it is not Helm, write managedBy: kustomize or none in cluster.yaml"
     return note("IPC0813", at, text, help=way_out)
@@ -78,7 +78,7 @@ def outside_ranges(at: At, blocks: Sequence[Block], nodes: Sequence[str], pool: 
 def ranges_derived(at: At, ranges: Sequence[Block]) -> Diagnostic:
     """IPC0815: the ranges of pools are known."""
     derived = listing(map(str, ranges))
-    text = f"no flag and no pool says the ranges: derived from the blocks in use: {derived}"
+    text = f"no flag and no pool has the ranges: these are derived from the blocks in use: {derived}"
     return warning("IPC0815", at, text, help="write the ranges that are planned into ippools.yaml")
 
 
@@ -144,7 +144,7 @@ def older_dump(at: At, newest: str, since: str, path: str) -> Diagnostic:
 
 def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
     """IPC0823: a refresh writes inventories and ciliumnodes.yaml, and no other file has what is in them."""
-    way_out = f"take what is in {path} of nodes that exist out of it: the refresh brings it back in {back}"
+    way_out = f"remove nodes that exist from {path}: the refresh writes them into {back}"
     return error("IPC0823", at, f"{what} in a file that a refresh does not write", help=way_out)
 
 
@@ -170,7 +170,7 @@ def never_seen(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
     """IPC0828: a node that is still to come is planned, so that a refresh keeps it."""
     which = f"{count(len(nodes), 'node')} of {path} without a uid, and not in the dump"
     text = f"{which}, {'leaves' if len(nodes) == 1 else 'leave'} the inventory: {names(nodes)}"
-    way_out = "if it is still to come, write it again with planned: true, which a refresh keeps"
+    way_out = "if it has not joined yet, write it again with planned: true: a refresh keeps planned nodes"
     return warning("IPC0828", at, text, help=way_out)
 
 
@@ -209,7 +209,7 @@ def names_unknown(
 ) -> Iterator[Diagnostic]:
     """IPC0833: the name of a node is known before it joins."""
     if by_instance:
-        text = several([each.name for each in by_instance], "AWSMachine", "planned as they are called")
+        text = several([each.name for each in by_instance], "AWSMachine", "planned under its own name")
         way_out = (
             "on AWS a node is called as the private DNS name of its instance, unless nodeRegistration.name"
         )
@@ -218,7 +218,7 @@ def names_unknown(
         )
     if free:
         text = several(
-            [each.name for each in free], "BareMetalHost", "without a Machine, planned as they are called"
+            [each.name for each in free], "BareMetalHost", "without a Machine, planned under its own name"
         )
         way_out = "nodes are called so where metadata takes name or local-hostname from the BareMetalHost"
         yield warning(
@@ -234,11 +234,11 @@ def names_unknown(
 
 
 def left_the_files(at: At, path: str, nodes: Sequence[str]) -> Diagnostic:
-    """IPC0834: the nodes of machines.yaml are in the files of machines."""
+    """IPC0834: every node of machines.yaml is still in the files of machines."""
     has = count(len(nodes), "node is", "nodes are")
     text = f"{has} in none of the files, and stays in {path}: {names(nodes)}"
     text = text if len(nodes) == 1 else text.replace("and stays", "and stay")
-    way_out = "remove what will not come: the next compile puts its blocks into quarantine"
+    way_out = "remove those that will not come: the next compile puts their blocks into quarantine"
     return note("IPC0834", at, text, help=way_out)
 
 

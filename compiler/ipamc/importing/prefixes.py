@@ -326,12 +326,12 @@ def bad_place(at: At, problem: str, way_out: str) -> Diagnostic:
 
 
 def not_as_planned(planned: PlannedPool, block: Block, at: Place, text: str, way_out: str) -> Diagnostic:
-    """IPC0878: a pool that is there is as it is planned."""
+    """IPC0878: a pool that exists is as the table plans it."""
     also = [Related(planned.at[block], "planned here")]
     return warning("IPC0878", at, f"pool {shown(planned.draft.name)} {text}", also=also, help=way_out)
 
 
 def not_taken(at: At, number: int) -> Diagnostic:
-    """IPC0880: prefixes that name no pool and are in no range of one are not taken."""
-    text = f"not taken: {count(number, 'row')} in no planned range, without a pool or deprecated"
+    """IPC0880: prefixes that name no pool and lie in no range of a pool are left out."""
+    text = f"left out: {count(number, 'row')} without a pool, in no planned range, or deprecated"
     return note("IPC0880", at, f"{text}; the first is here")

@@ -149,8 +149,7 @@ def not_canonical(
         init = "ipamc init writes the .gitattributes that prevents it"
         fix = f"{init}; then: rm {quote(path)} && {_restored(path)}"
     elif misplaced:
-        order = "lines are in order of family and address"
-        problem = f"is not in its place: {order}, and here {wanted} would stand"
+        problem = f"is not in order of family and address; the line here would be {wanted}"
     else:
         problem = f"is not as the tool writes it; it would write {wanted or 'the end of the file'}"
     return error("IPC0409", row_at(path, number, row), f"line {number} {problem}", help=fix)

@@ -45,8 +45,8 @@ class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
     """Merge two locks; `base` may be absent or empty, as git gives it. O(n log n).
-    `trunks`, the weightiest first, decide between newcomers; absent or unreadable ones do not count. To swap
-    ours and theirs swaps the two parts of a conflict, and nothing else.
+    `trunks`, the most important first, decide which of two new nodes keeps a block; absent or unreadable ones
+    do not count. To swap ours and theirs swaps the two parts of a conflict, and nothing else.
     """
     try:
         before = _read(base, "base", TOLERABLE) if base else None
@@ -92,7 +92,7 @@ def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
 
 
 def _read(text: bytes, name: str, tolerable: Container[str] = ()) -> Lock:
-    """Read a lock. Raises _Unmergeable where it suffers from more than is tolerable."""
+    """Read a lock. Raises _Unmergeable where it has errors that a merge does not tolerate."""
     lock, found = parse(text, name)
     if lock is None or any(finding.code not in tolerable for finding in found):
         raise _Unmergeable(f"{name}: {found[0].message}")

@@ -106,7 +106,7 @@ class Transition(Struct, frozen=True, kw_only=True):
 
     @property
     def begins(self) -> bool:
-        """Tell whether the node is to move to the block, and was not."""
+        """Tell whether a move of the node to the block begins here."""
         return self.reason in {Reason.PENDING, Reason.RENAMED} and self.line.state is State.PENDING
 
     def loses(self, present: Collection[str]) -> bool:

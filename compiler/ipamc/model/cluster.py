@@ -13,9 +13,11 @@ from msgspec import Struct, field
 
 from ipamc.model.admission import Admission
 from ipamc.model.assertion import Assertion
+from ipamc.model.bgp import Advertisement, PeerCluster, PeerConfig
 from ipamc.model.cidr import Address, Block, OverlapIndex, Range
 from ipamc.model.diagnostics import At, Place, Related
 from ipamc.model.selector.selector import Selector, SelectorIndex
+from ipamc.model.space import Ask
 
 HOSTNAME = "kubernetes.io/hostname"
 """The label that the kubelet sets to a node's host name."""
@@ -63,17 +65,6 @@ class Dialect(enum.StrEnum):
     CLUSTER_CIDR = "ClusterCIDR"
 
 
-class Ask(Struct, frozen=True, kw_only=True):
-    """What a pool asks of an address space in one family, in place of CIDRs of its own."""
-
-    space: str
-    prefix: int = 0
-    """Prefix length of each range; 0: the space's."""
-    ranges: int = 1
-    """How many ranges the pool is to have."""
-    at: Place
-
-
 class PoolFamily(Struct, frozen=True, kw_only=True):
     """The ranges and the block size of one family of a pool."""
 
@@ -82,8 +73,7 @@ class PoolFamily(Struct, frozen=True, kw_only=True):
     """In the order of the file, which is the order of allocation."""
     block_size: int
     """Prefix length of a node's block; of an address space that of a range."""
-    ask: Ask | None = None
-    """Where it is given, `ranges` are those that the space gave the pool: maybe none yet."""
+    ask: Ask | None = None  # where it is given, `ranges` are those that the space gave
     follows: Range | None = None
     """The nodes' network: the n-th block is of the node with its n-th address (`model/follows.py`)."""
     at: Place
@@ -134,7 +124,10 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     """By node name; of a pool that follows the nodes' network, as their InternalIPs say."""
     unlisted: bool = False
     disabled: bool = False
-    """It gives pins alone. So does a pool that follows the nodes' network."""
+    """It gives pins alone. So does a pool that follows the nodes' network, and one for pods alone."""
+    pods_only: bool = False
+    """Multi-pool mode: it serves no node by itself, and pods by annotation or by its selectors of pods.
+    Cilium's operator gives its blocks to the nodes on which such pods run."""
     labels: Mapping[str, str] = field(default_factory=dict)
     pod_selector: Selector | None = None
     """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""
@@ -143,6 +136,8 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     allow_first: bool = False
     """Multi-pool mode: pods may have the first address of a block; `allow_last` likewise, the last one."""
     allow_last: bool = False
+    skip_masquerade: bool = False
+    """Multi-pool mode: pods of this pool keep their addresses everywhere."""
     usage: Usage | None = None
     """None: nodes keep what they have."""
 
@@ -273,6 +268,17 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     deleting: bool = False
 
 
+class Masquerade(Struct, frozen=True, kw_only=True):
+    """`spec.cilium.masquerade`: what decides about masquerading is rendered."""
+
+    ip_masq_agent: bool = True  # a list for Cilium's ip-masq-agent; else one CIDR of each family
+    non_masquerade: tuple[Range, ...] = ()  # `nonMasqueradeCIDRs`: CIDRs besides those of pools
+    members: bool = True  # `addressSpace`: the addresses of the other clusters of the address space, too
+    link_local: bool = False  # `masqLinkLocal`: 169.254.0.0/16 is masqueraded
+    link_local_6: bool = False  # `masqLinkLocalIPv6`: fe80::/10 is
+    only_default_pool: bool = False  # multi-pool mode; pods of other pools keep their addresses
+
+
 class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """Everything that was read, with defaults filled in."""
 
@@ -289,6 +295,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
+    masquerade: Masquerade | None = None  # None: nothing of it is rendered
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"
@@ -302,19 +309,18 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     """`excludedCIDRs`, and the CIDRs of Calico pools that are not for workloads."""
     unmatched_nodes: UnmatchedNodes = "error"
     unpooled: Unpooled = "refuse"
-    quarantine_days: int | None = 7
-    """None: never."""
-    budget_leave: int = 5
-    """Percent."""
+    quarantine_days: int | None = 7  # None: never
+    budget_leave: int = 5  # percent
     bgp: Bgp = "none"
+    advertisements: tuple[Advertisement, ...] = ()
+    """`bgpAdvertisements`, and those of the input; by name."""
+    peer_configs: tuple[PeerConfig, ...] = ()
+    peer_clusters: tuple[PeerCluster, ...] = ()
     address_space: str = ""
-    cluster_id: int = 0
-    """Of ClusterMesh; 0: it is not written. `mesh_name` likewise, Cilium's `cluster-name`."""
+    cluster_id: int = 0  # of ClusterMesh, as `mesh_name`; 0: it is not written
     mesh_name: str = ""
-    labels: Mapping[str, str] = {}
-    """Of the Cluster document: levels of an address space select by them."""
-    asks: Mapping[str, Mapping[int, int]] = {}
-    """Of an address space: the prefix lengths that each node, a pool of a cluster, asks for, by family."""
+    labels: Mapping[str, str] = {}  # of the document
+    asks: Mapping[str, Mapping[int, int]] = {}  # of an address space: prefix lengths by node and family
     patch_nodes: PatchNodes = "none"
     shard_size: int = 250
     node_objects: NodeObjects = "guarded"

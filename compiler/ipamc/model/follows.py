@@ -8,14 +8,15 @@ are unique, so no two nodes meet. In a compile the blocks are pins, derived once
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, Range, address_text
-from ipamc.model.cluster import Cluster, Node, Pool, PoolFamily
+from ipamc.model.cluster import Cluster, Mode, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
+from ipamc.model.lock import Line
 
 IPV6_LONGEST = 112
 """The shortest prefix of a network of IPv6: CEL has no 128-bit numbers, so the policy counts in one group."""
@@ -101,3 +102,21 @@ def with_followed(cluster: Cluster) -> Cluster:
         own[node.name] = (*own.get(node.name, ()), Range(block, node.at))
     pools = [replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in cluster.pools]
     return replace(cluster, pools=tuple(pools)) if pins else cluster
+
+
+def by_address(cluster: Cluster) -> frozenset[tuple[Block, str]]:
+    """Return the blocks of the addresses that the inventory has, each with the name of its node."""
+    pools = [pool for pool in cluster.pools if pool.follows]
+    return frozenset((pin.block, node) for pool in pools for node, own in pool.pins.items() for pin in own)
+
+
+def given_by_address(cluster: Cluster, held: Mapping[str, Sequence[Line]]) -> frozenset[str]:
+    """Return the nodes whose held blocks are given by address alone, also when they join again.
+    By its name such a node could get its block with another address, while the node that has its old address
+    gets the same block. In multi-pool mode nothing is given by address.
+    """
+    if not cluster.admission.assign or cluster.mode is Mode.MULTI_POOL:
+        return frozenset()
+    own = by_address(cluster)
+    names = {node for _, node in own} & held.keys()
+    return frozenset(name for name in names if all((line.block, name) in own for line in held[name]))

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from ipamc.model import follows
 from ipamc.model.address_sets import index_around, lines_over, outermost
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import Cluster, Mode, Pool
@@ -56,7 +57,7 @@ class Law:
         self._lines = lines
         self._operator_pools = operator_pools
         self.ranges = ranges or RangeIndex(cluster.pools)
-        self._by_address = _by_address(cluster) if by_address is None else by_address
+        self._by_address = follows.by_address(cluster) if by_address is None else by_address
         self._own: dict[str, tuple[Blocks, Blocks, Blocks, set[int]]] = {}
 
     @cached_property
@@ -129,11 +130,6 @@ class Law:
         """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
         named = not self._multi_pool or shown.pool in self._pools
         return not named and self.ranges.pool_of(shown.block) is None
-
-
-def _by_address(cluster: Cluster) -> frozenset[tuple[Block, str]]:
-    pools = [pool for pool in cluster.pools if pool.follows]
-    return frozenset((pin.block, node) for pool in pools for node, own in pool.pins.items() for pin in own)
 
 
 HAS = frozenset({Ownership.OWN, Ownership.PENDING})

@@ -1,4 +1,4 @@
-"""How a pool's document says something, by its dialect: what findings tell people to write."""
+"""What findings tell people to write into a pool: its fields have other names in each dialect."""
 
 from __future__ import annotations
 
@@ -66,6 +66,8 @@ def never(pool: Pool) -> str:
     """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
     if pool.follows:
         return f"follows {networks(pool)}"
+    if pool.pods_only:
+        return "is for pods alone"
     return "is disabled" if pool.disabled else "is for unlisted nodes" if pool.unlisted else ""
 
 

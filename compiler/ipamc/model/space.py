@@ -7,8 +7,18 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Ask
 from ipamc.model.diagnostics import At, Place
+
+
+class Ask(Struct, frozen=True, kw_only=True):
+    """What a pool asks of an address space in one family, in place of CIDRs of its own."""
+
+    space: str
+    prefix: int = 0
+    """Prefix length of each range; 0: the space's."""
+    ranges: int = 1
+    """How many ranges the pool is to have."""
+    at: Place
 
 
 class Prefix(Struct, frozen=True, kw_only=True):

@@ -132,8 +132,8 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
 def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode. O(nodes).
     With `pinning: node` these are further candidates of some node and first candidates of none: the first
-    candidate is rendered as a pool of the node's own. A pool that serves no node stays shared where it was
-    `published` so.
+    candidate is rendered as a pool of the node's own. A pool for pods alone is one of them, and a pool that
+    serves no node stays shared where it was `published` so.
     """
     if cluster.shared_pools:
         return frozenset(pool.name for pool in cluster.pools)
@@ -141,7 +141,8 @@ def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[st
         return frozenset()
     first, further = by_place(wants)
     names = {pool.name for pool in cluster.pools}
-    return frozenset({*further, *names.intersection(published)} - first.keys())
+    of_pods = {pool.name for pool in cluster.pools if pool.pods_only}
+    return frozenset({*further, *of_pods, *names.intersection(published)} - first.keys())
 
 
 def unlisted_pools(cluster: Cluster) -> frozenset[str]:
@@ -156,7 +157,7 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
     more = len(cluster.pools) - len(passed)
     seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
-    disabled = [pool for pool in cluster.pools if pool.disabled and not pool.follows]
+    disabled = [pool for pool in cluster.pools if pool.disabled and not (pool.follows or pool.pods_only)]
     followed = [networks(pool) for pool in cluster.pools if pool.follows]
     selecting = SelectorIndex([pool.selector for pool in disabled])
     for group in _alike(nodes, cluster.pools):

@@ -1,4 +1,4 @@
-"""Places to lines and columns: reads the files that findings concern again, once each; names foreign text."""
+"""The line and column of each finding: a file with findings is read once more. Names text that is no YAML."""
 
 from __future__ import annotations
 

@@ -19,6 +19,9 @@ KUSTOMIZATION = "kustomization.yaml"
 POOLS = f"{FIRST}/ippools.yaml"
 FLAGS = f"{FIRST}/configmap.yaml"
 VALUES = f"{FIRST}/helm-values.yaml"
+MASQ_AGENT = f"{FIRST}/ip-masq-agent.yaml"
+NOT_APPLIED = (f"{FIRST}/component", f"{FIRST}/bgp")
+"""Folders with Components, which somebody's own kustomization names."""
 BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
 """Files with settings that a later compile cannot change."""
 

@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
+from ipamc.model.bgp import Advertisement, BgpObject, PeerCluster, PeerConfig
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
@@ -31,7 +32,7 @@ from ipamc.read.syntax.yaml import cut_documents, yaml_documents
 from ipamc.read.syntax.yaml_cut import cut
 from ipamc.read.values import Reading
 
-Named = Cluster | Pool | Node | CiliumNode
+Named = Cluster | Pool | Node | CiliumNode | BgpObject
 
 
 class Assembly(Struct):
@@ -45,6 +46,8 @@ class Assembly(Struct):
     planned: dict[str, Node] = field(default_factory=dict)
     """Entries of an inventory whose nodes do not exist yet."""
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
+    bgp: dict[tuple[str, str], BgpObject] = field(default_factory=dict)
+    """By kind and name."""
     excluded: list[Range] = field(default_factory=list)
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
@@ -70,6 +73,9 @@ class Assembly(Struct):
                 self._twice(self.pools.setdefault(value.name, value), value, "pool")
             elif isinstance(value, CiliumNode):
                 self._twice(self.cilium_nodes.setdefault(value.name, value), value, "CiliumNode")
+            elif isinstance(value, BgpObject):
+                first = self.bgp.setdefault((value.kind, value.name), value)
+                self._twice(first, value, value.kind)
             else:
                 self._twice(self.clusters.setdefault(value.name, value), value, "Cluster")
             if self.entries > MAX_NODES:
@@ -120,8 +126,12 @@ class Assembly(Struct):
         in_order = sorted(
             self.excluded, key=lambda cidr: (cidr.block, cidr.at.path, cidr.at.document, repr(cidr.at.keys))
         )
+        objects = [self.bgp[key] for key in sorted(self.bgp)]
         whole = replace(
             cluster,
+            advertisements=tuple(each for each in objects if isinstance(each, Advertisement)),
+            peer_configs=tuple(each for each in objects if isinstance(each, PeerConfig)),
+            peer_clusters=tuple(each for each in objects if isinstance(each, PeerCluster)),
             excluded=(*cluster.excluded, *in_order),
             pools=tuple(self.pools[key] for key in sorted(self.pools)),
             nodes=tuple(self.nodes[key] for key in sorted(self.nodes)),

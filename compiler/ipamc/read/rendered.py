@@ -31,7 +31,9 @@ from ipamc.read.parts import (
     FLAGS,
     KINDS,
     KUSTOMIZATION,
+    MASQ_AGENT,
     NODES,
+    NOT_APPLIED,
     OWN_POOLS,
     POOLS,
     SEEDS,
@@ -126,6 +128,13 @@ class Rendered(Struct, frozen=True, dict=True):
             bystander=BYSTANDER in self._items(VALUES, "operator", "extraArgs"),
             applied=FLAGS in self.files_of(FIRST),
         )
+
+    @property
+    def masq_agent(self) -> str:
+        """What ConfigMap ip-masq-agent has, in one line; "" where it is not rendered."""
+        found = self.documents(MASQ_AGENT) if MASQ_AGENT in self.texts else []
+        texts = [member(each, "data", "config") for each in found]
+        return ", ".join(" ".join(str(text).replace("\n- ", " ").split()) for text in texts[:1])
 
     # Pools of multi-pool mode
 
@@ -296,9 +305,9 @@ class Rendered(Struct, frozen=True, dict=True):
         """Yield the texts of the documents in those of some files that somebody applies."""
         for path in paths:
             folder, _, name = path.rpartition("/")
-            if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {f"{FIRST}/component", "renumber"}:
+            if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {*NOT_APPLIED, "renumber"}:
                 continue
-            if path in self.texts and (path != FLAGS or self.flags.applied):
+            if path in self.texts and (path not in {FLAGS, MASQ_AGENT} or path in self.files_of(FIRST)):
                 yield from self.texts[path].decode(errors="replace").split(_BETWEEN)
 
 

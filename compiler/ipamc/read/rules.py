@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ipamc.model.cidr import CidrError
-from ipamc.model.cluster import Ask
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
+from ipamc.model.space import Ask
 from ipamc.model.wording import listing, shown, typed
 from ipamc.read.syntax.document import MAX_NODES
 
@@ -111,7 +111,7 @@ _BESIDE_FOLLOWS = {
 
 def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
     """IPC0223: a pool whose blocks follow the nodes' network has no field that chooses nodes or blocks."""
-    problem = f'pool "{pool}" has follows, and not with it {field}: {_BESIDE_FOLLOWS[field]}'
+    problem = f'pool "{pool}" has follows and {field}, which exclude each other: {_BESIDE_FOLLOWS[field]}'
     also = [Related(follows, "follows is here")]
     way_out = {
         "ipv4": "write follows there, too, or make ipv4 a pool of its own",
@@ -119,6 +119,13 @@ def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
         "disabled": "remove one of the two: without follows, nodes keep what they hold",
     }.get(field, f"remove {field}, or make it a pool of its own without follows")
     return error("IPC0223", at, problem, also=also, help=way_out)
+
+
+def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:
+    """IPC0228: a pool for pods alone has no field that is about nodes and their blocks."""
+    problem = f'pool "{pool}" has podsOnly, and not with it {field}: it serves no node by itself'
+    way_out = f"remove {field if field not in {'ipv4', 'ipv6'} else f'follows of {field}'}, or podsOnly"
+    return error("IPC0228", at, problem, also=[Related(pods_only, "podsOnly is here")], help=way_out)
 
 
 NODE_NAME = "the name of a node"
@@ -227,7 +234,7 @@ def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     """IPC0108: a file with objects that ipamc reads has the name of an input."""
     path, problem = (
         typed(at.path),
-        f"{shown(name)} {what}, and is passed over: inputs end in .yaml, .yml or .json",
+        f"{shown(name)} {what}, but is ignored: the names of inputs end in .yaml, .yml or .json",
     )
     way_out = (
         "put the file itself there, unpacked, with a name that ends in .yaml or .json; "
@@ -354,7 +361,7 @@ def continued(at: Span) -> Diagnostic:
 def two_states(what: str, at: At, first: At) -> Diagnostic:
     """IPC0803: no object is in a dump twice, in two states."""
     problem, also = f"{what} is in the dump twice, in two states", [Related(first, "first here")]
-    return error("IPC0803", at, problem, also=also, help="use files of one time")
+    return error("IPC0803", at, problem, also=also, help="use files that were made at the same time")
 
 
 def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:

@@ -61,6 +61,7 @@ class NativeFields(Foreign):
     pod_selector: Any = None
     allow_first_ip: Any = field(name="allowFirstIP", default=None)
     allow_last_ip: Any = field(name="allowLastIP", default=None)
+    skip_masquerade: Any = None
 
 
 def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:

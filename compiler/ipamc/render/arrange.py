@@ -8,12 +8,14 @@ and leaving nodes do not move the objects of others.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
+from ipamc.model.masquerade import unmasqueraded
 from ipamc.model.plan import Plan
 from ipamc.read.parts import ADMISSION
 from ipamc.read.rendered import Rendered
@@ -25,20 +27,23 @@ ALWAYS = "cilium"
 """A folder that exists even with nothing to apply; then it builds to nothing, with exit code 0."""
 
 
-def arrange(plan: Plan, before: Rendered | None = None) -> tuple[File, ...]:
-    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines)."""
-    layout = _layout(plan, before)
+def arrange(plan: Plan, before: Rendered | None = None, members: Sequence[Block] = ()) -> tuple[File, ...]:
+    """Return every file below `rendered/` in order of application, kustomizations first. O(nodes + lines).
+    `members` are the addresses of the other clusters of the address space.
+    """
+    layout = _layout(plan, before, members)
     files = tuple(file for target in TARGETS for file in target.files(layout))
     return (*_kustomizations(files), *files)
 
 
 def arrange_waiting(plan: Plan) -> tuple[File, ...]:
     """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
-    some = any(waits_for_agent(plan.cluster, node) for node in plan.cluster.nodes)
-    return tuple(waiting(_layout(plan, None))) if some else ()
+    cluster = plan.cluster
+    some = cluster.admission.assign or any(waits_for_agent(cluster, node) for node in cluster.nodes)
+    return tuple(waiting(_layout(plan, None, ()))) if some else ()
 
 
-def _layout(plan: Plan, before: Rendered | None) -> Layout:
+def _layout(plan: Plan, before: Rendered | None, members: Sequence[Block]) -> Layout:
     cluster = plan.cluster
     numbers = [shard(want.node.name, plan.lock.shards) for want in plan.wants]
     names = {number: shard_name(number) for number in set(numbers)}
@@ -47,6 +52,7 @@ def _layout(plan: Plan, before: Rendered | None) -> Layout:
         before=before or Rendered(),
         shards=[names[number] for number in numbers],
         held=_held(plan),
+        unmasqueraded=unmasqueraded(cluster, plan.lock.lines, members),
         masks={family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
         if cluster.mode is Mode.CLUSTER_POOL
         else {},

@@ -19,7 +19,7 @@ from msgspec import Struct
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.diagnostics import count
 from ipamc.report.terminal_text import paint, visible, width
-from ipamc.review.aggregates import AggregateChange, Group
+from ipamc.review.aggregates import AggregateChange, FilterLine, Group
 
 
 class ClusterAggregates(Struct, frozen=True, kw_only=True):
@@ -66,6 +66,13 @@ def prefixes(change: AggregateChange) -> str:
     every += [f"+{block}" for block in change.added]
     more = len(every) - SHOWN
     return " ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def filter_lines(lines: Sequence[FilterLine]) -> str:
+    """Return lines of a filter as routers of most makes have them, at most SHOWN."""
+    every = [f"{of.block}{f' le {of.longest}' if of.longest > of.block.prefix else ''}" for of in lines]
+    more = len(every) - SHOWN
+    return ", ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
 VERSION = 1

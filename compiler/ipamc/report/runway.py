@@ -50,7 +50,7 @@ def text(found: Runway, history: History) -> str:
 
 def _urgency(pool: PoolRunway) -> tuple[int, float, int]:
     """Return the sort key of a pool: what is full first, then what is full soonest, then the least room."""
-    order = ("full", "filling", "nothing", "not filling", "follows", "disabled")
+    order = ("full", "filling", "nothing", "not filling", "follows", "for pods alone", "disabled")
     soonest = pool.lasts.soonest if pool.lasts and verdict(pool) == "filling" else None
     return order.index(verdict(pool)), math.inf if soonest is None else soonest, pool.nodes
 
@@ -65,9 +65,11 @@ def _span(pool: PoolRunway) -> str:
 
 
 def verdict(pool: PoolRunway) -> str:
-    """Return in a word what is said: follows, disabled, full, nothing, not filling, or filling."""
+    """Return what is said: follows, for pods alone, disabled, full, nothing, not filling, or filling."""
     if pool.use.pool.follows:
         return "follows"
+    if pool.use.pool.pods_only:
+        return "for pods alone"
     if pool.use.pool.disabled:
         return "disabled"
     if not pool.nodes:

@@ -8,7 +8,7 @@ from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
 from ipamc.model.cilium.versions import minors, text
 
 LEGEND = (
-    "A cell in **bold** was run: a server of that minor was seen to do so. "
+    "A cell in **bold** was run: a server, an agent or a chart of that minor was seen to do so. "
     "A plain one was read in its source; one with a question mark is inferred. "
     "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
 )
@@ -23,7 +23,7 @@ def versions_text() -> str:
     )
     apiserver = _table(
         ("kube-apiserver", APISERVER, "ipamc"),
-        ((row.text, _cell(row.known, yes=True), row.decides) for row in APISERVER_TABLE),
+        ((row.text, _cell(Known.RUN, yes=True), row.decides) for row in APISERVER_TABLE),
     )
     return f"{LEGEND}\n\n{cilium}\n{apiserver}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -117,6 +118,7 @@ def aggregates(blocks: Sequence[Block]) -> list[Aggregate]:
     return found
 
 
+T = TypeVar("T")
 Key = tuple[str, int]  # a pool and a family
 
 
@@ -129,19 +131,57 @@ class AggregateChange(Struct, frozen=True, kw_only=True):
     added: tuple[Block, ...]
 
 
+class FilterLine(NamedTuple):
+    """A line of a router's filter: the routes that it lets through."""
+
+    block: Block
+    longest: int  # the longest prefix length of such a route
+
+
+class FilterChange(Struct, frozen=True, kw_only=True):
+    """What changes of the filters for the routes of one pool in one family.
+    New lines come before the apply, and former ones go after it: at no time a filter lacks a block that is
+    announced.
+    """
+
+    pool: str  # "" of the blocks outside every pool
+    family: int
+    remove_after: tuple[FilterLine, ...]
+    add_before: tuple[FilterLine, ...]
+
+
 def compare_aggregates(before: Sequence[Line], after: Sequence[Line]) -> tuple[AggregateChange, ...]:
     """Return the pools whose prefixes differ, by name and family. Lines are by address.
     O(n), and prefixes are made only of pools that have a new block, or lost one.
     """
+    return tuple(
+        AggregateChange(pool=pool, family=family, removed=removed, added=added)
+        for (pool, family), removed, added in _compared(before, after, aggregated)
+    )
+
+
+def compare_filters(before: Sequence[Line], after: Sequence[Line]) -> tuple[FilterChange, ...]:
+    """Return the pools of which the lines of a filter differ, as `compare_aggregates` does."""
+
+    def lines(blocks: Sequence[Block]) -> Iterator[FilterLine]:
+        return (FilterLine(found.block, found.longest) for found in aggregates(blocks))
+
+    return tuple(
+        FilterChange(pool=pool, family=family, remove_after=removed, add_before=added)
+        for (pool, family), removed, added in _compared(before, after, lines)
+    )
+
+
+def _compared(
+    before: Sequence[Line], after: Sequence[Line], parts: Callable[[Sequence[Block]], Iterable[T]]
+) -> Iterator[tuple[Key, tuple[T, ...], tuple[T, ...]]]:
     changed = set(_changed(before, after))
     old, new = _in_use(before, changed), _in_use(after, changed)
-    found = []
-    for pool, family in sorted(changed):
-        was, now = (set(aggregated(blocks[pool, family])) for blocks in (old, new))
+    for key in sorted(changed):
+        was, now = list(parts(old[key])), list(parts(new[key]))
         if was != now:
-            removed, added = tuple(sorted(was - now)), tuple(sorted(now - was))
-            found.append(AggregateChange(pool=pool, family=family, removed=removed, added=added))
-    return tuple(found)
+            one, other = set(was), set(now)
+            yield key, tuple(it for it in was if it not in other), tuple(it for it in now if it not in one)
 
 
 def _changed(before: Sequence[Line], after: Sequence[Line]) -> Iterator[Key]:

@@ -25,9 +25,9 @@ from ipamc.model.plan import Offers, Origin, Reconciled, Want
 from ipamc.model.pool_words import never
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
-from ipamc.place.allocate.occupancy import first_day
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
+from ipamc.place.quarantine import first_day
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.narrow import narrow, only_node
 from ipamc.review.as_needed import started_with

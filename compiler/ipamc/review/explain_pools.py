@@ -14,9 +14,10 @@ from ipamc.model.pool_words import never
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy, last_day
+from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
+from ipamc.place.quarantine import last_day
 
 
 class PoolRole(enum.StrEnum):

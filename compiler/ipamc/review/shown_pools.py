@@ -14,7 +14,7 @@ from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
-from ipamc.place.allocate.occupancy import first_day, is_over, last_day, released_on
+from ipamc.place.quarantine import first_day, is_over, last_day, released_on
 
 
 class Choice(Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Log, Refused
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, State
+from ipamc.model.masquerade import native_limit
 from ipamc.pipeline import Inputs
 from ipamc.read.locate import locate
 from ipamc.read.read import read
@@ -144,8 +145,7 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
     searched = outermost(area.block for area in areas if area.block.family == family)
     holes = [hole for area in searched for hole in subtract(area, blocks_over(busy, area))]
     homes = [home for home in _homes(members, cluster, wish) if home.ranges]
-    native = cluster.native_routing.block if cluster and cluster.native_routing else None
-    native = native if native and native.family == family else None
+    native = native_limit(cluster, family) if cluster else None
     ranked = [_ranked(hole, wish.size, homes, native) for hole in holes if hole.prefix <= wish.size]
     ranked.sort(key=lambda pair: pair[0])
     return Suggestions(

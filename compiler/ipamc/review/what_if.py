@@ -24,7 +24,6 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.pool_words import never, range_for, suggest_pool
 from ipamc.pipeline import Inputs, load_cluster
 from ipamc.place.allocate.allocate import Placement, place
-from ipamc.place.allocate.occupancy import first_day, last_day, released
 from ipamc.place.allocate.shortage import (
     Shortage,
     free_blocks,
@@ -36,6 +35,7 @@ from ipamc.place.allocate.shortage import (
 )
 from ipamc.place.allocate.shortage import words as smaller_words
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
+from ipamc.place.quarantine import first_day, last_day, released
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import NodeChange, apply_changes

@@ -84,7 +84,7 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:
-    """Read a cluster on the disk, and as a revision, or one of REFS, has it. Raises Refused, Trouble."""
+    """Read a cluster from the disk, and from a revision or one of REFS. Raises Refused, Trouble."""
     from ipamc.pipeline import load_cluster
 
     source = Disk()

@@ -25,6 +25,7 @@ from ipamc.read.rules import DUMP
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
+    from ipamc.model.routes import Table as RoutingTable
     from ipamc.read.csv_table import Table, Wanted
     from ipamc.read.dump.machines import Machine
 
@@ -87,6 +88,24 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
         csv = PurePath(path).with_suffix(".csv")
         raise Trouble(f"{path} is a spreadsheet, and no CSV: save its sheet as {csv}, and name that file")
     return read_table(path, data, wanted, others=others)
+
+
+def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
+    """Read the tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble.
+    `dumps` are the files of the dump, which none of them is.
+    """
+    from ipamc.read.routes import LARGEST, read_routes
+
+    if len({*files, *dumps}) < len(files) + len(dumps):
+        raise Trouble("a routing table is named twice, or is the dump: name each file once")
+    tables = []
+    for path in files:
+        if path == STDIN:
+            tables.append(read_routes("<stdin>", sys.stdin.buffer.read(LARGEST + 1)))
+        else:
+            with open(path, "rb") as file:  # noqa: PTH123 - as the user types it
+                tables.append(read_routes(path, file.read(LARGEST + 1)))
+    return tables
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:

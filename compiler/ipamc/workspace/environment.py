@@ -1,4 +1,4 @@
-"""Environment variables, the clock, and what ipamc runs with, where they are data."""
+"""Environment variables, the clock, and the versions of what ipamc runs with, as data."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class Remote:
         return self._run("merge-base", "--is-ancestor", one, other).code == 0
 
     def changes_the_same(self, ref: str, other: str, ours: str, path: str) -> bool:
-        """Tell whether a ref names a commit that does to its parent what `ours` does: it need not be pushed.
+        """Tell whether a ref has a commit with the same change as `ours`, which need not be pushed then.
         Both change a path from the same state to the same, `other` nothing else; our history has its parent.
         """
         self._fetch(ref, other)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from itertools import islice
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -59,7 +58,7 @@ def neighbours(
     }
     if not any(_is_compared(folder, spaces) for folder in folders):
         return {}
-    from ipamc.address_space import MOST, Neighbours, meetings
+    from ipamc.address_space import MOST, Neighbours, meetings, members_of
 
     with progress("reading the clusters of the address space"), paused_collector():
         read, unread = _surveyed((*beside(folders), *folders))
@@ -70,10 +69,12 @@ def neighbours(
             me = disk.identity(folder)
             mine = read.get(me)
             some = [clusters[number] for number in met[me]] if mine else clusters
+            others = [found for path, found in unread.items() if path != me]
             given[folder] = Neighbours(
                 clusters=tuple(some),
-                unread=tuple(islice((found for path, found in unread.items() if path != me), MOST)),
+                unread=tuple(others[:MOST]),
                 known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
+                members=members_of(mine, clusters, others) if mine and lists_others(folder) else None,
             )
         return given
 
@@ -91,6 +92,26 @@ def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
         return False
     names = {name for data in sources.values() for name in _NAMED.findall(data)}
     return _mentions(sources) and not (names and names <= set(indexed))
+
+
+def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
+    """Return inputs with the addresses of the other clusters, where what is rendered depends on them.
+    `others`: what `neighbours` returned, if it was asked. A key that is escaped is not found here; such a
+    cluster is refused (IPC0582).
+    """
+    if not _lists_others(inputs.sources):
+        return inputs
+    found = others or neighbours([inputs.folder], lambda _: nullcontext()).get(inputs.folder)
+    return replace(inputs, members=found.members) if found else inputs
+
+
+def lists_others(folder: str) -> bool:
+    """Tell whether what is rendered for a cluster may depend on the other clusters of its address space."""
+    return _lists_others(read_sources(folder)[0])
+
+
+def _lists_others(sources: Mapping[str, bytes]) -> bool:
+    return _mentions(sources) and any(b"masquerade" in data for data in sources.values())
 
 
 def beside(folders: Iterable[str]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
         return None
     inputs, plan = source.inputs(folder), compilation.plan
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
-    same = same and [*inputs.spaces.values()] == [*head.spaces.values()] and not head.members
+    same = same and [*inputs.spaces.values()] == [*head.spaces.values()] and not head.surveyed
     same_lock = inputs.lock is not None and inputs.lock == head.lock
     try:
         return read_base(

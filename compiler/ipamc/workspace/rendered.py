@@ -92,7 +92,8 @@ def recompiled(folder: str) -> Recompiled:
     from ipamc.render.arrange import arrange_waiting
     from ipamc.render.yaml import emit
 
-    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True)
+    # What is in an object is not compared, so other clusters do not matter.
+    inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True, members=())
     compilation = compile_cluster(inputs)
     files = compilation.files, emit(arrange_waiting(compilation.plan), inputs.templates)
     rendered, waiting = (Rendered({path: text.encode() for path, text in each.items()}) for each in files)

@@ -61,7 +61,7 @@ def lacking() -> str:
     known = Path("/proc/filesystems").read_text().split()
     if absent := [each for each in ("bpf", "cgroup2") if each not in known]:
         return f"the kernel does not have {', '.join(absent)}"
-    programs = ("clang-19", "gobgpd", "ip", "ipset", "iptables", "nsenter", "ping", "unshare")
+    programs = ("bird", "clang-19", "gobgpd", "ip", "ipset", "iptables", "nsenter", "ping", "unshare")
     if absent := [each for each in programs if not shutil.which(each)]:
         return f"not installed: {', '.join(absent)}"
     return ""
@@ -158,6 +158,7 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
             spare: Iterable[str] = (),
             labels: Mapping[str, Mapping[str, str]] | None = None,
             without: Collection[str] = (),
+            kind: type[Lab] = Lab,
         ) -> Lab:
             some = {
                 name: stack.enter_context(Node(name, number, api, release, cgroups, tmp_path))
@@ -179,7 +180,7 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
                 site.work.mkdir()
                 (site.work / "README").touch()
             return stack.enter_context(
-                Lab(
+                kind(
                     site, operator, tmp_path, nodes=some, settings=dict(settings or {}), refused=bool(without)
                 )
             )

@@ -191,11 +191,12 @@ class Lab(Player):
         """Return the blocks that each node has: what its agent reads, and others see."""
         return given(self.api)
 
-    def audit(self, *, problems: bool = False) -> str:
-        """Dump the cluster, and audit the dump; say whether problems are expected."""
+    def audit(self, *, problems: bool = False, routes: Iterable[Path] = ()) -> str:
+        """Dump the cluster, and audit the dump and routers' tables; say whether problems are expected."""
         name = self.site.name
         self.sh(f"ipamc ci dump {name} --write ../{name}.live.json")
-        return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json 2>&1")
+        tables = "".join(f" --routes {path}" for path in routes)
+        return self.sh(f"{'! ' if problems else ''}ipamc audit {name} ../{name}.live.json{tables} 2>&1")
 
     # Pods
 

@@ -106,7 +106,13 @@ class Node(Machine):
         )
         self.agent = Program(
             self.folder / f"agent-{self.name}.log",
-            *self.inside("cilium-agent", f"--config-dir={RUN}/config", f"--lib-dir={LIB}", kubeconfig),
+            *self.inside(
+                "cilium-agent",
+                f"--config-dir={RUN}/config",
+                f"--lib-dir={LIB}",
+                "--procfs=/proc",  # charts have a container's mount of it
+                kubeconfig,
+            ),
             environment=self.environment,
         )
 

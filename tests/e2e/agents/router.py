@@ -54,10 +54,14 @@ POLICIES = "/apis/cilium.io/v2alpha1/ciliumbgppeeringpolicies"
 class Router(Machine, ABC):
     """A machine with a daemon that waits for sessions of the nodes and takes what they announce."""
 
+    PRINTS: tuple[str, ...]
+    """The commands that print its table."""
+
     def __init__(self, folder: Path, neighbours: Iterable[str]) -> None:
         """Start it. `neighbours`: the addresses of the nodes."""
         own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird"  # where BIRD's socket is
         super().__init__("router", NUMBER, folder, own_run)
+        self.folder = folder
         command = self.configured(folder, list(neighbours))
         self.daemon = Program(folder / "router.log", *self.inside(*command))
 
@@ -68,6 +72,14 @@ class Router(Machine, ABC):
     @abstractmethod
     def table(self) -> dict[str, list[str]]:
         """Return what it has learnt: each prefix with its next hops, sorted."""
+
+    def printed(self) -> list[Path]:
+        """Return files with its table, as it prints it in each way that ipamc reads."""
+        files = []
+        for number, command in enumerate(self.PRINTS):
+            files.append(self.folder / f"table-{number}")
+            files[-1].write_text(self.run(*command.split()))
+        return files
 
     @abstractmethod
     def sessions(self) -> int:
@@ -81,6 +93,8 @@ class Router(Machine, ABC):
 
 class GoBgp(Router):
     """A router with gobgpd. It has a table, and does not route by it."""
+
+    PRINTS = ("gobgp global rib", "gobgp global rib -j")
 
     def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
         sessions = [
@@ -114,6 +128,8 @@ class GoBgp(Router):
 
 class Bird(Router):
     """A router with BIRD 2, which gives what it learns to the kernel: the router reaches pods."""
+
+    PRINTS = ("birdc show route", "birdc show route all", "ip route", "ip -j route")
 
     def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
         sessions = [

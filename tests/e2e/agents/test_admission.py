@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from copy import deepcopy
 from ipaddress import ip_address, ip_network
 
@@ -13,7 +14,10 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.machine import NETWORK
 from tests.e2e.api import CILIUM_NODES, NODES, Object
+from tests.e2e.objects import cilium_node
+from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.test_admission import POLICIES
 from tests.support.fleet import pool
 
 MODES = ["bystander", "kubernetes", "pinned", "shared", "adopt"]
@@ -24,6 +28,24 @@ ADMITTED: Object = {
 PLANNED, STRANGER = "c", "d"
 SOON = 5.0
 """Seconds within which the blocks of a node that joined are there."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(operator: Operator) -> Iterator[None]:
+    """Delete the policies, and wait until kube-apiserver does without them: it looks once a second, when it has time."""
+    yield
+    api = operator.api
+    api.delete(NODES, CILIUM_NODES, *POLICIES)
+    until(lambda: not any(api.items(each) for each in POLICIES), "the policies are gone")
+    block = "10.99.0.0/27"
+    node = {"metadata": {"name": "a"}, "spec": {"podCIDR": block, "podCIDRs": [block]}}
+    strange = {NODES: node, CILIUM_NODES: cilium_node("a", block)}
+    until(
+        lambda: all(
+            api.ask("POST", f"{path}?dryRun=All", each).code == 201 for path, each in strange.items()
+        ),
+        "nobody refuses a strange block",
+    )
 
 
 def joined(lab: Lab, name: str) -> float:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
-from tests.e2e.agents.lab import lost
+from tests.e2e.agents.helm import WithHelm
+from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.api import Object
 from tests.e2e.operator import Operator
 from tests.e2e.site import Site
@@ -50,9 +51,11 @@ def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces
 
 
 @pytest.mark.deep(part=5)
-@pytest.mark.parametrize("mode", sorted(MODES.keys() - {"shared"}))
-def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> None:
-    lab = begin(documents(mode))
+@pytest.mark.parametrize(
+    ("mode", "kind"), [*((mode, Lab) for mode in sorted(MODES.keys() - {"shared"})), ("bystander", WithHelm)]
+)
+def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str, kind: type[Lab]) -> None:
+    lab = begin(documents(mode), kind=kind)
     lab.install()
     lab.start_pods("a1", "b1", "c1")
     lab.edits = {"edit-pool": in_front, "network": lambda _: None}
@@ -62,13 +65,16 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str) -> No
     lab.as_locked()
 
 
-@pytest.mark.deep(part=4)
-@pytest.mark.parametrize("mode", ["bystander", "crd", "pinned", "shared"])
+@pytest.mark.deep(part=5)
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [("bystander", Lab), ("bystander", WithHelm), ("crd", Lab), ("pinned", Lab), ("shared", Lab)],
+)
 def test_pods_have_addresses_of_both_families_once_they_started_again(
-    begin: Begin, operator: Operator, mode: str
+    begin: Begin, operator: Operator, mode: str, kind: type[Lab]
 ) -> None:
     needs_ip6tables(operator.version)
-    lab = begin(documents(mode))
+    lab = begin(documents(mode), kind=kind)
     lab.install()
     lab.start_pods("a1", "b1")
     lab.edits = {"edit-families": second_family}
@@ -92,11 +98,18 @@ SHARED = {"mode": "multi-pool", "pinning": "none"}
 
 @pytest.mark.deep(part=2)
 @pytest.mark.parametrize(
-    ("old", "ipam"),
-    [("kubernetes", {"mode": "cluster-pool"}), ("bystander", {"mode": "kubernetes"}), ("bystander", SHARED)],
+    ("old", "ipam", "kind"),
+    [
+        ("kubernetes", {"mode": "cluster-pool"}, Lab),
+        ("bystander", {"mode": "kubernetes"}, Lab),
+        ("bystander", SHARED, Lab),
+        ("bystander", SHARED, WithHelm),
+    ],
 )
-def test_in_another_mode_pods_and_nodes_keep_what_they_have(begin: Begin, old: str, ipam: Object) -> None:
-    lab = begin(documents(old))
+def test_in_another_mode_pods_and_nodes_keep_what_they_have(
+    begin: Begin, old: str, ipam: Object, kind: type[Lab]
+) -> None:
+    lab = begin(documents(old), kind=kind)
     lab.install()
     lab.start_pods("a1", "b1", "c1")
     lab.edits = {"edit-mode": lambda site: in_mode(site, ipam), "list-strangers": lambda _: None}

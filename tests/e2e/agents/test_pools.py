@@ -102,16 +102,57 @@ def test_a_pod_that_two_pools_select_gets_no_address(begin: Begin, operator: Ope
         )
 
 
-def test_a_pool_of_one_address_gives_it_to_the_pod_that_names_it(begin: Begin, operator: Operator) -> None:
+NAMED = {"ipam.cilium.io/ip-pool": "one"}
+ONE = "10.3.0.7"
+
+
+def with_one(begin: Begin, operator: Operator, pinning: str) -> Lab:
+    """Run the cluster with a pool of one address for pods alone; no line is of it, and the audit is quiet."""
     if not can(operator.version, Capability.TINY_BLOCKS):
         pytest.skip("up to 1.16 no pod gets the address of a /32")
-    one = pool("one", ipv4={"cidrs": ["10.3.0.7/32"], "blockSize": 32}, disabled=True)
-    lab = begin([*documents("pool"), one], "ab", labels=RACKS)
+    one = pool("one", ipv4={"cidrs": [f"{ONE}/32"], "blockSize": 32}, podsOnly=True)
+    lab = begin([*documents(pinning), one], "ab", labels=RACKS)
     lab.install()
     lab.start_pods("a1", "b1")
-    lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "one"})
-    assert lab.pods["a2"].address == "10.3.0.7"
-    until(lambda: not lab.unreachable(), "all reach all", 300)
+    assert "one" not in {pool for lines in lab.site.lock().values() for pool, _ in lines}
+    assert "found 0 problems" in lab.audit()
+    return lab
+
+
+def holder(lab: Lab) -> list[str]:
+    """Return the nodes that have the block of one address."""
+    return [node for node, blocks in lab.blocks().items() if f"{ONE}/32" in blocks]
+
+
+@pytest.mark.parametrize("pinning", ["pool", "node"])
+def test_the_address_of_a_pod_goes_with_it_to_another_node(
+    begin: Begin, operator: Operator, pinning: str
+) -> None:
+    lab = with_one(begin, operator, pinning)
+    for name in ("a2", "b2", "a3"):
+        lab.start_pods(name, **NAMED)
+        assert lab.pods[name].address == ONE
+        assert holder(lab) == [name[0]]
+        until(lambda: not lab.unreachable(), "all reach all", 300)
+        assert "found 0 problems" in lab.audit()
+        lab.refreshed()
+        assert ("one", f"{ONE}/32") in lab.site.lock()[name[0]]
+        lab.as_locked()
+        lab.end_pod(name)
+
+
+def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
+    begin: Begin, operator: Operator
+) -> None:
+    lab = with_one(begin, operator, "pool")
+    lab.start_pods("a2", **NAMED)
+    lab.nodes["a"].stop_agent()
+    with Pod("b2", lab.nodes["b"], NAMED) as pod:
+        assert "pool not (yet) available" in pod.cni("ADD").stdout
+        assert holder(lab) == ["a"]
+        lab.api.delete(f"{CILIUM_NODES}/a")
+        pod.connect()
+        assert pod.address == ONE
 
 
 @pytest.mark.deep(part=3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 
 from tests.e2e.agents.clusters import documents
@@ -38,7 +36,6 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
 
 
-@pytest.mark.skipif(not shutil.which("bird"), reason="not installed: bird (Debian's bird2)")
 def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin: Begin) -> None:
     """The article in cluster-pool mode, before another router: Nodes have blocks of each other, of kube-controller-manager, and CiliumNodes those of the lock."""
     lab = begin(documents("bystander", "abcd"), "abcd", settings=BGP_CONTROL_PLANE)
@@ -52,6 +49,7 @@ def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin
         assert router.sessions() == len(lab.names)
         assert router.reaches(*lab.addresses().values())
         lab.as_locked()
+        assert "found 0 problems" in lab.audit(routes=router.printed())
 
         with lab.pinging("a1", "b1") as pings:
             lab.conditions = {"cordon", "drain"}
@@ -65,6 +63,11 @@ def test_bird_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(begin
         expected = next_hops(lab)
         del expected[blocks[3]]
         until(lambda: router.table() == expected, "the block of a node without an agent is withdrawn", 300)
+        said = lab.audit(problems=True, routes=router.printed())
+        assert (
+            said.count("error[IPC0955]") == said.count("warning[IPC0955]") == 2
+        )  # the kernel has a default route
+        assert f"no route to {blocks[3]} of node d" in said
 
 
 SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
@@ -85,7 +88,7 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         lab.refreshed()
         right = next_hops(lab)
         until(lambda: router.table() == right, "the router has the blocks of the lock", 300)
-        assert "found 0 problems" in lab.audit()
+        assert "found 0 problems" in lab.audit(routes=router.printed())
 
         for name, block in SWAPPED.items():
             lab.api.delete(f"{NODES}/{name}")
@@ -106,6 +109,11 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
             lambda: router.table() == wrong, "the router sends the traffic of c to d, and that of d to c", 300
         )
         assert {("c1", "d1"), ("d1", "c1")} <= lab.unreachable()
+        said = lab.audit(problems=True, routes=router.printed())
+        assert said.count("error[IPC0953]") == len(router.PRINTS)
+        assert said.count("10.0.0.64/27 leads to node d, and c holds it; 2 routes to other nodes") == 2
+        assert said.count("10.0.0.96/27 leads to c") == len(router.PRINTS)
+        assert said.count("the lock has 10.0.0.96/27 for it") == len(router.PRINTS)
 
         # Both at once: each has the block that the other one needs.
         lab.conditions = {"cordon", "drain"}
@@ -114,4 +122,4 @@ def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) ->
         until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
         lab.start_pods("c2", "d2")
         lab.as_locked()
-        assert "found 0 problems" in lab.audit()
+        assert "found 0 problems" in lab.audit(routes=router.printed())

@@ -11,6 +11,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import AGENTS, Begin, operator_of, servers
+from tests.e2e.agents.helm import WithHelm
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.router import (
     BGP_CONTROL_PLANE,
@@ -90,11 +91,11 @@ def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
 
 
 @pytest.mark.deep(part=6)
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "kind"), [*((mode, Lab) for mode in MODES), ("bystander", WithHelm)])
 def test_an_upgrade_by_one_minor_changes_no_block_and_loses_no_packet(
-    begin: Begin, after: Operator, newer: Path, mode: str
+    begin: Begin, after: Operator, newer: Path, mode: str, kind: type[Lab]
 ) -> None:
-    lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
+    lab = begin(documents(mode), settings=BGP_CONTROL_PLANE, kind=kind)
     announce(lab.api, lab.operator.version, multi_pool=mode in {"pinned", "shared"})
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         upgrade(lab, router, after, newer)

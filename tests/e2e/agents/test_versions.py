@@ -16,10 +16,14 @@ from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, Router, announce, 
 from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
 from tests.e2e.agents.test_router import next_hops
-from tests.e2e.api import CRDS
+from tests.e2e.api import CRDS, NODES
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
+
+METALLB_UNTIL = "Cilium has MetalLB in the agent up to 1.16"
+OTHER = "10.0.0.96/27"
+"""A block that the lock gives to nobody."""
 
 
 def all_sessions(lab: Lab, router: Router) -> None:
@@ -116,10 +120,33 @@ def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator
         assert router.sessions() == 0
 
 
+def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_starts_again(
+    begin: Begin, operator: Operator
+) -> None:
+    """It withdraws what it announced when its Node goes, and ends; so the other block that a new Node shows is announced by the next agent."""
+    if not can(operator.version, Capability.METALLB):
+        pytest.skip(METALLB_UNTIL)
+    lab = begin(documents("kubernetes"))
+    lab.settings |= metallb(lab.folder / "bgp.yaml")
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
+        others = {prefix: hops for prefix, hops in next_hops(lab).items() if hops != [lab.nodes["b"].address]}
+        lab.api.delete(f"{NODES}/b")
+        until(lambda: router.table() == others, "the block of b is withdrawn", 300)
+        lab.nodes["b"].register(podCIDR=OTHER, podCIDRs=[OTHER])
+        time.sleep(10)
+        assert router.table() == others
+        lab.agents(["b"])
+        lab.ready()
+        wrong = others | {OTHER: [lab.nodes["b"].address]}
+        until(lambda: router.table() == wrong, "the router has what the new Node shows", 300)
+
+
 @shows("IPC0541")
 def test_agents_end_with_metallb_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
     if not can(operator.version, Capability.METALLB):
-        pytest.skip("Cilium has MetalLB in the agent up to 1.16")
+        pytest.skip(METALLB_UNTIL)
     some = documents("shared")
     some[0]["spec"]["bgp"] = "metallb"
     lab = begin(some, without=["IPC0541"])

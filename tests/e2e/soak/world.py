@@ -218,7 +218,7 @@ class World:
             if not any(name in empty and not machine.drained for name, machine in self.live.machines.items()):
                 break
             time.sleep(0.1)
-        end, before = time.monotonic() + 20, self._versions()
+        end, before = time.monotonic() + 90, self._versions()
         while True:
             time.sleep(0.3)
             now = self._versions()

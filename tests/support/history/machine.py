@@ -21,7 +21,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Plan
-from ipamc.place.allocate.occupancy import last_day
+from ipamc.place.quarantine import last_day
 from ipamc.review.diff.lock_lines import changes_of
 from tests.support.history import edits
 from tests.support.history.checks import Row, Step, judge, judge_refusal, rows

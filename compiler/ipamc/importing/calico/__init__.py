@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
-from ipamc.importing.calico.holdings import Holdings, holdings
+from ipamc.importing.calico.block_affinities import Holdings, holdings
 from ipamc.importing.calico.pools import Group, Grouped, grouped, read_pools, read_reservations, strays
 from ipamc.importing.calico.values import CalicoPool, Claim
 from ipamc.importing.cilium import MASK
@@ -170,7 +170,7 @@ def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode
 
 
 def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
-    """Return a cluster whose nodes get blocks of ranges that Calico has not, as Cilium's own guide does."""
+    """Return a cluster with blocks of ranges that Calico does not use, as in Cilium's own guide."""
     pools, found = read_pools(dump)
     held = holdings(dump, ())
     claimed = (claim.block for claim in held.claims)

@@ -214,8 +214,8 @@ def borrowed(node: str, uses: Sequence[Borrowed]) -> Diagnostic:
 
 def tunnel_addresses(block: SeenBlock, number: int, kinds: Collection[str]) -> Diagnostic:
     """IPC0857: addresses of a block are of pods."""
-    are = count(number, "address is", "addresses are")
-    text = f"{are} of tunnels of hosts, of no pod: {', '.join(sorted(kinds))}"
+    are = count(number, "address is of a tunnel of a host", "addresses are of tunnels of hosts")
+    text = f"{are}, and not of pods: {', '.join(sorted(kinds))}"
     return note("IPC0857", block.at, text)
 
 
@@ -277,7 +277,7 @@ def overlay(pools: Sequence[CalicoPool]) -> Diagnostic:
     have = count(len(pools), "pool has", "pools have")
     text = f"{have} an overlay, beside which Cilium cannot route the same blocks: {which}"
     also = [Related(pool.at, f"pool {pool.name}") for pool in pools[1:_PLACES]]
-    way_out = "import into a range that Calico has not: --distinct CIDR"
+    way_out = "import into a range that Calico does not use: --distinct CIDR"
     way_out += "; or set ipipMode and vxlanMode to Never, where the network routes the blocks"
     way_out += ", and make the dump again"
     return error("IPC0865", pools[0].at, text, also=also, help=way_out)

@@ -68,6 +68,17 @@ class Capability(enum.Enum):
         "an agent that masquerades with iptables does not start without `egress-masquerade-interfaces`; "
         "before, its rule is for one range of addresses, whatever blocks the node has"
     )
+    SKIP_MASQUERADE = (
+        "`only-masquerade-default-pool`, and the annotation `ipam.cilium.io/skip-masquerade` of a "
+        "CiliumPodIPPool: with BPF masquerading pods of other pools, or of this one, keep their addresses"
+    )
+    IP_MASQ_AGENT = (
+        "with `enable-ip-masq-agent` and BPF masquerading agents read `nonMasqueradeCIDRs` of ConfigMap "
+        "ip-masq-agent again when it changes"
+    )
+    IP_MASQ_AGENT_IPV6 = "the same of IPv6, and `masqLinkLocalIPv6`"
+    HELM_IP_MASQ_CONFIG = "the chart has the value `ipMasqAgent.config`; before, it makes no such ConfigMap"
+    IPV6_NATIVE_ROUTING = "`ipv6-native-routing-cidr`"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = (
         "Cilium's documentation lists native routing alone; where it was run, pods reached each other "
@@ -82,4 +93,5 @@ class Capability(enum.Enum):
     BGP_CILIUM_NODE = "the BGP control plane announces a CiliumNode's `podCIDRs`; before, a Node's"
     BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
     BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
-    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPClusterConfig"
+    BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
+    BGP_V2 = "they are `cilium.io/v2`; before, `v2alpha1` alone"

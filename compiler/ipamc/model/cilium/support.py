@@ -3,7 +3,8 @@
 A cell of `TABLE`, one capability of one minor, is yes or no, and known in one of three ways: *run*, the
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
 neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows
-(tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent). After a
+(tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent); of charts,
+what Helm renders. After a
 run of a server or an agent add its minor to the `run` of its rows, and run `pytest
 tests/model/test_versions.py tests/test_cases.py --update`.
 """
@@ -64,17 +65,20 @@ class Row(Struct, frozen=True):
 
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
 _ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}"
+_ALL = f"{_ALL_BUT_CRD}, {_CRD}"
 _WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
 _AGENTS = (15, 18, 19, 20)
 """The minors of which whole agents are run."""
+_CHARTS = tuple(range(12, LAST[1] + 1))
+"""The minors whose chart Helm renders, at the release of `READ_AT`."""
 
 TABLE = (
     Row(Capability.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
     Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
-    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, decides="`helm-values.yaml`"),
+    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS, decides="`helm-values.yaml`"),
     Row(
         Capability.CLUSTER_POOL_LIST,
         _CLUSTER_POOL,
@@ -97,7 +101,7 @@ TABLE = (
     Row(Capability.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
     Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
     Row(Capability.NODE_CONFIG_V2, _MULTI_POOL, since=16, run=_SERVERS[1:], decides="`nodeconfigs.yaml`"),
-    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17),
+    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17, run=_CHARTS),
     Row(Capability.MULTI_POOL_TUNNEL, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0522"),
     Row(Capability.LOCAL_ROUTES, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0935"),
     Row(Capability.ORPHAN_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
@@ -127,6 +131,16 @@ TABLE = (
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
     Row(Capability.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
+    Row(
+        Capability.SKIP_MASQUERADE,
+        _MULTI_POOL,
+        since=19,
+        decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581",
+    ),
+    Row(Capability.IP_MASQ_AGENT, _ALL, run=(18,), decides="`ip-masq-agent.yaml`"),
+    Row(Capability.IP_MASQ_AGENT_IPV6, _ALL, since=14, decides="`ip-masq-agent.yaml`, IPC0581"),
+    Row(Capability.HELM_IP_MASQ_CONFIG, _ALL, since=13, decides="`helm-values.yaml`"),
+    Row(Capability.IPV6_NATIVE_ROUTING, _ALL, since=12, decides="`configmap.yaml`, IPC0581"),
     Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
     Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
     Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
@@ -137,8 +151,15 @@ TABLE = (
     Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS),
-    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:]),
+    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
+    Row(
+        Capability.BGP_ADVERTISEMENT,
+        _ALL_BUT_CRD,
+        since=16,
+        run=_AGENTS[1:],
+        decides="`bgp/`, IPC0585",
+    ),
+    Row(Capability.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
 )
 
 SOURCES: Mapping[Capability, str] = {
@@ -183,6 +204,13 @@ SOURCES: Mapping[Capability, str] = {
     "cidrRangeOpts in pkg/ipam/pool.go",
     Capability.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
     "pkg/datapath/iptables/iptables.go",
+    Capability.SKIP_MASQUERADE: "pkg/ipam/cell/cell.go; allocateNext in pkg/ipam/multipool.go; "
+    "pkg/annotation/k8s.go",
+    Capability.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses it without "
+    "enable-bpf-masquerade",
+    Capability.IP_MASQ_AGENT_IPV6: "pkg/ipmasq/ipmasq.go; pkg/maps/ipmasq/ipmasq.go",
+    Capability.HELM_IP_MASQ_CONFIG: "install/kubernetes/cilium/templates/cilium-configmap.yaml",
+    Capability.IPV6_NATIVE_ROUTING: "pkg/option/config.go",
     Capability.CRD_ADDRESSES: "pkg/ipam/crd.go",
     Capability.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 "
     "to 1.13 do not have",
@@ -205,18 +233,18 @@ SOURCES: Mapping[Capability, str] = {
     Capability.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
     Capability.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing "
     "that reads them); pkg/bgp from 1.19",
+    Capability.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""
 
 
 class Claim(Struct, frozen=True):
-    """Something that the kube-apiserver does, in Markdown."""
+    """Something that the kube-apiserver was seen to do, in Markdown."""
 
     text: str
     source: str
     decides: str
     """The rules or the rendered files that depend on it."""
-    known: Known = Known.RUN
 
 
 APISERVER = "1.35.4"  # the kube-apiserver that was run
@@ -236,9 +264,8 @@ APISERVER_TABLE = (  # Nodes, then CIDRs
     ),
     Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
-        "from 1.36 on they are refused",
+        "from 1.36 on they are refused (1.36.3)",
         "feature StrictIPCIDRValidation, on by default in 1.36",
         "IPC0201",
-        Known.READ,
     ),
 )

@@ -21,8 +21,9 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
 from ipamc.place.allocate.newcomers import Newcomers
-from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges, last_day
+from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges
 from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
+from ipamc.place.quarantine import last_day
 from ipamc.place.reconcile.renumber import complete_placed
 from ipamc.place.reconcile.transitions import without_quarantine
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, timedelta
 from typing import NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
 from ipamc.model.cidr import BITS, Block, Range
 from ipamc.model.cluster import Cluster
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock
+from ipamc.place.quarantine import is_over
 
 Take = Callable[[int, Block], None]
 """Takes what is free in a range: the range by its number, and a piece that shares addresses with it."""
@@ -44,13 +43,6 @@ def blocked(cluster: Cluster, taken: Sequence[ShownBlock]) -> list[Block]:
     """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
     pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
     return outermost([*blocked_ranges(cluster, taken), *pins])
-
-
-def is_over(line: Line, last: str, today: str = "") -> bool:
-    """Tell whether a line's quarantine is over: it began on the `last` day (`last_day`, ISO 8601) or before.
-    A line that a node was moved from `today` stays: the move is not applied yet.
-    """
-    return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
 
 
 class Occupancy(Struct):
@@ -123,19 +115,6 @@ class Reuse(NamedTuple):
     """The lines that leave the lock for it, whole. Other parts of the block may be free."""
 
 
-def last_day(today: str, days: int | None) -> str:
-    """Return the last day (ISO 8601) whose quarantine is over `today`; "" if none is, as with `days` None."""
-    return "" if days is None else first_day(today, -days)
-
-
-def first_day(since: str, days: int) -> str:
-    """Return the day so many days after `since`: its lines may be re-used then. "" if the calendar ends."""
-    try:
-        return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
-    except OverflowError:
-        return ""
-
-
 def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[Reuse]:
     """Return the places over old lines for blocks of a prefix length, in order of use. O(lines log lines).
     Of a larger line it is only the lowest one: the whole line leaves the lock with it, and the rest is free
@@ -171,19 +150,3 @@ def _places(order: int, cidr: Block, prefix: int, occupancy: Occupancy) -> Itera
         under = lines[start:index]
         if all(map(occupancy.reusable, under)) and not (blocked and blocks_over(blocked, block)):
             yield Reuse(max(line.since for line in under), order, block, tuple(under))
-
-
-def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
-    """Return a lock in which the lines that a compile of `today` may give out count as released."""
-    return released(lock, last_day(today, cluster.quarantine_days), today)
-
-
-def released(lock: Lock, last: str, today: str = "") -> Lock:
-    """Return a lock in which the lines whose quarantine `is_over` count as released. O(lines)."""
-    if not any(is_over(line, last, today) for line in lock.lines if line.since):
-        return lock
-    lines = (
-        replace(line, state=State.RELEASED, since="", moved=False) if is_over(line, last, today) else line
-        for line in lock.lines
-    )
-    return replace(lock, lines=tuple(lines))

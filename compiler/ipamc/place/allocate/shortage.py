@@ -19,7 +19,8 @@ from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Offer
 from ipamc.model.pool_words import block_size, more_room, range_for
 from ipamc.place.allocate.free_space import Space
-from ipamc.place.allocate.occupancy import Occupancy, Reuse, first_day
+from ipamc.place.allocate.occupancy import Occupancy, Reuse
+from ipamc.place.quarantine import first_day
 
 _LAST_DAY = "9999-12-31"
 """When every quarantine is over."""

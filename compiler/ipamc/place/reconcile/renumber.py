@@ -151,6 +151,6 @@ def grow(node: NodeState, want: Want, context: Context) -> NodeState:
 
 
 def lock_changed(context: Context) -> Diagnostic:
-    """IPC0617: the lock is as it was when it was decided what to resize."""
+    """IPC0617: the lock does not change between the decision of a resize and the write."""
     message = "the lock changed while the use of its blocks was looked at"
     return error("IPC0617", Span(context.lock.path), message, help="run ipamc resize again")

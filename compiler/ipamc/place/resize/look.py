@@ -74,7 +74,7 @@ def of_another_cluster(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
 
 
 def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
-    """IPC0612: nodes have no blocks in a dump that the lock does not know."""
+    """IPC0612: every block that a dump shows for a node is in the lock."""
     cluster = plan.cluster
     if cluster.operator_adopts or cluster.shared_pools:
         return
@@ -95,7 +95,7 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
         those = several([node.name for node, _ in strange], "node")
         message = f"CiliumNode {seen.name} has {text}, which the lock does not have for it; {those}"
         also = [Related(line_at(plan.lock, held), f"{seen.name} holds {held.block} here")]
-        fix = "use a dump of this cluster; if it is: bring the inventory up to date with it, and compile"
+        fix = "use a dump of this cluster; if this is one, update the inventory with it, and compile"
         yield error("IPC0612", seen.at, message, also=also, help=fix)
 
 

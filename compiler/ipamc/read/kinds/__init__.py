@@ -13,16 +13,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.model.assertion import Assertion
+from ipamc.model.bgp import BgpObject
 from ipamc.model.cidr import Range
 from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
-from ipamc.read.kinds import cluster, nodes, pools, space, tests
+from ipamc.read.kinds import bgp, cluster, nodes, pools, space, tests
 from ipamc.read.syntax.document import Document, Keys, Odd, member
 from ipamc.read.syntax.other_text import cut_off
 from ipamc.read.values import Foreign, Reading
 
-Value = Cluster | Pool | Node | CiliumNode | Range | Assertion
+Value = Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion
 
 
 class Kind(Struct, frozen=True):
@@ -44,6 +45,7 @@ OURS = "ipamc/v1alpha1"
 TESTS = "Tests"
 """The kind of document that a compile alone reads."""
 _CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
+_CILIUM = ("cilium.io/v2", "cilium.io/v2alpha1")
 _SIG_NETWORK = ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1")
 KINDS = (
     Kind((OURS,), "Cluster", "cluster.schema.json", cluster.RawCluster, cluster.read_cluster),
@@ -70,6 +72,15 @@ KINDS = (
         nodes.RawCiliumNode,
         nodes.read_cilium_node,
         of_nodes=True,
+    ),
+    *(
+        Kind(_CILIUM, name, f"{name.lower()}.schema.json", shape, read)
+        for name, shape, read in (
+            ("CiliumBGPAdvertisement", bgp.RawAdvertisement, bgp.read_advertisement),
+            ("CiliumBGPPeerConfig", bgp.RawPeerConfig, bgp.read_peer_config),
+            ("CiliumBGPClusterConfig", bgp.RawClusterConfig, bgp.read_cluster_config),
+            ("CiliumBGPPeeringPolicy", bgp.RawPeeringPolicy, bgp.read_peering_policy),
+        )
     ),
 )
 POOL_WORDS = tuple(sorted({kind.name.encode() for kind in KINDS if not kind.of_nodes}))

@@ -10,18 +10,30 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ipamc.model import cluster
 from ipamc.model.admission import Admission, Enforce
+from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement
 from ipamc.model.cidr import Range
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import since
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.label_syntax import dns_label_problem
+from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
+from ipamc.read.kinds.pools import RawLabelSelector, read_label_selector
 from ipamc.read.values import Metadata, Natural, Own, Positive, Reading, Text, given
 
 _MAJOR_MINOR = re.compile(r"v?([0-9]+)\.([0-9]+)")
 
 VersionText = Annotated[str, Meta(pattern=r"^v?[0-9]{1,4}\.[0-9]{1,4}(\.[0-9]+)?([-+][0-9A-Za-z.+-]*)?$")]
 Percent = Annotated[int, Meta(ge=0, le=100)]
+
+
+class _Masquerade(Own):
+    ip_masq_agent: bool = True
+    non_masquerade_cidrs: list[str] = field(name="nonMasqueradeCIDRs", default_factory=list)
+    address_space: bool = True
+    masq_link_local: bool = False
+    masq_link_local_ipv6: bool = field(name="masqLinkLocalIPv6", default=False)
+    only_masquerade_default_pool: bool = False
 
 
 class _Cilium(Own):
@@ -33,6 +45,7 @@ class _Cilium(Own):
     native_routing_cidr: Text | UnsetType = field(name="nativeRoutingCIDR", default=UNSET)
     cluster_id: Annotated[int, Meta(ge=1, le=511)] | UnsetType = field(name="clusterID", default=UNSET)
     cluster_name: Text | UnsetType = UNSET
+    masquerade: _Masquerade | UnsetType = UNSET
 
 
 class _Kubernetes(Own):
@@ -53,6 +66,12 @@ class _Budget(Own):
 class _Output(Own):
     shard_size: Positive = 250
     node_objects: cluster.NodeObjects = "guarded"
+
+
+class _Advertisement(Own):
+    name: Text
+    labels: Annotated[dict[str, str], Meta(min_length=1)]
+    selector: RawLabelSelector | UnsetType = UNSET
 
 
 class _Admission(Own):
@@ -76,6 +95,7 @@ class RawSpec(Own):
     quarantine_days: Natural | Literal["never"] = 7
     budget: _Budget = field(default_factory=_Budget)
     bgp: cluster.Bgp = "none"
+    bgp_advertisements: list[_Advertisement] = field(default_factory=list)
     address_space: str = ""
     patch_nodes: cluster.PatchNodes | UnsetType = UNSET
     admission: _Admission = field(default_factory=_Admission)
@@ -99,8 +119,8 @@ class RawCluster(Own):
     spec: RawSpec
 
 
-def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster]:
-    """Return the cluster, still without pools and nodes."""
+def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster | Advertisement]:
+    """Yield the advertisements that it asks for, and the cluster, still without pools and nodes."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     mode = cluster.Mode(ipam.mode)
     if problem := dns_label_problem(cilium.namespace):
@@ -112,6 +132,29 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         place = here / "cilium" / "nativeRoutingCIDR"
         block = reading.block(cilium.native_routing_cidr, place, pods=False, lengths=_NETWORK)
         native = Range(block, place) if block else None
+    masquerade = None
+    if not isinstance(asked := cilium.masquerade, UnsetType):
+        place = here / "cilium" / "masquerade" / "nonMasqueradeCIDRs"
+        masquerade = cluster.Masquerade(
+            ip_masq_agent=asked.ip_masq_agent,
+            non_masquerade=reading.ranges(asked.non_masquerade_cidrs, place, pods=False),
+            members=asked.address_space,
+            link_local=asked.masq_link_local,
+            link_local_6=asked.masq_link_local_ipv6,
+            only_default_pool=asked.only_masquerade_default_pool,
+        )
+    for index, each in enumerate(spec.bgp_advertisements):
+        place, pools = here / "bgpAdvertisements" / index, mode is cluster.Mode.MULTI_POOL
+        reading.name(each.name, "CiliumBGPAdvertisement", place, "name")
+        selector = read_label_selector(each.selector, place / "selector", reading) or EVERY
+        advert = Advert(type=POD_IP_POOL if pools else POD_CIDR, selector=selector, at=place)
+        yield Advertisement(
+            kind="CiliumBGPAdvertisement",
+            name=each.name,
+            at=place,
+            labels=reading.labels(each.labels, place, "labels"),
+            adverts=(advert,),
+        )
     version = _version(cilium.version)
     pinning: cluster.Pinning = "pool" if version >= since(Capability.DEFAULT_IP_POOL) else "none"
     patch: cluster.PatchNodes = "podCIDRs" if mode is cluster.Mode.KUBERNETES else "none"
@@ -124,6 +167,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         namespace=cilium.namespace,
         routing_mode=given(cilium.routing_mode, ""),
         native_routing=native,
+        masquerade=masquerade,
         kubernetes=None if isinstance(spec.kubernetes, UnsetType) else _version(spec.kubernetes.version),
         mode=mode,
         operator=ipam.operator,

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, field, to_builtins
 
 from ipamc.model.cidr import BITS, Range
-from ipamc.model.cluster import Ask, Dialect, Pool, PoolFamily, SizeClass, Usage
-from ipamc.model.diagnostics import Diagnostic, Place
+from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
+from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
 from ipamc.model.selector.calico import MAX_CALICO_LENGTH
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
+from ipamc.read.kinds.families import Family4, Family6, Prefix4, Prefix6, read_ask
 from ipamc.read.rules import wrong_shape
 from ipamc.read.values import (
     AnyOf,
@@ -32,8 +33,6 @@ from ipamc.read.values import (
     range_lengths,
 )
 
-Prefix4 = Annotated[int, Meta(ge=1, le=32)]
-Prefix6 = Annotated[int, Meta(ge=1, le=128)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
 Priority = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 
@@ -49,33 +48,17 @@ class _Term(Own):
     match_fields: list[_Requirement] | UnsetType = UNSET
 
 
-class _LabelSelector(Own):
+class RawLabelSelector(Own):
+    """A LabelSelector."""
+
     match_labels: dict[str, str] | UnsetType = UNSET
     match_expressions: list[_Requirement] | UnsetType = UNSET
 
 
-class RawSelector(_LabelSelector):
+class RawSelector(RawLabelSelector):
     """A NodeSelector or a LabelSelector; `model.selector` decides which, and checks it."""
 
     node_selector_terms: list[_Term] | UnsetType = UNSET
-
-
-class _Family(AnyOf, kw_only=True):
-    any_of = ("cidrs", "from_")
-    cidrs: Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
-    from_: Text | UnsetType = field(name="from", default=UNSET)
-    ranges: Annotated[int, Meta(ge=1, le=1024)] | UnsetType = UNSET
-    follows: str = ""
-
-
-class _Family4(_Family, kw_only=True):
-    prefix_length: Prefix4 | UnsetType = UNSET
-    block_size: Prefix4
-
-
-class _Family6(_Family, kw_only=True):
-    prefix_length: Prefix6 | UnsetType = UNSET
-    block_size: Prefix6
 
 
 class _SizeClass(AnyOf):
@@ -95,8 +78,8 @@ class _Usage(Own):
 
 class _Spec(AnyOf):
     any_of = ("ipv4", "ipv6")
-    ipv4: _Family4 | UnsetType = UNSET
-    ipv6: _Family6 | UnsetType = UNSET
+    ipv4: Family4 | UnsetType = UNSET
+    ipv6: Family6 | UnsetType = UNSET
     node_selector: str | RawSelector = ""
     priority: Priority = 0
     overflow: list[str] = field(default_factory=list)
@@ -106,11 +89,13 @@ class _Spec(AnyOf):
     pins: dict[str, list[str]] = field(default_factory=dict)
     unlisted: bool = False
     disabled: bool = False
+    pods_only: bool = False
     usage: _Usage | UnsetType = UNSET
-    pod_selector: _LabelSelector | UnsetType = UNSET
-    namespace_selector: _LabelSelector | UnsetType = UNSET
+    pod_selector: RawLabelSelector | UnsetType = UNSET
+    namespace_selector: RawLabelSelector | UnsetType = UNSET
     allow_first_ip: bool = field(name="allowFirstIP", default=False)
     allow_last_ip: bool = field(name="allowLastIP", default=False)
+    skip_masquerade: bool = False
 
 
 class RawPool(Own):
@@ -135,8 +120,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         lengths = range_lengths(family, size)
         cidrs = given(part.cidrs, [])
         ranges = reading.ranges(cidrs, place / "cidrs", family=family, lengths=lengths)
-        ask = None if isinstance(part.from_, UnsetType) else _ask(part, part.from_, place)
-        reading.found.extend(_odd_ask(part, place))
+        ask = read_ask(part, place, reading)
         network = (
             reading.block(part.follows, place / "follows", family=family, pods=False)
             if part.follows
@@ -171,19 +155,29 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             at=here / "usage",
         )
     follows = [family for family, part in parts.items() if part.follows]
-    if follows:
+    of_nodes = {
+        "nodeSelector": to_builtins(spec.node_selector),
+        "priority": spec.priority,
+        "overflow": spec.overflow,
+        "blocksPerNode": spec.blocks_per_node > 1,
+        "blockSizes": spec.block_sizes,
+        "pins": spec.pins,
+        "unlisted": spec.unlisted,
+        "disabled": spec.disabled,
+        "usage": usage,
+    }
+    if spec.pods_only:
+        beside = {**{f"ipv{family}": part.follows for family, part in parts.items()}, **of_nodes}
+        reading.found.extend(
+            rules.beside_pods_only(here / name, metadata.name, name, here / "podsOnly")
+            for name, value in beside.items()
+            if value
+        )
+    elif follows:
         beside = {
             **{f"ipv{family}": not part.follows for family, part in parts.items()},
-            "nodeSelector": to_builtins(spec.node_selector),
-            "priority": spec.priority,
-            "overflow": spec.overflow,
-            "blocksPerNode": spec.blocks_per_node > 1,
-            "blockSizes": spec.block_sizes,
             "reserved": spec.reserved,
-            "pins": spec.pins,
-            "unlisted": spec.unlisted,
-            "disabled": spec.disabled,
-            "usage": usage,
+            **of_nodes,
         }
         reading.found.extend(
             rules.beside_follows(here / name, metadata.name, name, here / f"ipv{follows[0]}" / "follows")
@@ -206,39 +200,16 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
             for name in sorted(spec.pins)
         },
         unlisted=spec.unlisted,
-        disabled=spec.disabled or bool(follows),
+        disabled=spec.disabled or spec.pods_only or bool(follows),
+        pods_only=spec.pods_only,
         labels=reading.labels(metadata.labels, at, "metadata", "labels"),
-        pod_selector=_of_pods(spec.pod_selector, here / "podSelector", reading),
-        namespace_selector=_of_pods(spec.namespace_selector, here / "namespaceSelector", reading),
+        pod_selector=read_label_selector(spec.pod_selector, here / "podSelector", reading),
+        namespace_selector=read_label_selector(spec.namespace_selector, here / "namespaceSelector", reading),
         allow_first=spec.allow_first_ip,
         allow_last=spec.allow_last_ip,
+        skip_masquerade=spec.skip_masquerade,
         usage=usage,
     )
-
-
-def _ask(part: _Family4 | _Family6, space: str, at: Place) -> Ask:
-    prefix, ranges = given(part.prefix_length, 0), given(part.ranges, 1)
-    return Ask(space=space, prefix=prefix, ranges=ranges, at=at / "from")
-
-
-def _odd_ask(part: _Family4 | _Family6, at: Place) -> Iterator[Diagnostic]:
-    """Yield findings about fields that exclude each other: `cidrs` and what a pool asks of a space."""
-    if isinstance(part.from_, UnsetType):
-        for name, value in (("ranges", part.ranges), ("prefixLength", part.prefix_length)):
-            if not isinstance(value, UnsetType):
-                way_out = "write from, with the name of an address space, or leave it out"
-                yield wrong_shape(at / name, f"{name} is what a pool asks of an address space", way_out)
-        return
-    if not isinstance(part.cidrs, UnsetType):
-        problem = "cidrs and from exclude each other: the ranges are those that the address space gives"
-        yield wrong_shape(at / "cidrs", problem, "write one of the two")
-    if part.follows:
-        problem = "follows needs cidrs, whose n-th block is the n-th node's"
-        yield wrong_shape(at / "follows", problem, "write cidrs in place of from")
-    if given(part.prefix_length, 0) > part.block_size:
-        problem = f"a range of /{part.prefix_length} has no block of /{part.block_size}"
-        way_out = f"write a prefixLength of at most {part.block_size}"
-        yield wrong_shape(at / "prefixLength", problem, way_out)
 
 
 def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
@@ -246,7 +217,8 @@ def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
-def _of_pods(raw: _LabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+def read_label_selector(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
+    """Return a LabelSelector; None where it is not written. An invalid one is reported."""
     return (
         None if isinstance(raw, UnsetType) else reading.selector(parse_label_selector, to_builtins(raw), at)
     )

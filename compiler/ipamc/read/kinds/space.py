@@ -15,10 +15,9 @@ from ipamc.model.cluster import Cluster, Mode, Pool, PoolFamily
 from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
+from ipamc.read.kinds.families import Prefix4, Prefix6
 from ipamc.read.kinds.pools import (
     Percent,
-    Prefix4,
-    Prefix6,
     RawSelector,
     read_selector,
 )

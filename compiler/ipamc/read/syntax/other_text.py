@@ -38,7 +38,7 @@ class Other(NamedTuple):
         return self.way_out or f"{self.first or 'run '}{command}"
 
 
-_TABLE = "this is kubectl's table for people"
+_TABLE = "this is a table that kubectl prints for people"
 _ERROR = Other("this is an error of kubectl, in the place of its objects", first="mend it first, then run: ")
 _BESIDE = Other(
     "this is a message of kubectl, beside its objects", first="write the objects alone, without 2>&1 or &>: "

@@ -8,14 +8,16 @@ empties it.
 
 from __future__ import annotations
 
-from ipamc.render.targets import admission, cilium_config, cilium_node, node, node_config, pod_ip_pool
+from ipamc.render.targets import admission, bgp, cilium_config, cilium_node, node, node_config, pod_ip_pool
 from ipamc.render.targets.context import Target
 
 TARGETS = (
     Target("admission_policy", admission.files),
     Target("cilium_config", cilium_config.files),
+    Target("ip_masq_agent", cilium_config.masq_agent),
     Target("helm_values", cilium_config.helm_values),
     Target("component", cilium_config.component),
+    Target("bgp_advertisement", bgp.files),
     Target("pod_ip_pool", pod_ip_pool.files),
     Target("node_config", node_config.files),
     Target("node", node.files),

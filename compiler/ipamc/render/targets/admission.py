@@ -14,6 +14,7 @@ from itertools import pairwise
 from ipamc.model.admission import ASSIGN, digest, label_of
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cluster import Mode
+from ipamc.model.follows import given_by_address
 from ipamc.read.parts import ADMISSION
 from ipamc.render.targets import cel, cel_follows
 from ipamc.render.targets.cilium_node import allocated
@@ -36,12 +37,13 @@ def files(layout: Layout) -> Iterator[File]:
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {
-        "cluster": cluster.name,
-        "label": label_of(cluster.name),
+        "cluster": label_of(cluster.name),
         "mutating": "v1beta1" if older else "v1",
     }
+    by_address = given_by_address(cluster, layout.held)
+    lines = [line for line in layout.plan.lock.lines if line.node not in by_address]
     for carrier in cel.carriers(cluster):
-        follows = tuple(cel_follows.variables(cluster, layout.plan.lock.lines, carrier.addresses))
+        follows = tuple(cel_follows.variables(cluster, lines, carrier.addresses))
         if admission.assign and carrier.patches:
             yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
         if admission.enforce != "none" and carrier.agrees:
@@ -85,17 +87,17 @@ def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
 
 
 def _rows(layout: Layout) -> Iterator[str]:
-    """Yield `NODE BLOCK...`, IPv4 first, for each node whose blocks the lock decides; in multi-pool mode
+    """Yield `NODE BLOCK...`, IPv4 first, for each node whose blocks its name decides; in multi-pool mode
     `NODE POOL=CIDR,CIDR...`.
     """
     cluster, lock = layout.plan.cluster, layout.plan.lock
     if cluster.mode is Mode.MULTI_POOL:
         for want in layout.plan.wants:
-            if lines := layout.held.get(want.node.name):
-                pools = allocated(cluster, layout.plan.operator_pools, want.node, lines)
+            lines = layout.held.get(want.node.name, ())
+            if pools := allocated(cluster, layout.plan.operator_pools, want.node, lines):
                 yield " ".join((want.node.name, *(f"{pool}={','.join(cidrs)}" for pool, cidrs, _ in pools)))
         return
-    others = given_by_operator(cluster, lock.lines)
+    others = given_by_operator(cluster, lock.lines) | given_by_address(cluster, layout.held)
     for name, lines in layout.plan.held.items():
         if name not in others:
             yield " ".join((name, *texts(line.block for line in lines)))

@@ -169,11 +169,13 @@ def _annotated(cluster: Cluster, agrees: str) -> Carrier:
 def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
     """Yield the carriers of multi-pool mode: a row has `POOL=CIDR,CIDR` for each pool.
     Operator and agent own the list of blocks once the node joined, so it is given by the first request alone.
-    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's.
+    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's. Pools
+    of others are nobody's business here.
     """
     allocated = "{it}.spec.ipam.pools.allocated"
     there = f"has({{it}}.spec.ipam) && has({{it}}.spec.ipam.pools) && has({allocated})"
-    own, of_node = "entry.pool.contains('.')", "given.startsWith(entry.pool + '=')"
+    pools = _list(*(f"'{name}.'" for name in (*cluster.pools_by_name, PROBE)))
+    own, of_node = f"{pools}.exists(pool, {{}}.startsWith(pool))", "given.startsWith(entry.pool + '=')"
     listed = "given.substring(size(entry.pool) + 1).split(',')"
     yield Carrier(
         name="ciliumnodes",
@@ -181,7 +183,7 @@ def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
         carried=f"({there} ? {allocated}.map(entry, entry.pool + '=' + entry.cidrs.join(',')) : [])",
         patches=_put(("ipam", "pools", "allocated"), f"variables.given.map(given, {_entry(cluster)})"),
         operations=("CREATE",),
-        agrees=f"!({there}) || {allocated}.all(entry, !{own} || entry.cidrs.all(cidr, "
+        agrees=f"!({there}) || {allocated}.all(entry, !{own.format('entry.pool')} || entry.cidrs.all(cidr, "
         f"variables.given.exists(given, {of_node} && cidr in {listed})))".replace("{it}", "object")
         if cluster.own_pools
         else "",
@@ -198,7 +200,7 @@ def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
             agrees="sets.equivalent(variables.carried, "
             "size(variables.given) == 0 ? [] : variables.given[0].split(',').map(it, it))",
             node=f"{name}.substring({name}.indexOf('.') + 1)",
-            about=f"{name}.contains('.')",
+            about=own.format(name),
         )
 
 

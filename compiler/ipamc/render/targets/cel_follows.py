@@ -1,103 +1,113 @@
 """The arithmetic of `model/follows.py` in CEL: the InternalIPs of a node in, its blocks out.
 
-CEL has no numbers of 128 bits, so an address of IPv6 is taken by its last group, and a block is put together
-from hexadecimal groups; `string(cidr(...))` then writes it as everybody does (RFC 5952).
+CEL has no numbers of 128 bits. Of an address of IPv6 its last group is counted with, and of a block the two
+groups that differ from block to block; `string(cidr(...))` then writes it as everybody does (RFC 5952).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Pool, PoolFamily
+from ipamc.model.address_sets import aggregated, lines_over
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cluster import Cluster
 from ipamc.model.follows import area_of
 from ipamc.model.lock import Line, State
 
-_GROUP = 16
-_GROUPS = BITS[6] // _GROUP
+_GROUP, _GROUPS = 16, 8
 _DIGITS = "'0123456789abcdef'"
+_ADDRESS_6 = "string(ip({address}))"
+_LAST_GROUP = f"'0000' + {_ADDRESS_6}.substring({_ADDRESS_6}.lastIndexOf(':') + 1)"
+_HEX = f"map(it, it.substring(size(it) - 4))[0].split('').map(it, {_DIGITS}.indexOf(it))"
+_DIGITS_OF = {
+    4: (256, "{address}.split('.').map(it, int(it))"),
+    6: (16, f"[{_LAST_GROUP}].{_HEX}"),
+}
+"""The base of the four digits that tell the addresses of a network apart, and the digits."""
+_TEXT = {
+    4: "[16777216, 65536, 256, 1].map(it, string({value} / it % 256)).join('.')",
+    6: "[{value} / 65536, {value} % 65536]"
+    f".map(it, [4096, 256, 16, 1].map(of, {_DIGITS}.charAt(it / of % 16)).join('')).join(':')",
+}
+"""The part of a block's text that differs from block to block."""
 
 
-def variables(cluster: Cluster, lines: Iterable[Line], addresses: str) -> Iterator[tuple[str, str]]:
+class Follows(NamedTuple):
+    """The networks whose addresses have blocks, and where the blocks are."""
+
+    network: Block
+    area: Block
+    block_size: int
+
+
+def variables(cluster: Cluster, lines: Sequence[Line], addresses: str) -> Iterator[tuple[str, str]]:
     """Yield variables of a policy; the last one, `followed`, is the list of a node's blocks, IPv4 first.
     It is empty unless the node has one address in such networks for each family. `addresses`: the expression
-    for the InternalIPs; "" if the object has none. Blocks that another node holds are given to nobody.
+    for the InternalIPs; "" if the object has none. No node gets a block that `lines`, by address, have.
     """
-    pools = [pool for pool in cluster.pools if pool.follows]
-    if not pools or not addresses:
-        return
-    there = [line for line in lines if line.state is not State.RELEASED]
-    yield "addresses", addresses
-    names = []
-    for family in sorted(cluster.families):
-        texts = [_blocks(pool, part, there) for pool in pools if (part := pool.families.get(family))]
-        names.append(f"variables.followed{family}")
-        yield f"followed{family}", " + ".join(texts) or "[]"
-    each = " && ".join(f"size({name}) == 1" for name in names)
-    yield "followed", f"{each} ? {' + '.join(names)} : []"
+    parts = [part for pool in cluster.pools for part in pool.families.values()]
+    follows = [
+        Follows(part.follows.block, area, part.block_size)
+        for part in parts
+        if part.follows and (area := area_of(part))
+    ]
+    families = sorted(cluster.families)
+    if addresses and {each.network.family for each in follows} >= {*families}:
+        yield "addresses", addresses
+        for family in families:
+            yield from _of_family(family, [each for each in follows if each.network.family == family], lines)
+        each = [f"variables.followed{family}" for family in families]
+        one = " && ".join(f"size({followed}) == 1" for followed in each)
+        yield "followed", f"{one} ? {' + '.join(each)} : []"
 
 
-def _blocks(pool: Pool, part: PoolFamily, lines: Iterable[Line]) -> str:
-    """Return the expression for the blocks of the addresses in one network."""
-    network, area = part.follows, area_of(part)
-    if network is None or area is None:
-        return "[]"
-    inside = f"isIP(it) && cidr('{network.block}').containsIP(it)"
-    number, block = (_number_4, _block_4) if part.family == 4 else (_number_6, _block_6)
-    taken = sorted(set(_taken(pool, part, lines)))
-    free = f".filter(it, !(it in {taken}))" if taken else ""
-    return f"variables.addresses.filter(it, {inside}){number(network.block.first)}{free}{block(part)}"
-
-
-def _taken(pool: Pool, part: PoolFamily, lines: Iterable[Line]) -> Iterator[int]:
-    """Yield the places in the network whose blocks other nodes have in the lock."""
-    network, area = part.follows, area_of(part)
-    if network is None or area is None:
-        return
-    step = 1 << (BITS[part.family] - part.block_size)
-    for line in lines:
-        own = any(pin.block == line.block for pin in pool.pins.get(line.node, ()))
-        if not own and line.block.overlaps(area):
-            first, last = max(line.block.first, area.first), min(line.block.last, area.last)
-            yield from range((first - area.first) // step, (last - area.first) // step + 1)
-
-
-def _number_4(first: int) -> str:
-    """Return the step from addresses to their places in a network that begins at `first`."""
-    whole = "((it[0] * 256 + it[1]) * 256 + it[2]) * 256 + it[3]"
-    return f".map(it, it.split('.').map(part, int(part))).map(it, {whole} - {first})"
-
-
-def _block_4(part: PoolFamily) -> str:
-    """Return the step from places to blocks."""
-    base, step = part.ranges[0].block.first, 1 << (BITS[4] - part.block_size)
-    octets = " + '.' + ".join(
-        f"string(it / {1 << bits} % 256)" if bits else "string(it % 256)" for bits in (24, 16, 8, 0)
+def _of_family(family: int, follows: Sequence[Follows], lines: Sequence[Line]) -> Iterator[tuple[str, str]]:
+    """Yield the variables up to `followed4` or `followed6`. Most are read only if there is an address."""
+    base, digits = _DIGITS_OF[family]
+    networks, address, network, digit, value, block, taken = (
+        f"variables.{name}{family}"
+        for name in ("networks", "address", "network", "digits", "value", "block", "taken")
     )
-    return f".map(it, {base} + it * {step}).map(it, {octets} + '/{part.block_size}')"
-
-
-def _number_6(first: int) -> str:
-    last = ".map(it, string(ip(it)).split(':')).map(it, it[size(it) - 1])"
-    four = ".map(it, ('0000' + it).substring(size(it)))"
-    digits = " + ".join(f"{_DIGITS}.indexOf(it.charAt({at})) * {16 ** (3 - at)}" for at in range(4))
-    return f"{last}{four}.map(it, {digits} - {first % (1 << _GROUP)})"
-
-
-def _block_6(part: PoolFamily) -> str:
-    """Return the step from places to blocks: a place, shifted, lies in two neighbouring groups at most."""
-    base = part.ranges[0].block.first
-    groups = [base >> (_GROUP * (_GROUPS - 1 - at)) & 0xFFFF for at in range(_GROUPS)]
-    group, shift = divmod(BITS[6] - part.block_size, _GROUP)
-    low = _GROUPS - 1 - group  # counted from the left, as groups are written
-    changed = {low: f"it * {1 << shift} % 65536"}
-    if low:
-        changed[low - 1] = f"it * {1 << shift} / 65536"
-    numbers = ", ".join(f"{groups[at]} + {changed[at]}" for at in sorted(changed))
-    hexadecimal = " + ".join(f"{_DIGITS}.charAt(it / {16**place} % 16)" for place in (3, 2, 1, 0))
-    places = sorted(changed)
-    text = " + ':' + ".join(
-        f"it[{places.index(at)}]" if at in changed else f"'{groups[at]:x}'" for at in range(_GROUPS)
+    over = (line for each in follows for line in lines_over(lines, each.area))
+    there = [
+        str(block) for block in aggregated(line.block for line in over if line.state is not State.RELEASED)
+    ]
+    free = f"!{taken}.exists(it, cidr(it).containsCIDR({block}) || cidr({block}).containsCIDR(it))"
+    number = f"(({digit}[0] * {base} + {digit}[1]) * {base} + {digit}[2]) * {base} + {digit}[3]"
+    yield f"networks{family}", str([_row(each) for each in follows])
+    yield (
+        f"address{family}",
+        (f"variables.addresses.filter(it, isIP(it) && {networks}.exists(of, cidr(of[0]).containsIP(it)))"),
     )
-    pairs = f".map(it, [{numbers}]).map(pair, pair.map(it, {hexadecimal}))"
-    return f"{pairs}.map(it, string(cidr({text} + '/{part.block_size}')))"
+    yield f"network{family}", f"{networks}.filter(it, cidr(it[0]).containsIP({address}[0]))[0]"
+    yield f"digits{family}", digits.format(address=f"{address}[0]")
+    yield f"value{family}", f"int({network}[2]) + ({number} - int({network}[1])) * int({network}[3])"
+    text = _TEXT[family].format(value=value)
+    yield f"block{family}", f"string(cidr({network}[4] + {text} + {network}[5]))"
+    if there:
+        yield f"taken{family}", str(there)
+    only = f"size({address}) == 1{f' && {free}' if there else ''}"
+    yield f"followed{family}", f"{only} ? [{block}] : []"
+
+
+def _row(follows: Follows) -> list[str]:
+    """Return what a policy knows of a network: itself, the number of its first address, the number of the
+    first block and the step to the next one, and what stands before and after that number in a block's text.
+    """
+    (family, first, _), area, size = follows
+    network, end, host = str(follows.network), f"/{size}", BITS[family] - size
+    if family == 4:
+        return [network, str(first), str(area.first), str(1 << host), "", end]
+    after = min(host // _GROUP, _GROUPS - 2)
+    groups = [area.first >> (_GROUP * at) & 0xFFFF for at in reversed(range(_GROUPS))]
+    base = area.first >> (_GROUP * after) & 0xFFFFFFFF
+    before = "".join(f"{group:x}:" for group in groups[: _GROUPS - 2 - after])
+    return [
+        network,
+        str(first & 0xFFFF),
+        str(base),
+        str(1 << (host - _GROUP * after)),
+        before,
+        ":0" * after + end,
+    ]

@@ -14,19 +14,47 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import BYSTANDER, operator_lists
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Mode
+from ipamc.model.masquerade import native_routing
 from ipamc.model.pool_ranges import Given
 from ipamc.model.pool_words import FLAG_FIELDS
+from ipamc.read.parts import MASQ_AGENT
 from ipamc.render.targets.context import File, Layout, texts
 from ipamc.render.targets.pod_ip_pool import allowed, shared_families
 
 TEMPLATE = "cilium_config.yaml.j2"
 COMPONENT = "cilium/component"
+ANNOTATE, BPF, ONLY_DEFAULT = "annotate-k8s-node", "enable-bpf-masquerade", "only-masquerade-default-pool"
+NATIVE = {family: f"ipv{family}-native-routing-cidr" for family in (4, 6)}
 
 
 def files(layout: Layout) -> Iterator[File]:
     """Yield `cilium/configmap.yaml`, which is applied only with `managedBy: none`."""
     cluster = layout.plan.cluster
     yield File("cilium/configmap.yaml", TEMPLATE, values(layout), applied=cluster.managed_by == "none")
+
+
+def masq_agent(layout: Layout) -> Iterator[File]:
+    """Yield `cilium/ip-masq-agent.yaml`, the list of what is not masqueraded.
+    It is applied with `managedBy: none`, and where the chart is too old to make this ConfigMap.
+    """
+    cluster = layout.plan.cluster
+    by_chart = cluster.managed_by == "helm" and can(cluster.cilium, Capability.HELM_IP_MASQ_CONFIG)
+    if found := _masq_agent(layout):
+        applied = cluster.managed_by != "kustomize" and not by_chart
+        yield File(MASQ_AGENT, "ip_masq_agent.yaml.j2", found, applied=applied)
+
+
+def _masq_agent(layout: Layout) -> dict[str, object]:
+    """Return the values of the template of the ip-masq-agent; {} without one."""
+    cluster, asked = layout.plan.cluster, layout.plan.cluster.masquerade
+    if not asked or not asked.ip_masq_agent:
+        return {}
+    link_local = {"masqLinkLocal": asked.link_local, "masqLinkLocalIPv6": asked.link_local_6}
+    return {
+        "namespace": cluster.namespace,
+        "masquerade": tuple(name for name, is_set in link_local.items() if is_set),
+        "cidrs": texts(layout.unmasqueraded),
+    }
 
 
 def helm_values(layout: Layout) -> Iterator[File]:
@@ -40,13 +68,18 @@ def helm_values(layout: Layout) -> Iterator[File]:
     cluster = layout.plan.cluster
     annotate = cluster.patch_nodes == "annotations"
     chart_value = can(cluster.cilium, Capability.HELM_ANNOTATE_NODE)
+    given, by_extra = data(layout), (ONLY_DEFAULT, *(() if chart_value else (ANNOTATE,)))
     found = {
         "annotate": annotate and chart_value,
-        "extra": (("annotate-k8s-node", "true"),) if annotate and not chart_value else (),
+        "extra": tuple((key, given[key]) for key in sorted(by_extra) if key in given),
+        "bpf": BPF in given,
+        "masq_agent": _masq_agent(layout),
         "mode": str(cluster.mode),
         "pools": tuple((family, *rest) for family, rest in cluster_pools(layout).items()),
         "auto_created": tuple(auto_created(layout).items()),
-        "families": tuple((family, family in cluster.families) for family in (4, 6)),
+        "families": tuple(
+            (family, family in cluster.families, given.get(NATIVE[family], "")) for family in (4, 6)
+        ),
         "arguments": (BYSTANDER,) if cluster.bystander else (),
     }
     yield File("cilium/helm-values.yaml", "helm_values.yaml.j2", found, applied=False)
@@ -77,11 +110,14 @@ def component(layout: Layout) -> Iterator[File]:
                 "namespace": namespace,
             }
         )
+    masq_agent, name = _masq_agent(layout), MASQ_AGENT.rpartition("/")[2]
+    if masq_agent:
+        yield File(f"{COMPONENT}/{name}", "ip_masq_agent.yaml.j2", masq_agent, applied=False)
     kustomization = {
         "api": "kustomize.config.k8s.io/v1alpha1",
         "kind": "Component",
         "sort": "",
-        "resources": (),
+        "resources": (name,) if masq_agent else (),
         "patches": tuple(patches),
     }
     yield File(f"{COMPONENT}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
@@ -99,7 +135,8 @@ def data(layout: Layout) -> dict[str, str]:
     for family in (4, 6):
         found[f"enable-ipv{family}"] = "true" if family in cluster.families else "false"
     if cluster.patch_nodes == "annotations":
-        found["annotate-k8s-node"] = "true"
+        found[ANNOTATE] = "true"
+    found |= _masquerading(layout)
     for family, (cidrs, mask) in cluster_pools(layout).items():
         found[f"cluster-pool-ipv{family}-cidr"] = " ".join(cidrs)
         found[f"cluster-pool-ipv{family}-mask-size"] = str(mask)
@@ -108,6 +145,20 @@ def data(layout: Layout) -> dict[str, str]:
             f"{name}={_spec(families, allows)}" for name, (families, allows) in pools.items()
         )
     return dict(sorted(found.items()))
+
+
+def _masquerading(layout: Layout) -> dict[str, str]:
+    """Return the keys that decide about masquerading. The ip-masq-agent does not start without BPF."""
+    asked, native = layout.plan.cluster.masquerade, native_routing(layout.plan.cluster, layout.unmasqueraded)
+    if asked is None:
+        return {}
+    found = {
+        BPF: asked.ip_masq_agent or asked.only_default_pool,
+        "enable-ip-masq-agent": asked.ip_masq_agent,
+        ONLY_DEFAULT: asked.only_default_pool,
+    }
+    flags = {key: "true" for key, is_set in found.items() if is_set}
+    return flags | {NATIVE[family]: str(block) for family, block in native.items()}
 
 
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:

@@ -15,6 +15,7 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cilium.versions import can, waits_for_agent
 from ipamc.model.cluster import Cluster, Mode, Node
+from ipamc.model.follows import given_by_address
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.render.targets.context import File, Layout, texts
@@ -44,8 +45,9 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def waiting(layout: Layout) -> Iterator[File]:
-    """Yield CiliumNodes of planned nodes, by path, which are in no file: the operator would delete them.
-    They are applied once their agents, which wait for a block, have made them. Seeds have no such moment.
+    """Yield CiliumNodes that are in no file, by path: of planned nodes, which the operator would delete, and
+    of nodes whose blocks follow their addresses, which may come again with others. They are applied where
+    their agents have made them. Seeds have no such moment.
     """
     if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
         for shard, nodes in layout.by_shard(_maker(layout, waiting=True)):
@@ -59,13 +61,16 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
     """
     cluster = layout.plan.cluster
     by_operator = given_by_operator(cluster, layout.plan.lock.lines)
+    by_address = given_by_address(cluster, layout.held)
+    some = by_operator or by_address
 
     def rendered(node: Node) -> bool:
-        return waits_for_agent(cluster, node) is waiting and node.name not in by_operator
+        waits = waits_for_agent(cluster, node) or node.name in by_address
+        return waits is waiting and node.name not in by_operator
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if (node.planned or waiting or by_operator) and not rendered(node):  # nearly all are asked about once
+        if (node.planned or waiting or some) and not rendered(node):  # nearly all are asked about once
             return None
         cidrs = (str(lines[0].block),) if len(lines) == 1 else texts([line.block for line in lines])
         return node.name, node.planned and not waiting, cidrs, (), ()
@@ -82,13 +87,16 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
         node = want.node
         if not rendered(node):
             return None
-        return node.name, node.planned, (), (), allocated(cluster, layout.plan.operator_pools, node, lines)
+        pools = allocated(cluster, layout.plan.operator_pools, node, lines)
+        return (node.name, node.planned, (), (), pools) if pools else None
 
     return {Mode.MULTI_POOL: with_pools, Mode.CRD: with_addresses}.get(cluster.mode, with_pod_cidrs)
 
 
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
-    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first."""
+    """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first.
+    No node starts with a block of a pool for pods alone: the pod may run on another one by then.
+    """
     # Without `allowFirstIP` an agent that starts before the operator writes would begin its book without it.
     numeric = can(cluster.cilium, Capability.NUMERIC_ALLOCATED)
     return tuple(
@@ -103,6 +111,7 @@ def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple
                 allowed(cluster.pools_by_name.get(pool)),
             )
             for pool, families in of_node(lines).items()
+            if (found := cluster.pools_by_name.get(pool)) is None or not found.pods_only
         )
     )
 

@@ -47,6 +47,8 @@ class Layout(Struct, frozen=True, kw_only=True):
     are rendered nowhere: a node gets a block when the line is held, after it was drained. In modes that
     write all blocks of a node into one object, without the nodes that have such a block: an incomplete object
     is worse than none."""
+    unmasqueraded: Sequence[Block] = ()
+    """The CIDRs that pods reach with their own address, where `masquerade` asks for it, by address."""
     masks: Mapping[int, int]
     """In cluster-pool mode the longest prefix in use, by family of the cluster."""
 

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
+from ipamc.model.bgp import pool_labels
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Mode, Pool
+from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.lock import Line
 from ipamc.model.plan import Want
 from ipamc.model.pool_ranges import Given, pool_ranges
+from ipamc.model.selector.selector import Selector as Condition
 from ipamc.render.targets.context import File, Layout, texts
 
 TEMPLATE = "pod_ip_pool.yaml.j2"
@@ -26,11 +28,20 @@ Selector = tuple[str, tuple[tuple[str, str, tuple[str, ...]], ...], tuple[tuple[
 Values = tuple[
     str,
     tuple[tuple[str, str], ...],
+    bool,
     tuple[str, ...],
     tuple[tuple[str, tuple[str, ...], int], ...],
     tuple[Selector, ...],
 ]
-"""Name, labels, the fields of `allowed`, (ipv4 or ipv6, CIDRs, maskSize), selectors of pods."""
+"""Name, labels, whether its pods are never masqueraded, the fields of `allowed`, (ipv4 or
+ipv6, CIDRs, maskSize), selectors of pods."""
+
+
+class LabelSelector(NamedTuple):
+    """A LabelSelector as templates write it."""
+
+    expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
+    labels: tuple[tuple[str, str], ...]
 
 
 def files(layout: Layout) -> Iterator[File]:
@@ -40,7 +51,14 @@ def files(layout: Layout) -> Iterator[File]:
         return
     given = Given(cluster, layout.plan.lock)
     shared = tuple(
-        (pool.name, _labels(pool), allowed(pool), families, tuple(_selectors(pool)))
+        (
+            pool.name,
+            _labels(cluster, pool),
+            pool.skip_masquerade,
+            allowed(pool),
+            families,
+            tuple(_selectors(pool)),
+        )
         for pool in cluster.pools
         if pool.name in layout.plan.operator_pools
         and pool.name not in cluster.auto_create
@@ -95,7 +113,8 @@ def _pinned(layout: Layout, node: str, lines: tuple[Line, ...]) -> Iterator[Valu
         if name not in layout.plan.operator_pools:
             yield (
                 pinned_name(name, node),
-                _labels(pools[name]) if name in pools else (),
+                _labels(layout.plan.cluster, pools[name]) if name in pools else (),
+                name in pools and pools[name].skip_masquerade,
                 allowed(pools.get(name)),
                 tuple(
                     (f"ipv{family}", texts(blocks), max(block.prefix for block in blocks))
@@ -113,17 +132,22 @@ def allowed(pool: Pool | None) -> tuple[str, ...]:
 def _selectors(pool: Pool) -> Iterator[Selector]:
     """Yield the selectors of pods, by name. One that is no LabelSelector is refused before (IPC0563)."""
     for name, selector in sorted(pool.by_pods.items()):
-        written: Mapping[str, Any] = selector.label_selector or {}
-        yield (
-            name,
-            tuple(
-                (entry["key"], entry["operator"], tuple(entry.get("values", ())))
-                for entry in written.get("matchExpressions", ())
-            ),
-            tuple(written.get("matchLabels", {}).items()),
-        )
+        found = label_selector(selector)
+        yield name, found.expressions, found.labels
 
 
-def _labels(pool: Pool) -> tuple[tuple[str, str], ...]:
+def label_selector(selector: Condition | None, also: Mapping[str, str] = {}) -> LabelSelector:
+    """Return a selector as it is written, with the values of further labels; None selects all."""
+    written: Mapping[str, Any] = (selector and selector.label_selector) or {}
+    return LabelSelector(
+        expressions=tuple(
+            (entry["key"], entry["operator"], tuple(entry.get("values", ())))
+            for entry in written.get("matchExpressions", ())
+        ),
+        labels=tuple(sorted({**written.get("matchLabels", {}), **also}.items())),
+    )
+
+
+def _labels(cluster: Cluster, pool: Pool) -> tuple[tuple[str, str], ...]:
     """Return the labels by which BGP advertisements select a pool."""
-    return tuple(sorted(pool.labels.items()))
+    return tuple(sorted(pool_labels(cluster, pool).items()))

@@ -213,6 +213,7 @@ def _pool(pool: PoolMap) -> dict[str, str]:
     kept = "disabled: it gives no new block. " if model.disabled else ""
     if model.follows:
         kept = f"follows {networks(model)}: a node has the block of its address. "
+    kept = "for pods alone: it serves no node by itself. " if model.pods_only else kept
     kept += "for nodes that are not in the inventory. " if model.unlisted else ""
     takes = visible(kept + "; ".join(facts_of))
     return {"name": visible(model.name), "said": ", ".join(facts), "takes": takes}

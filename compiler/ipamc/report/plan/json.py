@@ -11,6 +11,7 @@ from ipamc.lock.transitions import Reason, Transition
 from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
+from ipamc.review.aggregates import FilterChange
 from ipamc.review.diff import Difference
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
@@ -125,8 +126,18 @@ def _difference(difference: Difference) -> dict[str, Any]:
             }
             for change in difference.aggregates
         ],
+        **({"filters": [_filters(change) for change in difference.filters]} if difference.filters else {}),
         "rendered": asdict(difference.files),
     }
+
+
+def _filters(change: FilterChange) -> dict[str, Any]:
+    both = {"addBefore": change.add_before, "removeAfter": change.remove_after}
+    lines = {
+        name: [{"prefix": str(line.block), "longest": line.longest} for line in some]
+        for name, some in both.items()
+    }
+    return {"pool": change.pool, "family": f"IPv{change.family}", **lines}
 
 
 def _line(line: Line) -> dict[str, str | bool | int]:

@@ -12,7 +12,7 @@ from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
 from ipamc.read.parts import INDEX
-from ipamc.report.aggregates import prefixes
+from ipamc.report.aggregates import filter_lines, prefixes
 from ipamc.report.utilisation import number, state
 from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import Misplaced, Renumber
@@ -171,6 +171,15 @@ def _configuration(difference: Difference) -> Iterator[Section]:
     title = "aggregates, of held and pending blocks (ipamc show --aggregates)"
     aggregates = [(change.pool or NONE, prefixes(change)) for change in difference.aggregates]
     yield Section(title, ("pool", "prefixes"), aggregates, folded=True)
+    title = "filters of routers, in this order (ipamc show --aggregates --output frr|junos|ios-xr)"
+    added = [
+        (of.pool or NONE, "before the apply, add", filter_lines(of.add_before)) for of in difference.filters
+    ]
+    removed = [
+        (of.pool or NONE, "after the apply and what restarts, remove", filter_lines(of.remove_after))
+        for of in difference.filters
+    ]
+    yield Section(title, ("pool", "when", "lines"), [row for row in (*added, *removed) if row[2]])
     paths_of = (("written", difference.files.written), ("removed", difference.files.removed))
     files = [(f"{count(len(paths), 'file')} {word}:", names(paths)) for word, paths in paths_of if paths]
     yield Section("rendered", ("files", "which"), files, folded=True)

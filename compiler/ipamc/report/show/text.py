@@ -130,6 +130,7 @@ def _pool_rows(
         room = f"{'unlisted node' if pool.unlisted else 'node'}{'' if shown.room == 1 else 's'}"
         network = shown.use.family.follows
         closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
+        closed = "for pods alone" if pool.pods_only else closed
         wanted = len(ranges) > 1 if look.ranges is None else look.ranges
         listed = {part: (cluster.lines or {}).get(part.range.block, ()) for part in ranges}
         lines = () if wanted else [line for part in ranges for line in listed[part]]

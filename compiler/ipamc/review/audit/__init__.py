@@ -15,8 +15,17 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
-from ipamc.review.audit import blocks, nodes, pods, programs, three_ways
-from ipamc.review.audit.causes import BLOCKS, CONFIG_MAP, DEPLOYMENT, ENDPOINT, NEEDS, POD, Suppressed
+from ipamc.review.audit import blocks, nodes, pods, programs, routes, three_ways
+from ipamc.review.audit.causes import (
+    BLOCKS,
+    CONFIG_MAP,
+    DEPLOYMENT,
+    ENDPOINT,
+    NEEDS,
+    OF_ROUTES,
+    POD,
+    Suppressed,
+)
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
@@ -51,7 +60,7 @@ def older_dump(context: Context, changed: str, applied_at: str) -> Iterator[Diag
     since = applied_at or changed
     if _is_before(newest, since):
         what = f"what was applied last ({context.applied.revision})" if context.applied else path
-        between = "what came between would look as if it had been changed by hand"
+        between = "changes in between would look like edits by hand"
         text = f"the dump is of {newest}, and {what} of {since}: {between}"
         yield error("IPC0902", at, text, help=f"make a new one: {DUMP}")
     elif _is_before(newest, changed):
@@ -111,7 +120,9 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
     if rendered & POLICIES.keys() and not context.has_policies:
         missing.append(POLICY)
     shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
-    codes = sorted(code for code, kinds in NEEDS.items() if kinds & {*missing, *shows_blocks})
+    without = () if context.routers else OF_ROUTES
+    needs = ((code, kinds) for code, kinds in NEEDS.items() if code not in without)
+    codes = sorted(code for code, kinds in needs if kinds & {*missing, *shows_blocks})
     if missing:
         lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
         unknown = "; ".join(_WITHOUT[kind] for kind in missing)
@@ -149,6 +160,7 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
     blocks.unread_pod_cidrs,
     programs.controller_allocates,
     programs.older_cilium,
+    routes.routes,
 )
 """A cause stands before its consequences."""
 

@@ -75,6 +75,7 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0950": "one of the two objects changed",
         "IPC0951": "one of the two objects changed",
         "IPC0952": "the agent runs with the block of git: the object changed after its start",
+        "IPC0954": "said already, with the block: the agent announces what its object has",
         "IPC0960": "the pods have addresses of the block of git: the object changed after their start",
     },
     Fact.APART: {
@@ -83,7 +84,10 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0952": "the agent runs with the block of the Node",
     },
     Fact.MISSING: {"IPC0913": "the node has a block that git has in that pool"},
-    Fact.FORMER_AGENT: {"IPC0960": "an agent that did not restart gives pods addresses of that block"},
+    Fact.FORMER_AGENT: {
+        "IPC0954": "an agent that did not restart announces that block",
+        "IPC0960": "an agent that did not restart gives pods addresses of that block",
+    },
 }
 """By fact, the codes of findings that are its consequences, and why."""
 
@@ -112,10 +116,13 @@ CONFIG_MAP, DEPLOYMENT, POD, ENDPOINT = "ConfigMap", "Deployment", "Pod", "Ciliu
 BLOCKS = "blocks"
 """The kind that shows the blocks of nodes: Node in kubernetes mode with podCIDRs, else CiliumNode."""
 
+OF_ROUTES = ("IPC0953", "IPC0954", "IPC0955", "IPC0956")
+"""The rules about tables of routers, where some are given."""
+
 NEEDS: Mapping[str, frozenset[str]] = {
     code: frozenset(kinds)
     for kinds, codes in (
-        ((BLOCKS,), ("IPC0910", "IPC0911", "IPC0912", "IPC0923")),
+        ((BLOCKS,), ("IPC0910", "IPC0911", "IPC0912", "IPC0923", *OF_ROUTES)),
         ((BLOCKS, POD), ("IPC0922", "IPC0960")),
         ((BLOCKS, POD, ENDPOINT), ("IPC0963",)),
         ((CILIUM_NODE,), ("IPC0926", "IPC0950", "IPC0970")),

@@ -24,6 +24,7 @@ from ipamc.model.follows import followed
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
+from ipamc.model.routes import Table
 from ipamc.read.dump.programs import texts_of
 from ipamc.read.dump.workload import words_of
 from ipamc.read.rendered import Rendered, identity
@@ -62,6 +63,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
     dump: Dump
     git: Rendered
     applied: Rendered | None  # None: it is not known
+    routers: Sequence[Table] = ()
+    """The tables of routers, each with another path."""
 
     @cached_property
     def inventory(self) -> Mapping[str, Node]:

@@ -152,7 +152,7 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
 
 
 def stale(context: Context, objects: Fields, suppressed: Suppressed) -> Iterator[Result]:
-    """IPC0944: what left git is not in the cluster any more."""
+    """IPC0944: objects that were removed from git are removed from the cluster."""
     if some := _unexplained("IPC0944", suppressed, objects):
         text = f"stale: {several(some, _kind_of(some), 'that left git')}"
         applied, at = context.applied, _place_in_dump(context, some[0])
@@ -177,7 +177,7 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
         if document["kind"] in POLICIES:
             why = (error, "of another cluster")
         elif over:
-            why = (error, "over ranges of our pools")
+            why = (error, "with addresses of pools in git")
         elif wins:
             why = (warning, "with a default pool")
         groups.setdefault(why, []).append(name)

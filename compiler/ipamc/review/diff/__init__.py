@@ -18,12 +18,12 @@ from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.place.allocate.occupancy import last_day
+from ipamc.place.quarantine import last_day
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
 from ipamc.read.rendered import Rendered
-from ipamc.review.aggregates import AggregateChange, compare_aggregates
+from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
 from ipamc.review.diff.rendered import (
@@ -79,6 +79,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     capacity: tuple[Capacity, ...]  # every pool, by name and family
     aggregates: tuple[AggregateChange, ...]  # by pool and family
     files: Files
+    filters: tuple[FilterChange, ...] = ()
+    """By pool and family; empty where the cluster announces nothing, and nobody asked."""
 
     @property
     def changed(self) -> bool:
@@ -141,12 +143,15 @@ def compare(
     today: str,
     runbooks: Mapping[str, str],
     allowed: Collection[Reason] = (),
+    *,
+    filters: bool = False,
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
     `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line
-    shows it. O(n log n) in lines.
+    shows it. `filters`: also what changes of routers' filters where `bgp` is none. O(n log n) in lines.
     """
     plan = after.plan
+    announced = filters or plan.cluster.bgp != "none"
     room = capacity(before.cluster, before.lock, plan.cluster, plan.lock, today)
     full = {(pool.pool, pool.family) for pool in room if pool.after and not pool.after.blocks_free}
     misplaced_lines = misplaced(plan, full)
@@ -176,6 +181,7 @@ def compare(
         capacity=room,
         aggregates=compare_aggregates(before.lock.lines, plan.lock.lines),
         files=trees.files,
+        filters=compare_filters(before.lock.lines, plan.lock.lines) if announced else (),
     )
 
 
@@ -188,6 +194,7 @@ def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:
     if was := before.cluster:
         pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
         pairs.append(("admission", _admission(was), _admission(plan.cluster)))
+        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(plan.cluster)))
         pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
     return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
 
@@ -196,6 +203,10 @@ def _admission(cluster: Cluster) -> str:
     asked = cluster.admission
     given = ["assign"] if asked.assign else []
     return ", ".join([*given, *([f"enforce: {asked.enforce}"] if asked.enforce != "none" else [])]) or NONE
+
+
+def _advertised(cluster: Cluster) -> str:
+    return ", ".join(each.name for each in cluster.advertisements if each.rendered) or NONE
 
 
 def _days(cluster: Cluster) -> str:

@@ -324,7 +324,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
 
 
 def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> bool:
-    """Tell whether a block lies in its node's first candidate, so that `_why` says nothing of its faults.
+    """Tell whether a block lies in its node's first candidate pool: then `_why` has no fault to name.
     `pool` is the one whose range contains the block. False where CIDRs are excluded: ask `classify`.
     """
     family, first = line.block.family, want.offers[0] if want.offers else None

@@ -104,7 +104,8 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
         found |= {
             f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
         }
-    flags = {"unlisted": pool.unlisted, "disabled": pool.disabled and not pool.follows}
+    flags = {"unlisted": pool.unlisted, "podsOnly": pool.pods_only}
+    flags["disabled"] = pool.disabled and not (pool.follows or pool.pods_only)
     found |= {name: ("true",) for name, is_set in flags.items() if is_set}
     if usage := pool.usage:
         bounds = f"{usage.low} to {usage.high} %, {usage.least} to {usage.most} blocks"

@@ -28,7 +28,7 @@ from ipamc.review.live.objects import POLICIES
 
 
 class Flag(Struct, frozen=True, kw_only=True):
-    """A key of ConfigMap cilium-config, or the operator's argument. None: it is not set."""
+    """A key of ConfigMap cilium-config, the operator's argument, or what ip-masq-agent has. None: not set."""
 
     name: str
     old: str | None
@@ -71,17 +71,22 @@ def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
             longest = "the longest prefix of blocks, pins and block sizes"
             why = longest if name.endswith("-mask-size") else ""
             why = "nobody reads it: the operator is a bystander" if cluster.bystander else why
+        if name == _LIST:
+            why = "agents read it again by themselves, in a minute or two"
         found += [Flag(name=name, old=was, new=now, why=why)] if was != now else []
     return tuple(found)
 
 
 def _flags(tree: Rendered) -> Mapping[str, str]:
     """Return the flags that a tree sets. A damaged file sets none."""
-    flags = tree.flags
-    return {**flags.data, "cilium-operator --ipam": "kubernetes"} if flags.bystander else flags.data
+    flags, listed = tree.flags, tree.masq_agent
+    found = {**flags.data, **({_LIST: listed} if listed else {})}
+    return {**found, "cilium-operator --ipam": "kubernetes"} if flags.bystander else found
 
 
 _KEPT = "cilium.io/do-not-gc"
+_LIST = "ip-masq-agent"
+"""What ConfigMap ip-masq-agent has: no flag, as no program has to start again for it."""
 
 
 class Stays(enum.Enum):
@@ -101,6 +106,7 @@ class Stays(enum.Enum):
     CILIUM_NODE = "it is deleted with its Node; while the Node exists, its agent keeps the block"
     NODE = "it keeps its podCIDRs or annotations, and does no harm; podCIDRs cannot be taken away"
     CONFIG_MAP = "cilium-config keeps the keys, and Cilium reads them; who owns it now sets them"
+    MASQ_AGENT = "agents read it while enable-ip-masq-agent is true; without that it does no harm"
     ADMISSION = "it goes on, with the blocks of its last apply"
     OTHER = "it stays as it is"
 
@@ -171,6 +177,8 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
 
 def _stays(gone: RenderedObject, planned: Mapping[str, bool]) -> Stays:
     if gone.kind != "CiliumNode":
+        if gone.kind == "ConfigMap" and gone.name == _LIST:
+            return Stays.MASQ_AGENT
         return _OF_KIND.get(gone.kind, Stays.OTHER)
     if gone.name in planned:
         return Stays.JOINS if planned[gone.name] else Stays.AGENT
@@ -179,7 +187,7 @@ def _stays(gone: RenderedObject, planned: Mapping[str, bool]) -> Stays:
 
 _OF_POOLS = re.compile(r"cluster-pool-").match
 _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cilium-operator ").match
-_AGENTS_ONLY = frozenset({"annotate-k8s-node"})
+_AGENTS_ONLY = re.compile(r"annotate-k8s-node$|.*masq|ipv[46]-native-routing-cidr$").match
 _CONFIGS = "nodeconfigs.yaml"
 
 _NAMED = 20  # Nodes that a sentence names
@@ -218,13 +226,13 @@ def restarts(
     of a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps,
     which say when and how all agents restart.
     """
-    changed = [flag.name for flag in flags]
+    changed = [flag.name for flag in flags if flag.name != _LIST]
     result: list[Restart] = []
     by_hand, own = f"kubectl -n {cluster.namespace} rollout restart", cluster.managed_by == "none"
-    for_operator = [name for name in changed if name not in _AGENTS_ONLY]
+    for_operator = [name for name in changed if not _AGENTS_ONLY(name)]
     read = [name for name in for_operator if not (cluster.bystander and _OF_POOLS(name))]
     if read or (for_operator and not own):
-        other = f"cilium-config has another {_list(for_operator)}, which a bystander does not read"
+        other = f"cilium-config has a new {_list(for_operator)} (read only with operator: adopt)"
         why = f"it reads {_list(read)} at its start" if read else other
         how = f"{by_hand} deployment/cilium-operator" if own else "restarts by itself"
         result.append(Restart(who="operator", why=why, how=how))

@@ -14,15 +14,14 @@ from ipamc.model.admission import COMMIT, PROBE
 from ipamc.review.live.objects import POLICIES, Object
 
 _CIDR = "192.0.2.0/32"  # of RFC 5737: no node has it
+_ALLOCATED = [{"pool": f"{PROBE}.", "cidrs": [_CIDR]}]
 _KEYS = ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
 _BLOCKS: Mapping[str, Mapping[str, Any]] = {
     "nodes": {
         "metadata": {"annotations": {key.format(family): _CIDR for key in _KEYS for family in (4, 6)}},
         "spec": {"podCIDR": _CIDR, "podCIDRs": [_CIDR]},
     },
-    "ciliumnodes": {
-        "spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": [{"pool": "a.b", "cidrs": [_CIDR]}]}}}
-    },
+    "ciliumnodes": {"spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": _ALLOCATED}}}},
 }
 _KINDS = {"nodes": ("v1", "Node"), "ciliumnodes": ("cilium.io/v2", "CiliumNode")}
 

@@ -43,8 +43,10 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
         Rule(group="", resource="nodes", verbs=("list", "patch") if NODE in kinds else ("list",)),
         Rule(namespace=namespace, group="apps", resource="deployments", names=(OPERATOR,), verbs=("get",)),
     ]
-    verbs = ("create", "get", "patch") if "ConfigMap" in kinds else ("get",)
-    rules.append(Rule(namespace=namespace, group="", resource="configmaps", names=(CONFIG,), verbs=verbs))
+    maps = {each["metadata"]["name"] for each in objects if each["kind"] == "ConfigMap"}
+    for name in sorted({CONFIG, *maps}):
+        verbs = ("create", "get", "patch") if name in maps else ("get",)
+        rules.append(Rule(namespace=namespace, group="", resource="configmaps", names=(name,), verbs=verbs))
     if custom := tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())):
         group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
         rules.append(Rule(group=group, resource=resource, names=custom, verbs=("get",)))

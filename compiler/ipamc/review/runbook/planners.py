@@ -12,6 +12,7 @@ from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
 from ipamc.model.lock import Line, Lock, State
+from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
 from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
@@ -78,12 +79,11 @@ def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
 def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block) -> Runbook:
     """Return the steps. `plan` has the pending lines that the consent gives once the range is written."""
     pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
-    part, native = pool.families[block.family], plan.cluster.native_routing
-    narrow = native and native.block.family == block.family and not native.block.contains(block)
+    part, native = pool.families[block.family], native_limit(plan.cluster, block.family)
     values = {
         **_moving(plan, pending, cut),
         "block": block,
-        "native": native.block if native and narrow else None,
+        "native": native if native and not native.contains(block) else None,
         "native_pool": pool.dialect is Dialect.NATIVE,
         "old": [str(each.block) for each in part.ranges],
         "pool": pool,

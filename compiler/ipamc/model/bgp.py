@@ -1,0 +1,84 @@
+"""What announces addresses of pods by Cilium's BGP control plane: advertisements, and objects of peers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ipamc.model.admission import CLUSTER, label_of
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector.selector import Selector
+
+if TYPE_CHECKING:
+    from ipamc.model.cluster import Cluster, Pool
+
+POD_CIDR, POD_IP_POOL = "PodCIDR", "CiliumPodIPPool"
+"""Types of advertisements that concern pods."""
+POOL_NAME = "io.cilium.podippool.name"
+"""A label that Cilium adds to those of a CiliumPodIPPool (pod_ip_pool.go in its BGP control plane)."""
+
+
+class Advert(Struct, frozen=True, kw_only=True):
+    """One entry of an advertisement."""
+
+    type: str
+    selector: Selector | None
+    """Of CiliumPodIPPools; None selects none of them."""
+    at: Place
+
+
+class BgpObject(Struct, frozen=True, kw_only=True):
+    """An object of Cilium's BGP control plane."""
+
+    kind: str
+    name: str
+    at: Place
+    """The document, or the entry of the Cluster."""
+    api_version: str = ""
+    """"" of what is rendered."""
+
+
+class Advertisement(BgpObject, frozen=True, kw_only=True):
+    """A CiliumBGPAdvertisement, of the input or to render; or what a CiliumBGPPeeringPolicy announces."""
+
+    labels: Mapping[str, str]
+    adverts: tuple[Advert, ...]
+
+    @property
+    def rendered(self) -> bool:
+        """Return whether it is one of `bgpAdvertisements`."""
+        return not self.api_version
+
+
+class PeerFamily(Struct, frozen=True, kw_only=True):
+    """A family of addresses of a CiliumBGPPeerConfig."""
+
+    family: int
+    selector: Selector | None
+    """Of advertisements, by their labels; None selects none of them."""
+    at: Place
+
+
+class PeerConfig(BgpObject, frozen=True, kw_only=True):
+    """A CiliumBGPPeerConfig: what is announced to a peer."""
+
+    families: tuple[PeerFamily, ...]
+
+
+class PeerCluster(BgpObject, frozen=True, kw_only=True):
+    """A CiliumBGPClusterConfig: which nodes have which peers."""
+
+    selector: Selector
+    peers: tuple[tuple[str, str, Place], ...]
+    """The name of each peer, that of its CiliumBGPPeerConfig ("": none), and the place."""
+
+
+def pool_labels(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
+    """Return the labels of a pool's CiliumPodIPPools: its own, and where advertisements are rendered that of
+    the cluster, by which they select what ipamc renders and nothing else.
+    """
+    if not any(each.rendered for each in cluster.advertisements):
+        return pool.labels
+    return {**pool.labels, CLUSTER: label_of(cluster.name)}

@@ -1,0 +1,46 @@
+"""When the quarantine of a block is over: its addresses may be given out again."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from msgspec.structs import replace
+
+from ipamc.model.cluster import Cluster
+from ipamc.model.lock import Line, Lock, State
+
+
+def is_over(line: Line, last: str, today: str = "") -> bool:
+    """Tell whether a line's quarantine is over: it began on the `last` day (`last_day`, ISO 8601) or before.
+    A line that a node was moved from `today` stays: the move is not applied yet.
+    """
+    return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
+
+
+def last_day(today: str, days: int | None) -> str:
+    """Return the last day (ISO 8601) whose quarantine is over `today`; "" if none is, as with `days` None."""
+    return "" if days is None else first_day(today, -days)
+
+
+def first_day(since: str, days: int) -> str:
+    """Return the day so many days after `since`: its lines may be re-used then. "" if the calendar ends."""
+    try:
+        return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return ""
+
+
+def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
+    """Return a lock in which the lines that a compile of `today` may give out count as released."""
+    return released(lock, last_day(today, cluster.quarantine_days), today)
+
+
+def released(lock: Lock, last: str, today: str = "") -> Lock:
+    """Return a lock in which the lines whose quarantine `is_over` count as released. O(lines)."""
+    if not any(is_over(line, last, today) for line in lock.lines if line.since):
+        return lock
+    lines = (
+        replace(line, state=State.RELEASED, since="", moved=False) if is_over(line, last, today) else line
+        for line in lock.lines
+    )
+    return replace(lock, lines=tuple(lines))

@@ -1,0 +1,181 @@
+"""`cilium.io` kinds of the BGP control plane: what a rendered advertisement is checked against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import field
+
+from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, Advert, Advertisement, PeerCluster, PeerConfig, PeerFamily
+from ipamc.model.diagnostics import Place
+from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector
+from ipamc.read.values import Foreign, ForeignMetadata, Reading
+
+_FAMILIES = {"ipv4": 4, "ipv6": 6}
+Object = dict[str, Any]
+
+
+class _Advert(Foreign):
+    advertisement_type: str
+    selector: Object | None = None
+
+
+class _AdvertisementSpec(Foreign):
+    advertisements: list[_Advert] | None = None
+
+
+class RawAdvertisement(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _AdvertisementSpec
+    api_version: str = ""
+
+
+class _PeerFamily(Foreign):
+    afi: str
+    safi: str = "unicast"
+    advertisements: Object | None = None
+
+
+class _PeerConfigSpec(Foreign):
+    families: list[_PeerFamily] | None = None
+
+
+class RawPeerConfig(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _PeerConfigSpec
+    api_version: str = ""
+
+
+class _Reference(Foreign):
+    name: str
+
+
+class _Peer(Foreign):
+    name: str
+    peer_config_ref: _Reference | None = None
+
+
+class _Instance(Foreign):
+    peers: list[_Peer] | None = None
+
+
+class _ClusterSpec(Foreign):
+    node_selector: Object | None = None
+    bgp_instances: list[_Instance] | None = field(name="bgpInstances", default=None)
+
+
+class RawClusterConfig(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _ClusterSpec
+    api_version: str = ""
+
+
+class _Router(Foreign):
+    export_pod_cidr: bool | None = field(name="exportPodCIDR", default=None)
+    pod_ip_pool_selector: Object | None = field(name="podIPPoolSelector", default=None)
+
+
+class _PolicySpec(Foreign):
+    virtual_routers: list[_Router] | None = None
+
+
+class RawPeeringPolicy(Foreign):
+    """The document."""
+
+    metadata: ForeignMetadata
+    spec: _PolicySpec
+    api_version: str = ""
+
+
+def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> Iterator[Advertisement]:
+    """Yield the advertisement, with the entries of all types."""
+    here = at / "spec" / "advertisements"
+    yield Advertisement(
+        kind="CiliumBGPAdvertisement",
+        name=raw.metadata.name,
+        at=at,
+        api_version=raw.api_version,
+        labels=reading.labels(raw.metadata.labels, at, "metadata", "labels"),
+        adverts=tuple(
+            Advert(
+                type=each.advertisement_type,
+                selector=_selector(each.selector, here / index / "selector", reading),
+                at=here / index,
+            )
+            for index, each in enumerate(raw.spec.advertisements or ())
+        ),
+    )
+
+
+def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterator[PeerConfig]:
+    """Yield the families of a peer that prefixes of pods are of."""
+    here = at / "spec" / "families"
+    yield PeerConfig(
+        kind="CiliumBGPPeerConfig",
+        name=raw.metadata.name,
+        at=at,
+        api_version=raw.api_version,
+        families=tuple(
+            PeerFamily(
+                family=_FAMILIES[each.afi],
+                selector=_selector(each.advertisements, here / index / "advertisements", reading),
+                at=here / index,
+            )
+            for index, each in enumerate(raw.spec.families or ())
+            if each.afi in _FAMILIES and each.safi == "unicast"
+        ),
+    )
+
+
+def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> Iterator[PeerCluster]:
+    """Yield the peers; without a nodeSelector every node has them."""
+    here = at / "spec"
+    yield PeerCluster(
+        kind="CiliumBGPClusterConfig",
+        name=raw.metadata.name,
+        at=at,
+        api_version=raw.api_version,
+        selector=_selector(raw.spec.node_selector, here / "nodeSelector", reading) or EVERY,
+        peers=tuple(
+            (
+                peer.name,
+                peer.peer_config_ref.name if peer.peer_config_ref else "",
+                here / "bgpInstances" / number / "peers" / index,
+            )
+            for number, instance in enumerate(raw.spec.bgp_instances or ())
+            for index, peer in enumerate(instance.peers or ())
+        ),
+    )
+
+
+def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> Iterator[Advertisement]:
+    """Yield what a policy announces to all of its neighbours."""
+    here = at / "spec" / "virtualRouters"
+    adverts = []
+    for index, router in enumerate(raw.spec.virtual_routers or ()):
+        if router.export_pod_cidr:
+            place = here / index / "exportPodCIDR"
+            adverts.append(Advert(type=POD_CIDR, selector=None, at=place))
+        if router.pod_ip_pool_selector is not None:
+            place = here / index / "podIPPoolSelector"
+            selector = _selector(router.pod_ip_pool_selector, place, reading)
+            adverts.append(Advert(type=POD_IP_POOL, selector=selector, at=place))
+    yield Advertisement(
+        kind="CiliumBGPPeeringPolicy",
+        name=raw.metadata.name,
+        at=at,
+        api_version=raw.api_version,
+        labels={},
+        adverts=tuple(adverts),
+    )
+
+
+def _selector(written: Object | None, at: Place, reading: Reading) -> Selector | None:
+    return None if written is None else reading.selector(parse_label_selector, written, at)

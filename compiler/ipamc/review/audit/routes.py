@@ -1,0 +1,315 @@
+"""Rules about routers' tables: each prefix of a pool comes from the node that has the block.
+
+Whose a block is, the law of ownership says, of the node whose address is the next hop. Where Cilium's
+operator gives out blocks, the dump decides. A table may have leaves as next hops, and default routes: what
+cannot be attributed to a node is counted, and not judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from ipamc.lock.file import line_at
+from ipamc.model.address_sets import aggregated, blocks_over, covers, index_around, outermost
+from ipamc.model.cidr import Block, address_text
+from ipamc.model.diagnostics import Related, Span, and_others, count, error, names, note, warning
+from ipamc.model.lock import Line, State
+from ipamc.model.ownership import Ownership
+from ipamc.model.plan import ShownBlock
+from ipamc.model.routes import Route, Table
+from ipamc.review.audit.causes import Suppressed
+from ipamc.review.audit.context import LISTED, Context, Result, texts
+
+_RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})
+"""What a node may announce. A node that is to move to a block may have it: the next compile settles it."""
+
+
+class _Announced(NamedTuple):
+    """A route inside a range of a pool, and whose its prefix is."""
+
+    route: Route
+    node: str  # the node whose address the next hop is; "": no node's
+    others: Sequence[Line | ShownBlock]  # of other nodes, which hold it
+    nobody: str  # why nobody may announce it; "" where a node may
+
+
+class _Tables:
+    """What the rules ask of all tables. O(routes log n)."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.tables = context.routers
+
+    @cached_property
+    def shown(self) -> Sequence[ShownBlock]:
+        """The blocks that running nodes have by right, by address: routers must know them.
+        A node that shows none waits for one, or the dump cannot show it: then what the lock has counts.
+        """
+        context, found = self.context, []
+        for node in context.dump.nodes:
+            if not node.running:
+                continue
+            blocks = context.shown.get(node.name, ())
+            if not blocks and not context.knows_blocks:
+                blocks = tuple(ShownBlock(block, node.name, node.at) for block in context.held(node.name))
+            found += [
+                shown
+                for shown in blocks
+                if context.law.of(shown) in {*_RIGHT, Ownership.OPERATORS} and context.ranges.of(shown.block)
+            ]
+        return sorted(found, key=lambda shown: shown.block)
+
+    @cached_property
+    def _blocks(self) -> Sequence[Block]:
+        return outermost(shown.block for shown in self.shown)
+
+    @cached_property
+    def _by_block(self) -> Mapping[Block, ShownBlock]:
+        return {shown.block: shown for shown in reversed(self.shown)}
+
+    def _over(self, block: Block) -> list[ShownBlock]:
+        return [self._by_block[each] for each in blocks_over(self._blocks, block)]
+
+    @cached_property
+    def announced(self) -> Mapping[str, Sequence[_Announced]]:
+        """The routes inside ranges that lead to a next hop, by table."""
+        by_ip, ranges = self.context.dump.node_by_ip, self.context.ranges
+        return {
+            table.path: [
+                self._announced(table, route, by_ip.get(route.hop, ""))
+                for route in table.routes
+                if route.hop and not route.drops and ranges.of(route.block)
+            ]
+            for table in self.tables
+        }
+
+    def _announced(self, table: Table, route: Route, node: str) -> _Announced:
+        law, block = self.context.law, route.block
+        pool = self.context.ranges.pool_of(block)
+        part = ShownBlock(block, node, Span(table.path), pool.name if pool else "", part=True)
+        inside = [shown for shown in self._over(block) if shown.block.prefix > block.prefix]
+        if inside:  # of the blocks in an aggregate, those without a route of their own
+            mine = self.own_routes[table.path]
+            wrong = [shown for shown in inside if shown.node != node and shown.block not in mine]
+            return _Announced(route, node, wrong if node else (), "")
+        if law.operator_gave(part):
+            holders = self._over(block)
+            others = [] if node in {shown.node for shown in holders} else holders
+            return _Announced(route, node, others, "" if holders else "no node has it")
+        if law.of(part) in _RIGHT:
+            return _Announced(route, node, (), "")
+        lines = law.others(part)
+        held = [line for line in lines if line.state is State.HELD]
+        return _Announced(route, node, held, "" if held else self._nobody(part, lines))
+
+    def _nobody(self, shown: ShownBlock, lines: Sequence[Line]) -> str:
+        own = [line for line in self.context.lines.get(shown.node, ()) if line.block.overlaps(shown.block)]
+        for line in (*lines, *own):
+            if line.state is State.QUARANTINED:
+                return f"it is in quarantine since {line.since}, of node {line.node}"
+            if line.state is State.PENDING:
+                return f"it is kept for node {line.node}"
+        pool = self.context.ranges.pool_of(shown.block)
+        reserved = any(cidr.block.overlaps(shown.block) for cidr in pool.reserved) if pool else False
+        return "it is reserved" if reserved else "no node holds it"
+
+    @cached_property
+    def own_routes(self) -> Mapping[str, frozenset[Block]]:
+        """The prefixes that a router sends somewhere, by table."""
+        return {
+            table.path: frozenset(route.block for route in table.routes if route.used and not route.drops)
+            for table in self.tables
+        }
+
+    def lacking(self, table: Table) -> Iterator[tuple[ShownBlock, Route | None]]:
+        """Yield the blocks without a way in a table, each with the route that catches it: a default route, or
+        one that drops it. A larger prefix is a way. O(blocks log routes).
+        """
+        families = table.families or frozenset(self.context.cluster.families)
+        ways = self.own_routes[table.path]
+        larger = outermost(block for block in ways if block.prefix)
+        drops = {route.block: route for route in table.routes if route.drops and route.used}
+        default = {route.block.family: route for route in table.routes if not route.block.prefix}
+        for shown in self.shown:
+            block = shown.block
+            if block.family not in families or block in ways:
+                continue
+            dropped = self._around(drops, block)
+            around = index_around(larger, block)
+            inside = blocks_over(larger, block) if around is None else ()
+            if around is not None and not (dropped and dropped.block.prefix > larger[around].prefix):
+                continue
+            if not (inside and covers(inside, block)):
+                yield shown, dropped or default.get(block.family)
+
+    @staticmethod
+    def _around(routes: Mapping[Block, Route], block: Block) -> Route | None:
+        """Return the route with the longest prefix around a block."""
+        around = (block.widened(prefix) for prefix in range(block.prefix, -1, -1))
+        return next((routes[each] for each in around if each in routes), None)
+
+    def absent(self, table: Table) -> Mapping[Block, Sequence[ShownBlock]]:
+        """Return the aggregates of pools of which a table has no block, though it has others, each with the
+        blocks of several nodes that are in it: what a filter does that lacks the aggregate.
+        """
+        lacking = {shown.block for shown, _ in self.lacking(table)}
+        if len(lacking) in {0, len(self.shown)}:
+            return {}
+        by_pool: dict[str, list[Block]] = defaultdict(list)
+        for shown in self.shown:
+            pool = self.context.ranges.pool_of(shown.block)
+            by_pool[pool.name if pool else ""].append(shown.block)
+        found = {}
+        for prefix in (prefix for blocks in by_pool.values() for prefix in aggregated(blocks)):
+            inside = self._over(prefix)
+            if len({shown.node for shown in inside}) > 1 and lacking.issuperset(
+                each.block for each in inside
+            ):
+                found[prefix] = inside
+        return found
+
+
+def routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
+    """Yield findings about the tables of routers, where there are some."""
+    if context.routers:
+        tables = _Tables(context)
+        yield from wrong_next_hop(tables)
+        yield from still_announced(tables, suppressed)
+        yield from aggregate_absent(tables)
+        yield from held_missing(tables)
+        yield from not_attributed(tables)
+
+
+def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
+    """IPC0953: routers send the addresses of a block to the node that holds it."""
+    context = tables.context
+    for table in tables.tables:
+        wrong = [each for each in tables.announced[table.path] if each.node and each.others]
+        if not wrong:
+            continue
+        also = []
+        for each in wrong[:LISTED]:
+            holder = each.others[0]
+            route, hop = f"{each.route.block} leads to {each.node}", address_text(*_hop(each.route))
+            also.append(Related(table.at(each.route), route))
+            also.append(context.related(each.node, f"{each.node} has the address {hop}"))
+            also.append(context.related(holder.node, f"{holder.node}, which holds {holder.block}"))
+            if isinstance(holder, Line) and holder in context.lock.written:
+                also.append(Related(line_at(context.lock, holder), f"the lock has {holder.block} for it"))
+        first = wrong[0]
+        holders = " and ".join(dict.fromkeys(other.node for other in first.others[:LISTED]))
+        leads = "leads to" if first.route.used else "has a path, not chosen, to"
+        more = f"; {count(len(wrong), 'route')} to other nodes" if wrong[1:] else ""
+        nodes = and_others(list(dict.fromkeys(each.node for each in wrong)))
+        text = f"{first.route.block} {leads} node {first.node}, and {holders} holds it{more}{nodes}"
+        make = error if any(each.route.used for each in wrong) else warning
+        look = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
+        way_out = f"see which blocks {first.node} has: {look}; else find out which router announces it"
+        yield Result(make("IPC0953", table.at(first.route), text, also=also[1:], help=way_out))
+
+
+def _hop(route: Route) -> tuple[int, int]:
+    assert route.hop is not None  # noqa: S101 - only routes with a next hop are judged
+    return route.hop
+
+
+def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]:
+    """IPC0954: routers know no addresses of a pool that no node holds."""
+    context = tables.context
+    for table in tables.tables:
+        some = [
+            each
+            for each in tables.announced[table.path]
+            if each.nobody
+            if not suppressed.explains("IPC0954", context.source(each.node), [each.route.block])
+        ]
+        if some:
+            first = some[0]
+            hop = address_text(*_hop(first.route))
+            to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
+            prefixes = sorted({each.route.block for each in some})
+            more = (
+                f"; {count(len(prefixes), 'prefix', 'prefixes')}: {texts(prefixes)}" if prefixes[1:] else ""
+            )
+            text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
+            also = [
+                Related(table.at(each.route), f"{each.route.block}: {each.nobody}") for each in some[1:LISTED]
+            ]
+            also += [context.related(first.node, f"{first.node} has {hop}")] if first.node else []
+            which = f"ipamc which {first.route.block}"
+            way_out = f"find out who announces it, before a node gets the block: {which}"
+            yield Result(warning("IPC0954", table.at(first.route), text, also=also, help=way_out))
+
+
+def aggregate_absent(tables: _Tables) -> Iterator[Result]:
+    """IPC0956: routers have blocks of every aggregate of a pool."""
+    context = tables.context
+    for table in tables.tables:
+        if absent := tables.absent(table):
+            prefix, inside = next(iter(absent.items()))
+            nodes = [shown.node for shown in inside]
+            more = f"; {count(len(absent), 'aggregate')}: {texts(absent)}" if len(absent) > 1 else ""
+            blocks = (
+                f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
+            )
+            text = f"{blocks} in {prefix} is there, and other blocks are: a filter may lack the prefix{more}"
+            also = [
+                *(context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED])
+            ]
+            filters = f"ipamc show {context.cluster.name} --aggregates"
+            way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
+            yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
+
+
+def held_missing(tables: _Tables) -> Iterator[Result]:
+    """IPC0955: routers have a route to each block that a node holds."""
+    context = tables.context
+    for table in tables.tables:
+        known = {shown.block for some in tables.absent(table).values() for shown in some}
+        lacking = [item for item in tables.lacking(table) if item[0].block not in known]
+        defaults = [item for item in lacking if item[1] and not (item[1].block.prefix or item[1].drops)]
+        for make, some in ((error, [item for item in lacking if item not in defaults]), (warning, defaults)):
+            if not some:
+                continue
+            shown, caught = some[0]
+            what = f"no route to {shown.block} of node {shown.node}"
+            if caught:
+                what += f", but {caught.block}{', which drops it' if caught.drops else ', the default'}"
+            blocks = [each.block for each, _ in some]
+            more = (
+                f"; {len(some):,} of {count(len(tables.shown), 'block')}: {texts(blocks)}" if some[1:] else ""
+            )
+            also = [Related(table.at(caught), f"{caught.block} catches it")] if caught else []
+            for each, _ in some[:LISTED]:
+                also.append(context.related(each.node, f"{each.node} has {each.block}"))
+                also += context.line_of(each.node, each.block.family)
+            look = f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
+            router = "if this router need not know it, leave its table out"
+            at = table.at(caught) if caught else Span(table.path)
+            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{look}; {router}"))
+
+
+def not_attributed(tables: _Tables) -> Iterator[Result]:
+    """IPC0957: routes of pools lead to addresses of nodes that the dump has."""
+    context = tables.context
+    for table in tables.tables:
+        unknown = [each.route for each in tables.announced[table.path] if not (each.node or each.nobody)]
+        if unknown:
+            hops = {_hop(route) for route in unknown}
+            more = f"; {count(len(hops), 'next hop')}" if len(hops) > 1 else ""
+            of = (
+                "which is no node's address in the dump"
+                if context.dump.node_by_ip
+                else "and the dump has no InternalIPs"
+            )
+            text = f"{unknown[0].block} leads to {address_text(*_hop(unknown[0]))}, {of}{more}: not checked"
+            seen = f"{text} ({count(len(unknown), 'route')})"
+            way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"
+            yield Result(note("IPC0957", table.at(unknown[0]), seen, help=way_out))
+        if table.unread:
+            lines = f"line {table.unread[0]} has a prefix and was not read"
+            more = f"; {len(table.unread):,} lines" if table.unread[1:] else ""
+            yield Result(note("IPC0957", Span(table.path, table.unread[0], 1, 1), f"{lines}{more}"))
