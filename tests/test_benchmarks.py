@@ -347,6 +347,7 @@ RUNS = {
     "scaling.py": ("5", "10", "--runs", "1", "--inventory", "slim YAML"),
     "stages.py": ("--nodes", "6", "--runs", "1", "--inventory", "full JSON"),
     "which.py": ("2", "3", "--runs", "1"),
+    "year.py": ("2x4", "--days", "2", "--changes", "1"),
 }
 SHOWN = {
     "address_space.py": "with    addressSpace",
@@ -360,6 +361,7 @@ SHOWN = {
     "scaling.py": "exponent of seconds",
     "stages.py": "| read ",
     "which.py": "which IP --at HEAD",
+    "year.py": "2 days later",
 }
 
 
@@ -371,6 +373,13 @@ def test_every_program_runs(script: str, tmp_path: Path) -> None:
     environment = os.environ | {"IPAMC_PEERS": stand_ins(tmp_path), "KUSTOMIZE_BUILD": ""}
     printed = benchmarks.run(script, *RUNS[script], environment=environment)
     assert SHOWN.get(script, "") in printed
+
+
+@pytest.mark.deep(part=0)
+def test_a_fleet_in_an_address_space_is_measured() -> None:
+    printed = benchmarks.run("fleet.py", "--space", "2x3", "--runs", "0")
+    assert "compile fabric --locked --check" in printed
+    assert "which no-such-node" in printed
 
 
 def test_a_page_of_results_names_no_machine_and_no_path(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import threading
 import tomllib
 from collections.abc import Iterator
@@ -332,6 +333,63 @@ def test_argocd_finds_every_part_of_every_cluster_and_nothing_else() -> None:
     assert found == [path for path in kustomizations if not path.endswith("/component")]
 
 
+def test_argocd_may_have_an_application_for_each_small_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    text = main_prints("argocd", "--repo", "https://example.org/fleet.git", "--large", "1")
+    whole, shards = yaml.safe_load_all(text)
+    directories = whole["spec"]["generators"][0]["git"]["directories"]
+    assert directories[0] == {"path": "clusters/*/rendered/cilium"}
+    large = {each["path"].split("/")[1] for each in directories[1:] if each["exclude"]}
+    assert large == {"bgp"}  # it has a shard of Nodes and one of CiliumNodes
+    assert {
+        each["path"].split("/")[1] for each in shards["spec"]["generators"][0]["git"]["directories"]
+    } == large
+    assert whole["metadata"]["name"] != shards["metadata"]["name"] == "ipamc"
+    assert (
+        whole["spec"]["template"]["spec"]["source"]["path"]
+        == "clusters/{{ index .path.segments 1 }}/rendered"
+    )
+    assert (
+        len(list(yaml.safe_load_all(main_prints("argocd", "--repo", "https://e.org", "--large", "9")))) == 1
+    )
+
+
+@pytest.mark.skipif(not os.environ.get("KUSTOMIZE_BUILD"), reason="needs KUSTOMIZE_BUILD")
+def test_waves_of_argocd_have_policies_and_pools_first(tmp_path: Path) -> None:
+    text = main_prints("argocd", "--repo", "https://example.org/fleet.git", "--large", "9")
+    patches = yaml.safe_load(text)["spec"]["template"]["spec"]["source"]["kustomize"]["patches"]
+    for name in ("cluster-pool", "multi-pool"):
+        shutil.copytree(ROOT / "clusters" / name, tmp_path / name)
+        top = tmp_path / name / "rendered" / "kustomization.yaml"
+        policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
+        (top.parent / "policy.yaml").write_text(yaml.safe_dump(policy | {"metadata": {"name": "z"}}))
+        root = yaml.safe_load(top.read_text())
+        root["resources"].append("policy.yaml")
+        top.write_text(yaml.safe_dump(root | {"patches": patches}))
+        command = [*os.environ["KUSTOMIZE_BUILD"].split(), str(top.parent)]
+        built = list(yaml.safe_load_all(subprocess.run(command, check=True, capture_output=True).stdout))
+        waves = {
+            (each["apiVersion"].split("/")[0], each["kind"]): each["metadata"]
+            .get("annotations", {})
+            .get("argocd.argoproj.io/sync-wave", "0")
+            for each in built
+        }
+        assert waves.get(("cilium.io", "CiliumNode"), "0") == "0"
+        assert waves["admissionregistration.k8s.io", "ValidatingAdmissionPolicy"] == "-2"
+        assert waves.get(("cilium.io", "CiliumPodIPPool"), "-1") == "-1"
+
+
+def test_flux_may_have_a_kustomization_for_each_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder without a kustomization Flux builds those right below."""
+    monkeypatch.chdir(ROOT)
+    items = [each for each in yaml.safe_load_all(main_prints("flux", "bgp", "--large", "2")) if each]
+    paths = {each["metadata"]["name"]: each["spec"]["path"] for each in items}
+    assert paths == {
+        f"bgp-{kind}": f"./clusters/bgp/rendered/{kind}" for kind in ("cilium", "nodes", "ciliumnodes")
+    }
+    assert all(not (ROOT / paths[f"bgp-{kind}"] / "kustomization.yaml").exists() for kind in KINDS[1:])
+
+
 def test_flux_applies_every_shard_after_cilium_and_prunes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     items = [each for each in yaml.safe_load_all(main_prints("flux", "bgp")) if each]
@@ -545,6 +603,32 @@ def test_a_cluster_behind_a_link_fails_the_pipeline(repository: Repository, how:
     assert "is a link, and ipamc neither reads nor writes a cluster through links" in repository.run(
         *command, code=1
     )
+
+
+def test_a_space_is_compiled_with_its_members_and_never_applied(repository: Repository) -> None:
+    clusters = repository.folder / "clusters"
+    (clusters / "fabric").mkdir()
+    (clusters / "fabric" / "space.yaml").write_text(
+        "apiVersion: ipamc/v1alpha1\nkind: AddressSpace\nmetadata: {name: fabric}\n"
+        "spec: {ipv4: {cidrs: [10.128.0.0/16], prefixLength: 20}}\n"
+    )
+    index = clusters / "fabric" / "rendered" / "index.jsonl"
+    index.parent.mkdir()
+    line = '{"cidr":"10.128.0.0/20","cluster":"red","pool":"pods","range":1}\n'
+    index.write_text('{"index":1,"space":"fabric"}\n' + line)
+    repository.commit("a space that has given red a range")
+    # Of what is red's alone only the index tells.
+    assert names(repository, "--base", "origin/main") == ["fabric", "red"]
+    repository.run("git", "push", "-q", "origin", "HEAD:main")
+    repository.run("git", "fetch", "-q", "origin")
+    assert names(repository, "--base", "origin/main") == []
+    (clusters / "blue" / "nodes.yaml").write_text(inventory("a", "b", "z"))
+    repository.commit("a node")
+    assert names(repository, "--base", "origin/main") == ["blue", "fabric"]
+    assert names(repository, "--base", "origin/main", "--stage", "apply") == ["blue"]
+    index.write_text('{"index":1,"space":"fabric"}\nno line\n')
+    repository.commit("a broken index")
+    assert names(repository, "--base", "origin/main") == ["blue", "fabric", "red"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "all deleted", "renamed"])
@@ -783,7 +867,7 @@ def test_the_scripts_of_the_workflow_repair_where_it_is_scheduled(repository: Re
     (repository.tools / "kubectl").chmod(0o755)
     *_, script = steps(text, "apply")
     rest = f"--trunk main --receipt {repository.tools}/receipts red"
-    for repair, call in (("true", f"ci apply --repair {rest}"), ("", f"ci apply {rest}")):
+    for repair, call in (("true", f"ci apply --check --repair {rest}"), ("", f"ci apply --check {rest}")):
         variables: dict[str, Any] = {
             "RUNNER_TEMP": str(repository.tools),
             "IPAMC_KUBECONFIG": "",
@@ -809,7 +893,7 @@ def test_gitlab_asks_for_the_last_success_after_a_push_and_repairs_by_schedule(
     ]
     repository.run("ipamc", "ci", "matrix", "--output", "gitlab", "--stage", "repair", "--write", "child.yml")
     child = yaml.safe_load((repository.folder / "child.yml").read_text())
-    assert "ipamc ci apply --repair" in child[".job"]["script"][-1]
+    assert "ipamc ci apply --check --repair" in child[".job"]["script"][-1]
     assert {entry["TARGETS"] for entry in child["repair"]["parallel"]["matrix"]} == {"blue", "red"}
 
 

@@ -7,7 +7,16 @@ import json
 import pytest
 import yaml
 
-from ipamc.cli.ci.jobs import GITHUB_JOBS, GITLAB_JOBS, github, gitlab, is_name, jobs, touched
+from ipamc.cli.ci.jobs import (
+    GITHUB_JOBS,
+    GITLAB_JOBS,
+    github,
+    gitlab,
+    is_name,
+    jobs,
+    of_environments,
+    touched,
+)
 from ipamc.cli.ci.pipelines import rendered
 from ipamc.read.parts import is_part, parts
 
@@ -88,6 +97,61 @@ def test_github_gets_at_most_256_jobs_and_nothing_is_dropped(number: int) -> Non
     assert max(sizes) - min(sizes) <= 1
     assert len(github(planned, plan=bool(planned)).encode("utf-16")) < 1 << 20
     assert len({entry["name"] for entry in include}) == GITHUB_JOBS
+
+
+def test_jobs_are_as_even_as_sizes_let_them() -> None:
+    clusters = {f"c{index:04}": LARGE for index in range(1000)}
+    sizes = {name: 10_000_000 if name == "c0500" else 70_000 for name in clusters}
+    planned = jobs(clusters, apply=True, large=2, most=GITHUB_JOBS, sizes=sizes)
+    assert len(planned) <= GITHUB_JOBS
+    alone = [job for job in planned if any(target.startswith("c0500") for target in job.targets)]
+    assert [target for job in alone for target in job.targets if "c0500" in target] == [
+        f"c0500/{part}" for part in LARGE[1:]
+    ]  # only the large one is divided
+    assert [target for job in planned for target in job.targets if "/" not in target] == sorted(
+        {*clusters} - {"c0500"}
+    )
+    assert max(len(job.targets) for job in planned) <= 6
+    assert planned == jobs(clusters, apply=True, large=2, most=GITHUB_JOBS, sizes=sizes)
+
+
+def test_clusters_of_an_environment_share_jobs_and_no_others() -> None:
+    names = [f"{kind}-{index:03}" for kind in ("lab", "prod") for index in range(400)]
+    patterns = "production=prod-0*,production=prod-*,lab=lab-*"
+    planned = jobs(
+        dict.fromkeys([*names, "own"], ()),
+        apply=True,
+        large=8,
+        most=GITHUB_JOBS,
+        environments=of_environments(patterns, [*names, "own"]),
+    )
+    assert len(planned) == GITHUB_JOBS
+    assert {job.environment: {target[:3] for target in job.targets} for job in planned} == {
+        "lab": {"lab"},
+        "production": {"pro"},
+        "own": {"own"},
+    }
+    assert sorted(target for job in planned for target in job.targets) == [*names[:400], "own", *names[400:]]
+
+
+def test_as_long_as_each_cluster_has_a_job_none_shares_an_environment() -> None:
+    planned = jobs({f"c{index:03}": LARGE for index in range(200)}, apply=True, large=2, most=GITHUB_JOBS)
+    assert {len({target.partition("/")[0] for target in job.targets}) for job in planned} == {1}
+    assert {job.environment for job in planned} == {f"c{index:03}" for index in range(200)}
+
+
+def test_with_more_environments_than_jobs_the_others_share_one() -> None:
+    clusters = {f"c{index:03}": () for index in range(300)}
+    planned = jobs(clusters, apply=True, large=8, most=GITHUB_JOBS)
+    assert all(job.environment == ("ipamc" if len(job.targets) > 1 else job.targets[0]) for job in planned)
+    with pytest.raises(ValueError, match="300 environments need a job each"):
+        jobs(clusters, apply=True, large=8, most=9, environments={name: f"e-{name}" for name in clusters})
+
+
+@pytest.mark.parametrize("text", ["production", "a b=*", "x=$(id)", "x=a;b", "=a", "x=", "${{ x }}=a"])
+def test_what_is_no_pattern(text: str) -> None:
+    with pytest.raises(ValueError, match="is not like"):
+        of_environments(text, ())
 
 
 def child(number: int, *, apply: bool, name: str = "c{:04}") -> str:

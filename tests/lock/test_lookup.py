@@ -100,6 +100,6 @@ def test_what_no_compile_writes_is_refused_with_what_a_full_read_finds(text: byt
 def test_a_look_trusts_what_it_does_not_come_across() -> None:
     """The price of an answer that does not read every line; `ipamc compile --check` reads them all."""
     far = b'{"block":"10.9.0.0/27","pool":"p", "node":"n3"}\n'
-    assert [
-        each.line.node for each in over(HEAD + ONE + TWO + far, "ipam.lock", parse_block("10.0.0.5/32"))
-    ] == ["n1"]
+    last = b'{"block":"10.9.1.0/27","pool":"p","node":"n4"}\n'
+    text = HEAD + ONE + TWO + TWO.replace(b"10.0.0.", b"10.1.0.") + far + last
+    assert [each.line.node for each in over(text, "ipam.lock", parse_block("10.0.0.5/32"))] == ["n1"]

@@ -114,10 +114,15 @@ def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> 
     Prints which commit a date means, and which clusters the commit does not have.
     """
     if at is None:
-        from ipamc.workspace.clusters import find
+        from ipamc.workspace.clusters import find, parent_of
         from ipamc.workspace.source import Disk
+        from ipamc.workspace.spaces import spaces_in
 
-        return Disk(tuple(find(clusters)), assume=assume)
+        folders = tuple(find(clusters))
+        parents = {*map(parent_of, folders)}
+        # A fleet looks for spaces once: with each cluster it would look at all folders.
+        spaces = spaces_in(*parents) if len(folders) > 1 and len(parents) == 1 else None
+        return Disk(folders, assume=assume, spaces=spaces)
     from msgspec.structs import replace
 
     from ipamc.cli.terminal import say

@@ -119,6 +119,8 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield the answers of the inputs for a block that no line of a lock overlaps."""
+        from msgspec.structs import replace
+
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
         from ipamc.review.as_needed import enough_for_addresses, load_without_nodes
@@ -127,8 +129,13 @@ class _Search(Struct):
         for folder in self.source.folders:
             with self.problems.of(folder):
                 inputs = self.source.inputs(folder, rendered=False)
-                cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
+                # Lines only make answers fewer: where there is none without them, the lock is not read.
+                without = replace(inputs, lock=None, rendered=False)
+                cluster, lock, sources = load_without_nodes(without, enough_for_addresses)
                 some = explain_address(cluster, lock, block)
+                if some and inputs.lock is not None:
+                    cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
+                    some = explain_address(cluster, lock, block)
                 texts = Texts(sources, [unheld.at for unheld in some])
                 for unheld in some:
                     yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))

@@ -73,6 +73,8 @@ def similar(texts: Iterable[bytes], name: str) -> str:
 
 def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
     start = text.find(b"\n") + 1
+    if start == len(text) or _is_outside(text, start, block):
+        return
     at = _first_from(text, start, block)
     at = text.rfind(b"\n", start, max(at - 1, start)) + 1 or start  # the line before may reach into the block
     last: Line | None = None
@@ -88,6 +90,16 @@ def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
         if line.block.overlaps(block):
             yield NumberedLine(line=line, number=number)
         at, last = end + 1, line
+
+
+def _is_outside(text: bytes, start: int, block: Block) -> bool:
+    """Tell by the first and the last row whether no row can share an address with a block.
+    Of a fleet nearly all clusters are far from it: two rows are decoded instead of one for each bisection.
+    """
+    first = _row(text[start : text.find(b"\n", start)]).block
+    last = _row(text[text.rfind(b"\n", 0, -1) + 1 : -1]).block
+    before_all = (block.family, block.last) < (first.family, first.first)
+    return before_all or (last.family, last.last) < (block.family, block.first)
 
 
 def _first_from(text: bytes, low: int, block: Block) -> int:

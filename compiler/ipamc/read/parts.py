@@ -51,6 +51,11 @@ def parts(paths: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def shards_of(parts: Iterable[str]) -> list[str]:
+    """Return the parts that are shards."""
+    return [part for part in parts if part not in BEFORE_SHARDS]
+
+
 def is_looked_at(path: str) -> bool:
     """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
     return path in (*BINDING, INDEX) or path.startswith(NODES) or OWN_POOLS(path) is not None

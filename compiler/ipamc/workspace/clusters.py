@@ -61,8 +61,8 @@ def find(given: Sequence[str] = ()) -> list[str]:
 
 def name_of(folder: str) -> str:
     """Return a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
-    path = Path(folder)
-    return path.resolve().name if PurePath(folder).name in {"", ".."} else path.absolute().name
+    name = PurePath(folder).name
+    return Path(folder).resolve().name if name in {"", ".."} else name
 
 
 def parent_of(folder: str) -> str:

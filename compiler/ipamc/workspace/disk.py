@@ -62,6 +62,12 @@ def lock_path(folder: str) -> str:
     return (PurePath(folder) / LOCK).as_posix()
 
 
+def lock_size(folder: str) -> int:
+    """Return how many bytes a cluster's lock has; 0 where there is none."""
+    path = Path(lock_path(folder))
+    return path.lstat().st_size if path.is_file() else 0
+
+
 def read_lock(folder: str) -> bytes | None:
     """Read the lock of a cluster; None where there is none. Raises Trouble for a link, and behind one."""
     refuse_links(folder)

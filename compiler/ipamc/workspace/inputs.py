@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.clusters import parent_of
-from ipamc.workspace.disk import LOCK, RENDERED, SUFFIXES
+from ipamc.workspace.disk import RENDERED, SUFFIXES
 from ipamc.workspace.safe_read import Irregular, refuse_links
 
 SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
@@ -54,7 +54,7 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
 def source_paths(folder: str) -> list[str]:
     """Return the paths of all inputs of a cluster, sorted; also of those that are refused later."""
     refuse_links(folder)
-    return sorted(path.as_posix() for path in _files(Path(folder)) if _is_candidate(path))
+    return sorted(path for path in _files(folder) if _is_candidate(path))
 
 
 def _read_source(path: str, folder: str) -> bytes:
@@ -69,21 +69,25 @@ def is_source(path: str, folder: str, data: bytes) -> bool:
     return safe_read.has(_followed(path, folder), data)
 
 
-def _is_candidate(path: Path) -> bool:
-    return path.suffix in SUFFIXES or path.is_dir()
+def _is_candidate(path: str) -> bool:
+    return PurePath(path).suffix in SUFFIXES or Path(path).is_dir()
 
 
-def _files(folder: Path) -> Iterator[Path]:
+def _files(folder: str) -> Iterator[str]:
     """Yield what is below a cluster's folder and may be its input, links to folders too."""
-    waiting = [folder]
+    top = PurePath(folder).as_posix()
+    waiting = [top]
     while waiting:
-        for path in waiting.pop().iterdir():
-            if path.name.startswith(".") or path == folder / RENDERED:
-                continue
-            if path.is_dir() and not path.is_symlink():
-                waiting.append(path)
-            else:
-                yield path
+        above = waiting.pop()
+        with os.scandir(above) as entries:
+            for entry in entries:
+                if entry.name.startswith(".") or (above == top and entry.name == RENDERED):
+                    continue
+                path = entry.name if above == "." else f"{above}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+                else:
+                    yield path
 
 
 def _followed(path: str, folder: str) -> str:
@@ -135,7 +139,8 @@ def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
     Notes, scripts and what else people keep beside are not named. No link is followed, and of what is no
     regular file nothing is read. Costs a look at the beginning of each such file.
     """
-    others = (path for path in _files(Path(folder)) if not _is_candidate(path) and path != Path(folder, LOCK))
+    lock = disk.lock_path(folder)
+    others = (Path(path) for path in _files(folder) if not _is_candidate(path) and path != lock)
     found = (_look(path) for path in sorted(others) if not is_leftover(path))
     return tuple(finding for finding in found if finding)
 

@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -136,8 +137,8 @@ def _check(path: str, status: os.stat_result) -> None:
 def link_on_the_way(folder: str) -> str:
     """Return the first link on the way to a cluster's folder, itself included, as typed; "" without one."""
     top, inside = _inside(folder)
-    if top is None and Path(folder).is_absolute():
-        inside = [Path(folder)]
+    if top is None and inside[0].is_absolute():
+        inside = inside[:1]
     return next((path.as_posix() for path in reversed(inside) if path.is_symlink()), "")
 
 
@@ -174,9 +175,15 @@ def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
     They are as typed, the deepest first. A top that is a link itself counts only where no other is above it:
     a link inside a work tree may lead to another one.
     """
-    typed = Path(path)
-    ways = [typed, *typed.parents]
-    above = [*ways[1:], *(() if typed.is_absolute() else Path.cwd().parents)]
-    tops = [folder for folder in above if os.path.lexists(folder / ".git")]
+    ways = _ways(path)
+    above = [*ways[1:], *(() if ways[0].is_absolute() else _ways(str(Path.cwd()))[1:])]
+    tops = [folder for folder in above if os.path.lexists(f"{folder}/.git")]
     top = next((folder for folder in tops if not folder.is_symlink()), tops[-1] if tops else None)
     return top, ways[: ways.index(top)] if top in ways else ways
+
+
+@lru_cache(maxsize=64)
+def _ways(path: str) -> tuple[Path, ...]:
+    """Return a path and the folders above it, the deepest first. Looks at no file."""
+    typed = Path(path)
+    return (typed, *(() if typed.parent == typed else _ways(str(typed.parent))))

@@ -17,11 +17,13 @@ from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, problem_of, tell_bugs
 from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.options import Function, trunk_option
+from ipamc.cli.runner import ClusterRun, compile_all, conclude
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import Refused, count, names
-from ipamc.read.parts import BEFORE_SHARDS, FIRST, is_part
+from ipamc.read.parts import FIRST, is_part, shards_of
 from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
+from ipamc.workspace.environment import today
 from ipamc.workspace.revision import known, require_top
 from ipamc.workspace.tree import parts_of
 
@@ -48,11 +50,12 @@ def _seconds(name: str, kind: Any, default: int, **more: Any) -> Callable[[Funct
 @_seconds("--wait", Seconds(min=0, max=DAY), 10, envvar="IPAMC_WAIT", show_envvar=True)
 @_seconds("--timeout", click.IntRange(min=1, max=DAY), 120)
 @trunk_option
+@click.option("--check", is_flag=True)
 @click.option("--repair", is_flag=True)
 @click.option("--prune", is_flag=True)
 @click.option("--before-flags", is_flag=True)
 @click.option("--receipt", default="", metavar="FOLDER")
-def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -> int:
+def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **flags: Any) -> int:
     """Apply the manifests of clusters, or of shards of them.
 
     CLUSTER is a name below clusters/ and the name of a context in the kubeconfig; the current context is
@@ -72,6 +75,9 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     but then CiliumNodes are listed again. For a whole cluster, objects that ipamc applied once and that left
     the tree are named; --prune deletes those that nothing uses.
 
+    With --check a cluster is applied only where 'ipamc compile --locked --check' finds it up to date. Another
+    one is named, and the next cluster is applied.
+
     With --repair only what is missing or differs is applied. With --trunk, a job that is run again later does
     not undo a newer state. Builds with $KUSTOMIZE or kustomize, else with kubectl; runs $KUBECTL or kubectl.
     Each of their runs may take 10 minutes. Programs are not looked for in relative folders of the PATH.
@@ -79,6 +85,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
     Options:
         --wait: How long to watch for errors of the operator.
         --timeout: How long to wait for Cilium's CRDs.
+        --check: Apply no cluster whose files are not as they are compiled.
         --repair: Apply only objects that are missing in the cluster or differ.
         --prune: Delete objects of ipamc that left the tree and that nothing uses.
         --before-flags: Apply although cilium-config or the operator's arguments are not as rendered.
@@ -112,6 +119,9 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, **flags: Any) -
                 if trunk and is_old(name, trunk):
                     say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
                     continue
+                if check and not is_up_to_date(name):
+                    done = False
+                    continue
                 parts = [] if "" in given else given
                 well = apply_cluster(name, parts, options, sent)
                 done &= well
@@ -140,6 +150,13 @@ def _account(sent: Mapping[str, bool]) -> Account:
     done = [part for part, whole in sent.items() if whole]
     parts = [f"{part}: some of its objects may be applied" for part, whole in sent.items() if not whole]
     return Account("; ".join(([f"sent: {names(done)}"] if done else []) + parts))
+
+
+def is_up_to_date(name: str) -> bool:
+    """Compile a cluster, and write nothing; print what is wrong, and tell whether nothing is."""
+    run = ClusterRun(folder=f"{disk.CLUSTERS}/{name}", today=today(), locked=True, check=True)
+    (outcome,) = compile_all([run], 1)
+    return conclude([outcome], "full") == DONE
 
 
 def is_old(name: str, trunk: str) -> bool:
@@ -186,7 +203,7 @@ def applied(*, folder: str, url: str, trunk: str) -> int:
         if not is_name(name) or not disk.is_folder(f"{disk.CLUSTERS}/{name}"):
             say(f"{name}: skipped, because there is no such cluster in HEAD")
             continue
-        parts = [part for part in parts_of(f"{disk.CLUSTERS}/{name}") if part not in BEFORE_SHARDS]
+        parts = shards_of(parts_of(f"{disk.CLUSTERS}/{name}"))
         if missing := lacking(found, name, head, parts or [FIRST]):
             say(f"{name}: not applied completely: {count(len(missing), 'part')} missing: {names(missing)}")
         elif trunk and is_old(name, trunk):

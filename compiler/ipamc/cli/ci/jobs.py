@@ -6,14 +6,15 @@ alone: `lab/nodes/000`. Names are checked before they are written: they end in Y
 
 from __future__ import annotations
 
+import heapq
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from fnmatch import fnmatchcase
 
 from msgspec import Struct, structs
 
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import BEFORE_SHARDS
+from ipamc.read.parts import shards_of
 
 GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
 GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
@@ -22,6 +23,10 @@ LONGEST = 200
 """Characters of a target in a job's name.
 Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
 LARGE = 8  # the most shards that one job applies; a cluster with more gets a job for each shard
+SEVERAL = "ipamc"
+"""The environment of a job with several clusters that share no other."""
+ALWAYS = 1 << 16
+"""What a cluster of any size costs a job, as bytes of a lock: a compile and kubectl take some seconds."""
 
 
 def is_name(text: str) -> bool:
@@ -42,6 +47,8 @@ class Job(Struct, frozen=True, kw_only=True):
     """One job of a pipeline."""
 
     targets: tuple[str, ...]
+    environment: str
+    """The forge's environment, which may have a kubeconfig and approvals."""
 
     @property
     def name(self) -> str:
@@ -49,31 +56,106 @@ class Job(Struct, frozen=True, kw_only=True):
         first, last = (target[:LONGEST] for target in (self.targets[0], self.targets[-1]))
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
-    @property
-    def environment(self) -> str:
-        """The forge's environment: the cluster's name, or `ipamc` for several. It may have a kubeconfig."""
-        clusters = {target.partition("/")[0] for target in self.targets}
-        return clusters.pop() if len(clusters) == 1 else "ipamc"
-
     def record(self) -> dict[str, str]:
         """Return what a template or a matrix says of the job."""
         return {"name": self.name, "targets": " ".join(self.targets), "environment": self.environment}
 
 
-def jobs(clusters: Mapping[str, Sequence[str]], *, apply: bool, large: int, most: int) -> tuple[Job, ...]:
+def jobs(
+    clusters: Mapping[str, Sequence[str]],
+    *,
+    apply: bool,
+    large: int,
+    most: int,
+    sizes: Mapping[str, int] | None = None,
+    environments: Mapping[str, str] | None = None,
+) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
     A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they
-    need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, targets share
-    jobs as evenly as possible: none is dropped.
+    need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, neighbours in
+    the order of names share jobs, as evenly as their `sizes` let them (the bytes of their locks): none is
+    dropped, and a cluster is divided only where it is larger than a job's share. A job has one environment,
+    so only clusters of one environment share jobs; `environments` are those that are not called as their
+    cluster. Where there are more of the others than jobs, these share SEVERAL. Raises ValueError where there
+    are more `environments` than jobs.
     """
-    targets: list[str] = []
-    for name, parts in sorted(clusters.items()):
-        shards = [part for part in parts if part not in BEFORE_SHARDS]
-        sharded = apply and len(shards) > large
-        targets += [f"{name}/{shard}" for shard in shards] if sharded else [name]
-    count = min(len(targets), most)
-    ends = [index * len(targets) // count for index in range(count + 1)] if count else []
-    return tuple(Job(targets=tuple(targets[start:end])) for start, end in pairwise(ends))
+    sizes, environments = sizes or {}, environments or {}
+    every = _Targets(clusters, large if apply else None, sizes)
+    if len(found := [target for name in sorted(clusters) for target, _ in every.of(name, 0)]) <= most:
+        named = ((target, target.partition("/")[0]) for target in found)
+        return tuple(Job(targets=(each,), environment=environments.get(name, name)) for each, name in named)
+    own = len(clusters) - len(environments) + len(set(environments.values())) <= most
+    groups: dict[str, list[str]] = {}
+    for name in sorted(clusters):
+        groups.setdefault(environments.get(name, name if own else SEVERAL), []).append(name)
+    if len(groups) > most:
+        raise ValueError(f"{len(groups)} environments need a job each, and there are {most}")
+    shares = {environment: sum(map(every.size, names)) for environment, names in groups.items()}
+    planned = []
+    for environment, count in _divided(shares, most).items():
+        share = shares[environment] / count
+        targets = [target for name in groups[environment] for target in every.of(name, share)]
+        for some in _even(targets, count):
+            only = {target.partition("/")[0] for target in some}
+            single = len(only) == 1 and only.isdisjoint(environments)
+            planned.append(Job(targets=some, environment=only.pop() if single else environment))
+    return tuple(planned)
+
+
+class _Targets(Struct, frozen=True):
+    clusters: Mapping[str, Sequence[str]]
+    large: int | None  # None: no cluster is divided
+    sizes: Mapping[str, int]
+
+    def size(self, name: str) -> int:
+        return ALWAYS + self.sizes.get(name, 0)
+
+    def of(self, name: str, share: float) -> list[tuple[str, float]]:
+        """Return the targets of a cluster, each with its size: its shards if it is larger than a share."""
+        shards = shards_of(self.clusters[name])
+        if self.large is None or len(shards) <= self.large or self.size(name) <= share:
+            return [(name, self.size(name))]
+        return [(f"{name}/{shard}", self.size(name) / len(shards)) for shard in shards]
+
+
+def _divided(shares: Mapping[str, int], most: int) -> dict[str, int]:
+    """Return how many of `most` jobs each environment gets: one, then one more where jobs are the largest."""
+    counts = dict.fromkeys(sorted(shares), 1)
+    largest = [(-float(shares[environment]), environment) for environment in counts]
+    heapq.heapify(largest)
+    for _ in range(most - len(counts)):
+        environment = largest[0][1]
+        counts[environment] += 1
+        heapq.heapreplace(largest, (-shares[environment] / counts[environment], environment))
+    return counts
+
+
+def _even(targets: Sequence[tuple[str, float]], count: int) -> list[tuple[str, ...]]:
+    """Divide targets, in their order, into at most `count` lists of sizes that are as even as can be.
+    A target is in the list that its middle falls into, where all targets lie on a line.
+    """
+    lists: dict[int, list[str]] = {}
+    total, at = sum(size for _, size in targets), 0.0
+    for target, size in targets:
+        lists.setdefault(int((at + size / 2) * count / total), []).append(target)
+        at += size
+    return [tuple(some) for some in lists.values()]
+
+
+def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:
+    """Return the environment of each cluster that a pattern names. Raises ValueError for other text.
+    `patterns` is ENVIRONMENT=PATTERN, several with commas between them; the first that fits is taken.
+    """
+    pairs = []
+    for text in filter(None, patterns.split(",")):
+        environment, equals, pattern = text.partition("=")
+        if not equals or not is_name(environment) or not is_name(pattern.replace("*", "x")):
+            raise ValueError(f"{text!r} is not like production=prod-*")
+        pairs.append((environment, pattern))
+    found = (
+        (name, next((env for env, pattern in pairs if fnmatchcase(name, pattern)), "")) for name in names
+    )
+    return {name: environment for name, environment in found if environment}
 
 
 def github(planned: Sequence[Job], *, plan: bool) -> str:

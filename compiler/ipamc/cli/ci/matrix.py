@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import click
+import msgspec
+from msgspec import Struct
 
 from ipamc import __version__
 from ipamc.cli.ci import jobs
@@ -17,7 +19,8 @@ from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
 from ipamc.model.diagnostics import count
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.workspace import committed, disk, git
+from ipamc.read.space_index import IndexLine
+from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Nowhere, last_applied, last_success
@@ -25,6 +28,7 @@ from ipamc.workspace.inputs import SHARED_TESTS
 from ipamc.workspace.neighbours import lists_others
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
+from ipamc.workspace.spaces import index_path, is_space
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
@@ -55,13 +59,19 @@ class Matrix(Verb):
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
 @click.option("--unattended", metavar="URL")
+@click.option("--environments", default="", envvar="IPAMC_ENVIRONMENTS", metavar="NAME=PATTERN,...")
 @click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
-def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked: Any) -> int:
+def matrix(
+    *, output: str, base: str, stage: str, environments: str, large: int, path: str, **asked: Any
+) -> int:
     """List the clusters below clusters/ whose inputs, lock or rendered files changed between --base and HEAD.
 
     A cluster that was deleted has no job, but it has a plan: --output names lists it, for 'ipamc plan
     --clusters-from FILE --base REV', and has_plan is true for --output github.
+
+    An address space is compiled with each change of a cluster, and so are clusters of which its index tells
+    something else. It is never applied: nothing of it is in a cluster.
 
     With a --base, the files of these clusters must be here as HEAD has them, byte for byte: commit what you
     changed before. Submodules below clusters/, and attributes with which git changes bytes there, are
@@ -70,8 +80,12 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     With --stage compile, a --base that git cannot compare with HEAD is an error. With the other stages all
     clusters are listed then (no such revision here, a shallow clone, a first push), so that none is missed.
     With --base last-success the forge is asked for the last pipeline of this branch that was successful, so
-    that a cluster whose apply failed is listed until one succeeds. There are at most 256 jobs for GitHub and
-    200 for GitLab; where there are more clusters, several share a job.
+    that a cluster whose apply failed is listed until one succeeds.
+
+    There are at most 256 jobs for GitHub and 200 for GitLab. Where there are more clusters, several share a
+    job, by the sizes of their locks. A job that applies has one environment of the forge: each cluster's own,
+    or one of --environments, whose clusters share jobs. Where there are more environments than jobs, jobs of
+    several clusters have the environment 'ipamc'.
 
     Options:
         --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success',
@@ -84,6 +98,8 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         --unattended: With --stage repair: for jobs that nobody approves. Only clusters are listed that are in
             HEAD as they were applied last, by the refs of this repository; GitLab's jobs use environments of
             their own.
+        --environments: Environments of the forge that clusters share: 'production=prod-*,lab=lab-*'. The
+            first pattern that a cluster's name fits is taken; other clusters have one of their own.
         --large: The most shards that one job applies.
     Examples:
         ipamc ci matrix --output github --base "$BASE" >> "$GITHUB_OUTPUT"
@@ -98,19 +114,24 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
     if output == "gitlab" and stage == "refresh":
         raise click.UsageError("GitLab's child pipeline repairs and refreshes: --stage repair --refresh")
     apply = stage != "compile"
-    commit, names, gone = changed(base, strict=not apply)
+    commit, listed, gone = changed(base, strict=not apply)
+    spaces = {name for name, folder in there().items() if is_space(folder)}
+    names = (
+        with_spaces(commit, listed, spaces) if not apply else [name for name in listed if name not in spaces]
+    )
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS
     chosen, sharded = {name: clusters[name] for name in repaired}, apply and stage != "refresh"
-    planned = jobs.jobs(chosen, apply=sharded, large=large, most=most)
+    shares = _Shares(environments=environments if apply else "", large=large, most=most)
+    planned = shares.jobs(chosen, apply=sharded)
     plan = not apply and bool(names or gone)
     if output == "names":
         text = "".join(f"{name}\n" for name in sorted([*repaired, *(gone if plan else ())]))
     elif output == "github":
         text = jobs.github(planned, plan=plan)
     else:
-        whole = jobs.jobs(clusters, apply=False, large=large, most=most) if stage == "repair" else ()
+        whole = shares.jobs(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
         child = jobs.Child(
             image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs are as this job of the parent
@@ -123,11 +144,52 @@ def matrix(*, output: str, base: str, stage: str, large: int, path: str, **asked
         )
         text = rendered("gitlab-child", values)
     say(f"{count(len(names), 'cluster')} of {len(there())}, {count(len(planned), 'job')}")
+    if apply and (several := [job for job in planned if job.environment == jobs.SEVERAL]):
+        say(f"{count(len(several), 'job')} for several clusters each, in the environment {jobs.SEVERAL}")
     if path == "-" or output == "gitlab":
         put(path, text, "ipamc ci matrix")
     else:
         disk.replace(path, text)
     return DONE
+
+
+class _Shares(Struct, frozen=True, kw_only=True):
+    environments: str
+    large: int
+    most: int
+
+    def jobs(self, clusters: Mapping[str, Sequence[str]], *, apply: bool) -> tuple[jobs.Job, ...]:
+        """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
+        sizes = {name: disk.lock_size(f"{disk.CLUSTERS}/{name}") for name in clusters}
+        try:
+            environments = jobs.of_environments(self.environments, clusters)
+            return jobs.jobs(
+                clusters,
+                apply=apply,
+                large=self.large,
+                most=self.most,
+                sizes=sizes,
+                environments=environments,
+            )
+        except ValueError as problem:
+            raise click.UsageError(f"--environments: {problem}") from None
+
+
+def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> list[str]:
+    """Return clusters that changed since a commit, and what must be compiled with them, sorted.
+    These are the address spaces, whose indexes tell of members, and members that an index tells other than it
+    did. Where the index of that moment cannot be read, all clusters are.
+    """
+    found = {*names, *(spaces if names else ())}
+    for name in spaces if commit else ():
+        path = index_path(f"{disk.CLUSTERS}/{name}")
+        before = git_tree.blobs(".", commit, [path]).get(path, b"")
+        rows = {*before.splitlines()[1:]} ^ {*(disk.read_bytes(path) or b"").splitlines()[1:]}
+        try:
+            found |= {msgspec.json.decode(row, type=IndexLine).cluster for row in rows}
+        except ValueError:
+            return sorted(there())
+    return sorted(found & there().keys())
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:

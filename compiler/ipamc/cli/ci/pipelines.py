@@ -6,6 +6,7 @@ clusters, while a matrix is made for one change and exists only in its pipeline.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -13,11 +14,11 @@ import click
 
 from ipamc import __version__
 from ipamc.cli.ci.install import Install, install_options, lacking, put
-from ipamc.cli.ci.jobs import is_name
+from ipamc.cli.ci.jobs import is_name, of_environments
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read.parts import BEFORE_SHARDS
+from ipamc.read.parts import BEFORE_SHARDS, KINDS, shards_of
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
@@ -43,7 +44,20 @@ _OF_THE_SCHEDULE = {
 }
 
 
+def _environments(_context: click.Context, _option: click.Parameter, text: str) -> str:
+    """Return patterns that a job of the pipeline will read."""
+    try:
+        of_environments(text, ())
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
+    return text
+
+
 def _schedule_options(command: Function) -> Function:
+    names = "The forge's environments that clusters share, as in 'ipamc ci matrix'."
+    command = click.option(
+        "--environments", default="", metavar="NAME=PATTERN,...", callback=_environments, help=names
+    )(command)
     for option, help in reversed(_OF_THE_SCHEDULE.items()):
         command = click.option(option, is_flag=True, help=help)(command)
     return command
@@ -53,7 +67,7 @@ def _schedule_options(command: Function) -> Function:
 @_schedule_options
 @install_options(image=True)
 @file_option
-def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
+def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the pipeline for GitLab: a small parent, whose child pipeline is written by 'ipamc ci matrix'.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -79,7 +93,7 @@ def gitlab(*, path: str | None, install: Install, **chosen: bool) -> int:
 @click.option("--server", is_flag=True)
 @install_options(image=True)
 @file_option
-def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: bool) -> int:
+def github(*, branch: str, schedule: str, path: str | None, install: Install, **chosen: Any) -> int:
     """Write the workflow for GitHub Actions.
 
     The first lines of the file say what must be set up once. The same version of ipamc writes the same bytes.
@@ -122,27 +136,59 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
     return _pipeline("github", path or ".github/workflows/ipamc.yml", install, values)
 
 
+def _wave(number: int, key: str, value: str) -> dict[str, str]:
+    """Return a kustomize patch that gives the objects that a key selects their wave in Argo CD."""
+    annotations = {"argocd.argoproj.io/sync-wave": str(number)}
+    meta = {"name": "any", "annotations": annotations}
+    text = json.dumps({"apiVersion": "v1", "kind": "any", "metadata": meta})
+    return {"key": key, "value": value, "text": text}
+
+
+_WAVES = (
+    _wave(-2, "group", "admissionregistration.k8s.io"),
+    _wave(-1, "kind", "ConfigMap|CiliumNodeConfig|CiliumPodIPPool"),
+)
+"""Policies come before what they judge, and pools before the nodes that use them. Without waves Argo CD
+applies objects of these kinds in the order of their names (gitops-engine, sync_tasks.go)."""
+
+
+large_option = click.option("--large", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
+
+
 @click.command(cls=Verb, former=FORMER)
 @click.option("--repo", required=True, metavar="URL")
 @click.option("--revision", default="main", show_default=True, metavar="NAME")
 @click.option("--project", default="default", show_default=True, metavar="NAME")
+@large_option
 @file_option
-def argocd(*, repo: str, revision: str, project: str, path: str | None) -> int:
+def argocd(*, repo: str, revision: str, project: str, large: int, path: str | None) -> int:
     """Print an ApplicationSet that makes an Application for each shard.
 
-    It looks for folders itself, and so finds future shards too.
+    It looks for folders itself, and so finds future shards too. With --large, a cluster with at most so many
+    shards has one Application for all of them. Run it again when a cluster has more.
 
     Options:
         --repo: The URL with which Argo CD reads this repository.
         --revision: The branch that is applied.
         --project: The AppProject.
+        --large: The most shards of a cluster that one Application applies; 0: each shard has its own.
     Examples:
         ipamc ci argocd --repo ssh://git@example.org/fleet.git --write argocd.yaml
             # an ApplicationSet for all clusters
+        ipamc ci argocd --repo ssh://git@example.org/fleet.git --large 4 --write argocd.yaml
+            # an Application for each cluster of up to some 1,000 nodes
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
-    return write("argocd", path or "-", {"repo": repo, "revision": revision, "project": project})
+    values: dict[str, Any] = {"repo": repo, "revision": revision, "project": project, "waves": _WAVES}
+    shards = {"name": "ipamc", "whole": False}
+    if not large:
+        return write("argocd", path or "-", values | {"whole": False, "sets": [shards]})
+    require_top()
+    more = [name_of(folder) for folder in find() if len(shards_of(parts_of(folder))) > large]
+    sets = [{"name": "ipamc-clusters", "whole": True}, *([shards] if more else [])]
+    parts = (*BEFORE_SHARDS, *(f"{kind}/*" for kind in KINDS))
+    return write("argocd", path or "-", values | {"whole": True, "sets": sets, "large": more, "parts": parts})
 
 
 @click.command(cls=Verb, former=FORMER)
@@ -150,17 +196,28 @@ def argocd(*, repo: str, revision: str, project: str, path: str | None) -> int:
 @click.option("--source", default="flux-system", show_default=True, metavar="NAME")
 @click.option("--namespace", default="flux-system", show_default=True, metavar="NAME")
 @click.option("--remote", is_flag=True)
+@large_option
 @file_option
-def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, path: str | None) -> int:
+def flux(
+    *,
+    clusters: tuple[str, ...],
+    source: str,
+    namespace: str,
+    remote: bool,
+    large: int,
+    path: str | None,
+) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 
     CLUSTER is a name below clusters/; without one, all of them, which needs --remote. Run it again when a
-    cluster has new shards.
+    cluster has new shards. With --large, a cluster with at most so many shards has one Kustomization for all
+    shards of a kind, which finds new ones by itself.
 
     Options:
         --source: The GitRepository.
         --namespace: The namespace of the Kustomizations.
         --remote: Flux runs elsewhere, and reaches each cluster by the Secret CLUSTER-kubeconfig.
+        --large: The most shards of a cluster that one Kustomization applies; 0: each shard has its own.
     Examples:
         ipamc ci flux lab  # for the Flux that runs in the cluster lab
         ipamc ci flux --remote --write flux.yaml
@@ -180,6 +237,9 @@ def flux(*, clusters: tuple[str, ...], source: str, namespace: str, remote: bool
             raise Trouble(f"{folder} is not a cluster below {disk.CLUSTERS}/")
         secret = f"{name}-kubeconfig" if remote else ""
         parts = parts_of(folder)
+        if len(shards_of(parts)) <= large:
+            # Of a folder without a kustomization Flux builds those below (pkg/kustomize_generator.go).
+            parts = tuple(dict.fromkeys(part.partition("/")[0] for part in parts))
         for part in parts:
             before = [each for each in parts[: parts.index(part)] if each in BEFORE_SHARDS]
             title, after = f"{name}-{part.replace('/', '-')}", f"{name}-{before[-1]}" if before else ""
