@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import tests.e2e.agents.test_router
 import tests.e2e.agents.test_versions
 import tests.e2e.agents.test_waits
 import tests.e2e.test_admission

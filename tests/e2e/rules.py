@@ -23,6 +23,7 @@ SHOWN: dict[str, list[str]] = {}
 """Tests by the code of the rule whose reason they show."""
 
 NO_SERVER_HERE = {
+    "IPC0228": "it speaks of fields that ipamc alone reads",
     "IPC0546": "it speaks of fields that ipamc alone reads",
     "IPC0212": "its bounds are those of Calico's validation and of node-ipam-controller, neither of which runs here",
     "IPC0932": "it is about several minors in one cluster; one operator runs here",

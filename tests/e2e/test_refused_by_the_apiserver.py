@@ -191,6 +191,16 @@ def test_another_mask_size(api: Api, operator: Operator) -> None:
     assert "immutable" in said(api, {**named, "spec": {"ipv4": {"cidrs": ["10.0.0.0/24"], "maskSize": 26}}})
 
 
+@shows("IPC0585")
+def test_bgp_objects_of_another_minor(api: Api, operator: Operator) -> None:
+    if operator.version == (1, 18):
+        pytest.skip("it has all of them")
+    kind = "CiliumBGPPeeringPolicy" if operator.version > (1, 18) else "CiliumBGPAdvertisement"
+    version = "v2alpha1" if operator.version < (1, 16) or operator.version > (1, 18) else "v2"
+    head = {"apiVersion": f"cilium.io/{version}", "kind": kind, "metadata": {"name": "a"}}
+    assert f'no matches for kind "{kind}"' in said(api, {**head, "spec": {}})
+
+
 @shows("IPC0566")
 @pytest.mark.parametrize("field", ["allowFirstIP", "allowLastIP"])
 @pytest.mark.parametrize("before", [True, False])

@@ -247,7 +247,7 @@ def test_an_object_that_moves_to_another_file_does_not_leave() -> None:
 
 def test_only_what_does_no_harm_is_removed() -> None:
     kept = {stays for stays in Stays if not Leaving(kind="", names=("n",), stays=stays).removable}
-    assert kept == {Stays.AGENT, Stays.NODE, Stays.CONFIG_MAP}
+    assert kept == {Stays.AGENT, Stays.NODE, Stays.CONFIG_MAP, Stays.MASQ_AGENT}
 
 
 def test_every_object_that_is_applied_is_found_in_the_files() -> None:

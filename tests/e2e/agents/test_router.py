@@ -11,6 +11,7 @@ from tests.e2e.agents.router import BGP_CONTROL_PLANE, Bird, GoBgp, announce
 from tests.e2e.agents.test_import import give_podcidrs
 from tests.e2e.api import NODES
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 
 
 def next_hops(lab: Lab) -> dict[str, list[str]]:
@@ -74,6 +75,7 @@ SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
 """The blocks of each other, which somebody gives these nodes."""
 
 
+@shows("IPC0953")
 def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) -> None:
     """The article: the block that a Node shows is not the one that its pods have addresses of, and routes lead astray.
 
