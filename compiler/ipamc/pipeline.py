@@ -18,7 +18,6 @@ from ipamc.check.published import check_adopt, check_mode_change, check_publishe
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
-from ipamc.model.address_sets import outermost
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
@@ -266,9 +265,7 @@ def _others(inputs: Inputs, plan: Plan) -> tuple[Block, ...] | None:
     space = plan.cluster.address_space
     for index in map(load_index, inputs.spaces.values() if space else ()):
         if isinstance(index, Index) and index.space == space:
-            return tuple(
-                outermost(block for block, line in index.lines if block and line.cluster != inputs.name)
-            )
+            return index.others(inputs.name)
     return inputs.members
 
 

@@ -10,7 +10,7 @@ from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count,
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
 from ipamc.model.wording import listing, shown, typed
-from ipamc.read.syntax.document import MAX_NODES
+from ipamc.read.syntax.document import MAX_DEPTH, MAX_NODES
 
 
 def yaml_syntax(at: At, problem: str, also: Iterable[Related] = (), way_out: str = "") -> Diagnostic:
@@ -35,6 +35,11 @@ def duplicate_key(key: str, at: At, first: At) -> Diagnostic:
 def too_much(at: At, problem: str, way_out: str = "") -> Diagnostic:
     """IPC0004: a document stays within limits of nesting and size."""
     return error("IPC0004", at, problem, help=way_out)
+
+
+def too_deep(at: At) -> Diagnostic:
+    """Return the finding, by the rule of `too_much`, about more than MAX_DEPTH levels of nesting."""
+    return too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
 
 
 def too_many(at: At, what: str) -> Diagnostic:

@@ -15,6 +15,7 @@ from functools import lru_cache
 import msgspec
 from msgspec.structs import replace
 
+from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, CidrError, Range, parse_block
 from ipamc.model.cluster import Cluster, PoolFamily
 
@@ -60,9 +61,9 @@ class Index(msgspec.Struct, frozen=True):
         """Return the lines of a cluster. O(lines)."""
         return tuple([line for _, line in self.lines if line.cluster == cluster])
 
-    def row(self, line: IndexLine) -> int:
-        """Return the number of a line in the file, from 1."""
-        return next(number for number, (_, each) in enumerate(self.lines, 2) if each is line)
+    def others(self, cluster: str) -> tuple[Block, ...]:
+        """Return all addresses of the other clusters, by address. O(n log n)."""
+        return tuple(outermost(block for block, line in self.lines if block and line.cluster != cluster))
 
 
 def dump_index(space: str, lines: Iterable[IndexLine]) -> str:

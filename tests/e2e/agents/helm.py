@@ -13,6 +13,7 @@ from tests.e2e.api import CONFIG_MAPS, DEPLOYMENTS, Object
 
 HELM, CHARTS = (Path(each) for each in os.environ.get("IPAMC_CHARTS", "helm charts").split())
 """What `.ci/charts` prints."""
+SECRETS = "/api/v1/namespaces/cilium-secrets"
 VALUES: Object = {
     "routingMode": "native",
     "autoDirectNodeRoutes": True,
@@ -62,6 +63,8 @@ class WithHelm(Lab):
         """End all, and uninstall the release."""
         super().__exit__(*error)
         self.sh("helm --kube-context=fleet --namespace=kube-system uninstall cilium --ignore-not-found")
+        # What kube-controller-manager does about a namespace of the chart that is deleted: else none can be made again.
+        self.api.ask("PUT", f"{SECRETS}/finalize", {"metadata": {"name": SECRETS.rpartition("/")[2]}})
 
     def roll_out(self, config: Mapping[str, str] | None = None) -> None:
         """Install the release, once; and start the operator as its Deployment says."""

@@ -162,6 +162,7 @@ def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) ->
     if version < (1, 16):
         announce_by_policy(api, multi_pool=multi_pool)
         return
+    group = "cilium.io/v2" if version >= (1, 18) else "cilium.io/v2alpha1"
     adverts = {"advertisements": [EVERY_POOL]} if multi_pool else SPEC["advertisements"]
     for kind, path, name, spec in (
         ("CiliumBGPAdvertisement", "ciliumbgpadvertisements", "blocks", adverts),
@@ -169,7 +170,7 @@ def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) ->
         ("CiliumBGPClusterConfig", "ciliumbgpclusterconfigs", "fabric", SPEC["cluster"]),
     ):
         body = {"metadata": {"name": name, "labels": {"to": "router"}}, "spec": spec}
-        api.create(f"/apis/cilium.io/v2/{path}", {"apiVersion": "cilium.io/v2", "kind": kind, **body})
+        api.create(f"/apis/{group}/{path}", {"apiVersion": group, "kind": kind, **body})
 
 
 def announce_by_policy(api: Api, *, multi_pool: bool = False) -> None:

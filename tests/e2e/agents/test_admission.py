@@ -14,10 +14,10 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.machine import NETWORK
 from tests.e2e.api import CILIUM_NODES, NODES, Object
+from tests.e2e.joins import POLICIES
 from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.test_admission import POLICIES
 from tests.support.fleet import pool
 
 MODES = ["bystander", "kubernetes", "pinned", "shared", "adopt"]
@@ -58,7 +58,7 @@ def joined(lab: Lab, name: str) -> float:
     return time.monotonic() - start
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
     """A planned one, also when it is created again; one that nobody planned gets what the operator may give, or waits."""

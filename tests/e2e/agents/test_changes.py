@@ -16,7 +16,7 @@ from tests.e2e.test_runbook import NEW, in_front, planned, second_family
 BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
 
 
-@pytest.mark.deep(part=4)
+@pytest.mark.deep(part=6)
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))

@@ -9,7 +9,7 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import lost
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", MODES)
 def test_pods_have_addresses_of_the_locks_blocks_and_reach_each_other(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))

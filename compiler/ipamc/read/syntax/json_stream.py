@@ -119,14 +119,10 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     else:
         deep = max(accumulate(map(ord("\\").__sub__, _brackets(part))), default=0) > MAX_DEPTH
     if deep:
-        raise Unreadable(_too_deep(at))
+        raise Unreadable(rules.too_deep(at))
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1):
         _refuse_duplicates(at.path, data, part)
     return value
-
-
-def _too_deep(at: Place) -> Diagnostic:
-    return rules.too_much(at, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
 
 
 def _refuse_duplicates(path: str, data: bytes, part: bytes) -> None:
@@ -164,7 +160,7 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
     text = data.decode()
     lines = Lines(path, text)
     if isinstance(problem, RecursionError):
-        return _too_deep(Place(path))
+        return rules.too_deep(Place(path))
     decoder = json.JSONDecoder(parse_int=float, parse_constant=_refuse_constant)
     try:
         _, end = decoder.raw_decode(text, len(text) - len(text.lstrip(_BLANKS)))
@@ -185,7 +181,7 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         at = lines.span(index, index + len(str(known)))
         return rules.json_syntax(at, f"{known} is not a JSON value", "write null")
     except RecursionError:
-        return _too_deep(Place(path))
+        return rules.too_deep(Place(path))
     if lone := re.search(_LONE_SURROGATE, text):
         return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
     huge = re.search(_HUGE_NUMBER, text)

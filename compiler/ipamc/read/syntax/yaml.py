@@ -95,6 +95,8 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
         return rules.yaml_syntax(at, f"a tab {where}", way_out=_NO_TABS)
     message, mark = problem.problem or "not YAML", problem.context_mark
+    if "nesting" in message:  # libyaml of PyYAML 6.0.4 ends at 1,000 levels, which it reads ahead of events
+        return rules.too_deep(lines.span(index, index + 1))
     way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "")
     also: tuple[Related, ...] = ()
     if mark is not None and (index >= end or mark.line != problem.problem_mark.line):
@@ -223,7 +225,7 @@ class _Builder:
             value = self.scalar(event, keys[:-1], keys[-1] if keys else None)
         else:
             if len(keys) >= MAX_DEPTH:
-                self.stop(event, f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+                raise Unreadable(*self.broken, rules.too_deep(self.span(event)))
             self.containers += 1
             if self.containers > MAX_CONTAINERS:
                 self.stop(event, f"more than {MAX_CONTAINERS:,} mappings and lists", "split the document")
