@@ -199,13 +199,7 @@ def argocd(*, repo: str, revision: str, project: str, large: int, path: str | No
 @large_option
 @file_option
 def flux(
-    *,
-    clusters: tuple[str, ...],
-    source: str,
-    namespace: str,
-    remote: bool,
-    large: int,
-    path: str | None,
+    *, clusters: tuple[str, ...], source: str, namespace: str, remote: bool, large: int, path: str | None
 ) -> int:
     """Print a Kustomization for cilium/, and one for each shard, which depends on it.
 

@@ -152,13 +152,7 @@ TABLE = (
     Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
     Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
-    Row(
-        Capability.BGP_ADVERTISEMENT,
-        _ALL_BUT_CRD,
-        since=16,
-        run=_AGENTS[1:],
-        decides="`bgp/`, IPC0585",
-    ),
+    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
     Row(Capability.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
 )
 

@@ -16,11 +16,7 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.selector.selector import EVERY
 from ipamc.read import rules
 from ipamc.read.kinds.families import Prefix4, Prefix6
-from ipamc.read.kinds.pools import (
-    Percent,
-    RawSelector,
-    read_selector,
-)
+from ipamc.read.kinds.pools import Percent, RawSelector, read_selector
 from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
 
 _SHARDS = 1 << 30

@@ -36,10 +36,7 @@ def files(layout: Layout) -> Iterator[File]:
     split = max(1, layout.plan.lock.shards // _SHARDS)
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
-    values = {
-        "cluster": label_of(cluster.name),
-        "mutating": "v1beta1" if older else "v1",
-    }
+    values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}
     by_address = given_by_address(cluster, layout.held)
     lines = [line for line in layout.plan.lock.lines if line.node not in by_address]
     for carrier in cel.carriers(cluster):

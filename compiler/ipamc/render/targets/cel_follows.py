@@ -20,10 +20,7 @@ _DIGITS = "'0123456789abcdef'"
 _ADDRESS_6 = "string(ip({address}))"
 _LAST_GROUP = f"'0000' + {_ADDRESS_6}.substring({_ADDRESS_6}.lastIndexOf(':') + 1)"
 _HEX = f"map(it, it.substring(size(it) - 4))[0].split('').map(it, {_DIGITS}.indexOf(it))"
-_DIGITS_OF = {
-    4: (256, "{address}.split('.').map(it, int(it))"),
-    6: (16, f"[{_LAST_GROUP}].{_HEX}"),
-}
+_DIGITS_OF = {4: (256, "{address}.split('.').map(it, int(it))"), 6: (16, f"[{_LAST_GROUP}].{_HEX}")}
 """The base of the four digits that tell the addresses of a network apart, and the digits."""
 _TEXT = {
     4: "[16777216, 65536, 256, 1].map(it, string({value} / it % 256)).join('.')",
