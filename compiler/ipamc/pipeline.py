@@ -251,9 +251,7 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
         if found.space == space:
             mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
             log.add(check_index(mine, path, found))
-            own = index_lines(
-                [replace(mine, prefixes=tuple(each for each in mine.prefixes if not each.number))]
-            )
+            own = index_lines([replace(mine, prefixes=tuple(one for one in mine.prefixes if not one.number))])
         now = [*(line for line in before if line.range), *own]
         if set(now) != set(before):
             changed[path] = tuple(now)

@@ -83,9 +83,7 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
                 also, fix = [cluster.mode_here], "remove selector: it is for multi-pool mode"
             elif of_pools and not any(_announces(cluster, each, advert, pool) for pool in cluster.pools):
                 problem = f"{each.kind} {each.name} selects no pool"
-                also = [
-                    Related(pool.at, f"labels of {pool.name}: {_shown(pool)}") for pool in cluster.pools[:3]
-                ]
+                also = [Related(one.at, f"labels of {one.name}: {_shown(one)}") for one in cluster.pools[:3]]
                 fix = "give a pool the label in metadata.labels, or change the selector"
             else:
                 continue
@@ -154,9 +152,7 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
                 has = f"peer {peer} of {group.kind} {group.name} has peerConfigRef {name}"
                 fix = f"name one of {names(sorted(configs))}, or put {name} beside it"
                 yield warning("IPC0588", at / "peerConfigRef", f"{has}, which is not here", help=fix)
-        if cluster.nodes and not any(
-            group.selector.matches(node.labels, node.name) for node in cluster.nodes
-        ):
+        if cluster.nodes and not any(group.selector.matches(one.labels, one.name) for one in cluster.nodes):
             message = f"{group.kind} {group.name} selects no node of the inventory"
             yield warning("IPC0588", group.at / "spec" / "nodeSelector", message, help="change nodeSelector")
 

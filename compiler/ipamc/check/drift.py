@@ -65,9 +65,7 @@ def _which_case(plan: Plan, node: str) -> str:
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
     """Return the podCIDRs that the lock means for a node: its held blocks, in the order of `ipFamilies`."""
     lines = plan.held.get(node.name, ())
-    return tuple(
-        line.block for family in plan.cluster.families for line in lines if line.block.family == family
-    )
+    return tuple(line.block for each in plan.cluster.families for line in lines if line.block.family == each)
 
 
 def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:

@@ -137,9 +137,7 @@ def _beside(block: Block, prefix: int) -> Iterator[Block]:
 def with_given(members: Iterable[ClusterPrefixes], lines: Iterable[Line]) -> list[ClusterPrefixes]:
     """Return members with the ranges that a space gives them, held and pending ones."""
     given: dict[str, list[Prefix]] = defaultdict(list)
-    places = {
-        (member.cluster, each.pool, each.family): each.ask.at for member in members for each in member.asks
-    }
+    places = {(one.cluster, each.pool, each.family): each.ask.at for one in members for each in one.asks}
     for line in lines:
         cluster, pool, number = range_of(line.node)
         at = places.get((cluster, pool, line.block.family))

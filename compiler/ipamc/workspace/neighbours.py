@@ -53,9 +53,7 @@ def neighbours(
     shows that this takes a while. All are compared with each other once, so that each gets only those that it
     overlaps with.
     """
-    spaces = {
-        name_of(space).encode() for parent in set(map(parent_of, folders)) for space in spaces_in(parent)
-    }
+    spaces = {name_of(each).encode() for parent in set(map(parent_of, folders)) for each in spaces_in(parent)}
     if not any(_is_compared(folder, spaces) for folder in folders):
         return {}
     from ipamc.address_space import MOST, Neighbours, meetings, members_of

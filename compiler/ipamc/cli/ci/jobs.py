@@ -152,9 +152,7 @@ def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:
         if not equals or not is_name(environment) or not is_name(pattern.replace("*", "x")):
             raise ValueError(f"{text!r} is not like production=prod-*")
         pairs.append((environment, pattern))
-    found = (
-        (name, next((env for env, pattern in pairs if fnmatchcase(name, pattern)), "")) for name in names
-    )
+    found = ((name, next((env for env, glob in pairs if fnmatchcase(name, glob)), "")) for name in names)
     return {name: environment for name, environment in found if environment}
 
 

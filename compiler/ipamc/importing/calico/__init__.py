@@ -184,9 +184,7 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
             way_out = "name a range that neither Calico nor the network uses"
             found.append(rules.not_distinct(dump.at, problem, way_out))
     families = tuple(dict.fromkeys(block.family for block in ranges))
-    by_family = {
-        family: tuple(each for each in ranges if each.family == family) for family in sorted(families)
-    }
+    by_family = {family: tuple(one for one in ranges if one.family == family) for family in sorted(families)}
     sizes = {family: _size(some, len(dump.nodes)) for family, some in by_family.items()}
     return Draft(
         mode=mode,

@@ -37,9 +37,7 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     """
     real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]
     alive = [block for block in real if block.used or not block.deleted]
-    affinities = [
-        each for each in dump.affinities if not each.virtual and not blocks_over(outside, each.block)
-    ]
+    affinities = [one for one in dump.affinities if not one.virtual and not blocks_over(outside, one.block)]
     found: list[Diagnostic] = []
     if not dump.calico_blocks:
         found.append(rules.no_blocks(dump.at, claims=len(affinities)))

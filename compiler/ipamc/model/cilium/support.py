@@ -74,160 +74,134 @@ _AGENTS = (15, 18, 19, 20)
 _CHARTS = tuple(range(12, LAST[1] + 1))
 """The minors whose chart Helm renders, at the release of `READ_AT`."""
 
+C = Capability
+
 TABLE = (
-    Row(Capability.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
-    Row(Capability.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
-    Row(Capability.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
-    Row(Capability.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS, decides="`helm-values.yaml`"),
+    Row(C.POD_CIDRS, _KUBERNETES, run=_SERVERS, decides="`nodes/`"),
+    Row(C.NETWORK_ANNOTATIONS, _KUBERNETES, since=13, run=_SERVERS, decides="`nodes/`"),
+    Row(C.ANNOTATIONS_ASKED_FOR, _KUBERNETES, since=12, run=_SERVERS),
+    Row(C.HELM_ANNOTATE_NODE, _KUBERNETES, since=12, run=_CHARTS, decides="`helm-values.yaml`"),
+    Row(C.CLUSTER_POOL_LIST, _CLUSTER_POOL, run=_SERVERS, decides="`configmap.yaml`, `helm-values.yaml`"),
+    Row(C.KEPT_POD_CIDRS, _CLUSTER_POOL, run=_SERVERS, decides="`ciliumnodes/`"),
+    Row(C.UNDONE_POD_CIDRS, _CLUSTER_POOL, since=19, run=_SERVERS),
+    Row(C.BYSTANDER, _CLUSTER_POOL, run=_SERVERS, decides="`component/`, `helm-values.yaml`, IPC0515"),
+    Row(C.NODE_GC, _WITH_CILIUM_NODES, since=12, run=_SERVERS),
     Row(
-        Capability.CLUSTER_POOL_LIST,
-        _CLUSTER_POOL,
-        run=_SERVERS,
-        decides="`configmap.yaml`, `helm-values.yaml`",
-    ),
-    Row(Capability.KEPT_POD_CIDRS, _CLUSTER_POOL, run=_SERVERS, decides="`ciliumnodes/`"),
-    Row(Capability.UNDONE_POD_CIDRS, _CLUSTER_POOL, since=19, run=_SERVERS),
-    Row(
-        Capability.BYSTANDER, _CLUSTER_POOL, run=_SERVERS, decides="`component/`, `helm-values.yaml`, IPC0515"
-    ),
-    Row(Capability.NODE_GC, _WITH_CILIUM_NODES, since=12, run=_SERVERS),
-    Row(
-        Capability.DO_NOT_GC,
+        C.DO_NOT_GC,
         _WITH_CILIUM_NODES,
         since=18,
         run=_SERVERS,
         decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
     ),
-    Row(Capability.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
-    Row(Capability.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
-    Row(Capability.NODE_CONFIG_V2, _MULTI_POOL, since=16, run=_SERVERS[1:], decides="`nodeconfigs.yaml`"),
-    Row(Capability.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17, run=_CHARTS),
-    Row(Capability.MULTI_POOL_TUNNEL, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0522"),
-    Row(Capability.LOCAL_ROUTES, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0935"),
-    Row(Capability.ORPHAN_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
-    Row(Capability.EXCHANGED_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
-    Row(Capability.NUMERIC_ALLOCATED, _MULTI_POOL, since=20, run=_SERVERS[1:], decides="`seeds/`"),
+    Row(C.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
+    Row(C.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
+    Row(C.NODE_CONFIG_V2, _MULTI_POOL, since=16, run=_SERVERS[1:], decides="`nodeconfigs.yaml`"),
+    Row(C.HELM_PRE_ALLOCATION, _MULTI_POOL, since=17, run=_CHARTS),
+    Row(C.MULTI_POOL_TUNNEL, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0522"),
+    Row(C.LOCAL_ROUTES, _MULTI_POOL, since=18, run=_AGENTS, decides="IPC0935"),
+    Row(C.ORPHAN_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
+    Row(C.EXCHANGED_BLOCKS, _MULTI_POOL, since=19, run=_SERVERS[1:]),
+    Row(C.NUMERIC_ALLOCATED, _MULTI_POOL, since=20, run=_SERVERS[1:], decides="`seeds/`"),
+    Row(C.EDITED_RANGES, _MULTI_POOL, since=19, run=_SERVERS[1:], decides="`cilium/ippools.yaml`, IPC0538"),
+    Row(C.REMOVED_RANGES, _MULTI_POOL, since=18, run=_SERVERS[1:], decides="`cilium/ippools.yaml`, IPC0538"),
+    Row(C.IMMUTABLE_MASK, _MULTI_POOL, since=20, run=_SERVERS[1:]),
+    Row(C.POD_SELECTORS, _MULTI_POOL, since=19, run=_AGENTS, decides="`ippools.yaml`, IPC0562"),
     Row(
-        Capability.EDITED_RANGES,
-        _MULTI_POOL,
-        since=19,
-        run=_SERVERS[1:],
-        decides="`cilium/ippools.yaml`, IPC0538",
-    ),
-    Row(
-        Capability.REMOVED_RANGES,
-        _MULTI_POOL,
-        since=18,
-        run=_SERVERS[1:],
-        decides="`cilium/ippools.yaml`, IPC0538",
-    ),
-    Row(Capability.IMMUTABLE_MASK, _MULTI_POOL, since=20, run=_SERVERS[1:]),
-    Row(Capability.POD_SELECTORS, _MULTI_POOL, since=19, run=_AGENTS, decides="`ippools.yaml`, IPC0562"),
-    Row(
-        Capability.ALLOW_ENDS,
+        C.ALLOW_ENDS,
         _MULTI_POOL,
         since=20,
         run=_AGENTS,
         decides="`ippools.yaml`, `seeds/`, `configmap.yaml`, IPC0562",
     ),
-    Row(Capability.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
+    Row(C.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
     Row(
-        Capability.SKIP_MASQUERADE,
-        _MULTI_POOL,
-        since=19,
-        decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581",
+        C.SKIP_MASQUERADE, _MULTI_POOL, since=19, decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581"
     ),
-    Row(Capability.IP_MASQ_AGENT, _ALL, run=(18,), decides="`ip-masq-agent.yaml`"),
-    Row(Capability.IP_MASQ_AGENT_IPV6, _ALL, since=14, decides="`ip-masq-agent.yaml`, IPC0581"),
-    Row(Capability.HELM_IP_MASQ_CONFIG, _ALL, since=13, decides="`helm-values.yaml`"),
-    Row(Capability.IPV6_NATIVE_ROUTING, _ALL, since=12, decides="`configmap.yaml`, IPC0581"),
-    Row(Capability.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
-    Row(Capability.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
-    Row(Capability.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
-    Row(Capability.TINY_BLOCKS, _ALL_BUT_CRD, since=17, run=_SERVERS, decides="IPC0552, pre-allocation"),
-    Row(Capability.IPV6_BITMAP, f"{_CLUSTER_POOL}, {_MULTI_POOL}", run=_SERVERS, decides="IPC0211"),
-    Row(Capability.METALLB, _ONE_BLOCK, until=16, run=_AGENTS, decides="IPC0541"),
-    Row(Capability.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=_AGENTS, decides="IPC0541"),
-    Row(Capability.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
-    Row(Capability.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
-    Row(Capability.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
-    Row(Capability.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
+    Row(C.IP_MASQ_AGENT, _ALL, run=(18,), decides="`ip-masq-agent.yaml`"),
+    Row(C.IP_MASQ_AGENT_IPV6, _ALL, since=14, decides="`ip-masq-agent.yaml`, IPC0581"),
+    Row(C.HELM_IP_MASQ_CONFIG, _ALL, since=13, decides="`helm-values.yaml`"),
+    Row(C.IPV6_NATIVE_ROUTING, _ALL, since=12, decides="`configmap.yaml`, IPC0581"),
+    Row(C.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
+    Row(C.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
+    Row(C.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
+    Row(C.TINY_BLOCKS, _ALL_BUT_CRD, since=17, run=_SERVERS, decides="IPC0552, pre-allocation"),
+    Row(C.IPV6_BITMAP, f"{_CLUSTER_POOL}, {_MULTI_POOL}", run=_SERVERS, decides="IPC0211"),
+    Row(C.METALLB, _ONE_BLOCK, until=16, run=_AGENTS, decides="IPC0541"),
+    Row(C.METALLB_CILIUM_NODE, _CLUSTER_POOL, since=12, until=16, run=_AGENTS, decides="IPC0541"),
+    Row(C.BGP_CONTROL_PLANE, _ONE_BLOCK, since=12, run=_AGENTS, decides="IPC0542"),
+    Row(C.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
+    Row(C.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
+    Row(C.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
+    Row(C.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
+    Row(C.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
 )
 
 SOURCES: Mapping[Capability, str] = {
-    Capability.POD_CIDRS: "pkg/k8s/node.go, ParseNode",
-    Capability.NETWORK_ANNOTATIONS: "pkg/annotation/k8s.go",
-    Capability.ANNOTATIONS_ASKED_FOR: "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
-    Capability.HELM_ANNOTATE_NODE: "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and "
-    "1.11.5",
-    Capability.CLUSTER_POOL_LIST: "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from "
-    "1.13, operator/pkg/ipam/clusterpool.go from 1.20; clusterPoolIPv4PodCIDRList in the chart",
-    Capability.KEPT_POD_CIDRS: "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
+    C.POD_CIDRS: "pkg/k8s/node.go, ParseNode",
+    C.NETWORK_ANNOTATIONS: "pkg/annotation/k8s.go",
+    C.ANNOTATIONS_ASKED_FOR: "pkg/k8s/node.go, ParseNode; pkg/defaults/defaults.go",
+    C.HELM_ANNOTATE_NODE: "install/kubernetes/cilium/values.yaml, of 1.11 at 1.11.1, 1.11.2 and 1.11.5",
+    C.CLUSTER_POOL_LIST: "cluster-pool-ipv4-cidr in operator/flags.go, operator/cmd/flags.go from 1.13, "
+    "operator/pkg/ipam/clusterpool.go from 1.20; clusterPoolIPv4PodCIDRList in the chart",
+    C.KEPT_POD_CIDRS: "reuseIPNets in pkg/ipam/allocator/podcidr/podcidr.go, "
     "operator/pkg/ipam/allocator/podcidr/podcidr.go from 1.20",
-    Capability.UNDONE_POD_CIDRS: "allocateNode in the same file",
-    Capability.BYSTANDER: "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
+    C.UNDONE_POD_CIDRS: "allocateNode in the same file",
+    C.BYSTANDER: "the switch on ipam in operator/main.go, operator/cmd/root.go from 1.13, "
     "operator/pkg/ipam/clusterpool.go from 1.20",
-    Capability.NODE_GC: "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's "
-    "flags: unused in 1.11, 0s in 1.12, 5m from 1.13",
-    Capability.DO_NOT_GC: "operator/watchers/cilium_node_gc.go",
-    Capability.MULTI_POOL: "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend "
-    "before; client/crds/v2alpha1/ciliumpodippools.yaml",
-    Capability.DEFAULT_IP_POOL: "PR #28818; pkg/option/config.go",
-    Capability.NODE_CONFIG_V2: "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, "
+    C.NODE_GC: "operator/watchers/cilium_node_gc.go from 1.12, nodes-gc-interval in the operator's flags: "
+    "unused in 1.11, 0s in 1.12, 5m from 1.13",
+    C.DO_NOT_GC: "operator/watchers/cilium_node_gc.go",
+    C.MULTI_POOL: "PR #25824; pkg/ipam/option/option.go, pkg/ipam/ipam.go: unknown IPAM backend before; "
+    "client/crds/v2alpha1/ciliumpodippools.yaml",
+    C.DEFAULT_IP_POOL: "PR #28818; pkg/option/config.go",
+    C.NODE_CONFIG_V2: "client/crds/v2alpha1/ciliumnodeconfigs.yaml from 1.13, "
     "client/crds/v2/ciliumnodeconfigs.yaml from 1.16",
-    Capability.HELM_PRE_ALLOCATION: "install/kubernetes/cilium/values.yaml",
-    Capability.MULTI_POOL_TUNNEL: "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
+    C.HELM_PRE_ALLOCATION: "install/kubernetes/cilium/values.yaml",
+    C.MULTI_POOL_TUNNEL: "PR #38483; TunnelingEnabled in daemon/cmd/daemon_main.go up to 1.17; "
     "Documentation/network/concepts/ipam/index.rst",
-    Capability.LOCAL_ROUTES: "PR #40191, issues #32423 and #38102; updateLocalNodeStore in "
-    "pkg/ipam/multipool.go; limitations in Documentation/network/concepts/ipam/multi-pool.rst",
-    Capability.ORPHAN_BLOCKS: "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
+    C.LOCAL_ROUTES: "PR #40191, issues #32423 and #38102; updateLocalNodeStore in pkg/ipam/multipool.go; "
+    "limitations in Documentation/network/concepts/ipam/multi-pool.rst",
+    C.ORPHAN_BLOCKS: "PR #42126; pkg/ipam/allocator/multipool/pool_allocator.go, "
     "operator/pkg/ipam/allocator/multipool/pool_allocator.go from 1.20",
-    Capability.EXCHANGED_BLOCKS: "PR #42126; AllocateToNode in pool_allocator.go (as above)",
-    Capability.NUMERIC_ALLOCATED: "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from "
-    "1.20",
-    Capability.EDITED_RANGES: "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as "
-    "above)",
-    Capability.REMOVED_RANGES: "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as "
-    "above)",
-    Capability.IMMUTABLE_MASK: "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
-    Capability.POD_SELECTORS: "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
+    C.EXCHANGED_BLOCKS: "PR #42126; AllocateToNode in pool_allocator.go (as above)",
+    C.NUMERIC_ALLOCATED: "slices.Sort of texts in pool_allocator.go (as above); Prefix.Compare from 1.20",
+    C.EDITED_RANGES: "PR #42126; updateCIDRSets, reconcileOrphanCIDRs in pool_allocator.go (as above)",
+    C.REMOVED_RANGES: "slices.Delete inside the loop of updateCIDRSets in pool_allocator.go (as above)",
+    C.IMMUTABLE_MASK: "client/crds/v2alpha1/ciliumpodippools.yaml; pool_allocator.go (as above)",
+    C.POD_SELECTORS: "PR #41688; client/crds/v2alpha1/ciliumpodippools.yaml; GetIPPoolForPod in "
     "pkg/ipam/metadata/manager.go",
-    Capability.ALLOW_ENDS: "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; "
+    C.ALLOW_ENDS: "client/crds/v2alpha1/ciliumpodippools.yaml; addrsInPrefix in pool_allocator.go; "
     "cidrRangeOpts in pkg/ipam/pool.go",
-    Capability.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
+    C.EGRESS_INTERFACES: "PR #42531; newManager and allEgressMasqueradeCmds in "
     "pkg/datapath/iptables/iptables.go",
-    Capability.SKIP_MASQUERADE: "pkg/ipam/cell/cell.go; allocateNext in pkg/ipam/multipool.go; "
-    "pkg/annotation/k8s.go",
-    Capability.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses it without "
+    C.SKIP_MASQUERADE: "pkg/ipam/cell/cell.go; allocateNext in pkg/ipam/multipool.go; pkg/annotation/k8s.go",
+    C.IP_MASQ_AGENT: "pkg/ipmasq/ipmasq.go; daemon/cmd/daemon.go, which refuses it without "
     "enable-bpf-masquerade",
-    Capability.IP_MASQ_AGENT_IPV6: "pkg/ipmasq/ipmasq.go; pkg/maps/ipmasq/ipmasq.go",
-    Capability.HELM_IP_MASQ_CONFIG: "install/kubernetes/cilium/templates/cilium-configmap.yaml",
-    Capability.IPV6_NATIVE_ROUTING: "pkg/option/config.go",
-    Capability.CRD_ADDRESSES: "pkg/ipam/crd.go",
-    Capability.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 "
-    "to 1.13 do not have",
-    Capability.CRD_NOT_ANNOUNCED: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; "
+    C.IP_MASQ_AGENT_IPV6: "pkg/ipmasq/ipmasq.go; pkg/maps/ipmasq/ipmasq.go",
+    C.HELM_IP_MASQ_CONFIG: "install/kubernetes/cilium/templates/cilium-configmap.yaml",
+    C.IPV6_NATIVE_ROUTING: "pkg/option/config.go",
+    C.CRD_ADDRESSES: "pkg/ipam/crd.go",
+    C.CRD_NATIVE_ONLY: "the features in Documentation/network/concepts/ipam/index.rst, which 1.11 to 1.13 "
+    "do not have",
+    C.CRD_NOT_ANNOUNCED: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go up to 1.16; "
     "pkg/bgpv1/agent/nodespecer.go in 1.13 and 1.14, controller.go in 1.12; CanAdvertisePodCIDR in "
     "pkg/bgpv1/types/utils.go from 1.15, pkg/bgp/types/utils.go from 1.19",
-    Capability.TINY_BLOCKS: "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in "
+    C.TINY_BLOCKS: "PR #34618; NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go, in "
     "github.com/cilium/ipam up to 1.13",
-    Capability.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam "
-    "up to 1.13",
-    Capability.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is "
-    "gone from 1.17",
-    Capability.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: "
-    "in kubernetes mode it is the Node in every minor",
-    Capability.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
-    Capability.BGP_CILIUM_NODE: "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go "
-    "from 1.15",
-    Capability.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an "
-    "advertisement of type CiliumPodIPPool from 1.16",
-    Capability.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
-    Capability.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing "
-    "that reads them); pkg/bgp from 1.19",
-    Capability.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
+    C.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to "
+    "1.13",
+    C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone "
+    "from 1.17",
+    C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in "
+    "kubernetes mode it is the Node in every minor",
+    C.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
+    C.BGP_CILIUM_NODE: "pkg/bgpv1/agent/nodespecer.go up to 1.14; manager/reconciler/pod_cidr.go from 1.15",
+    C.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement "
+    "of type CiliumPodIPPool from 1.16",
+    C.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
+    C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that "
+    "reads them); pkg/bgp from 1.19",
+    C.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""
 

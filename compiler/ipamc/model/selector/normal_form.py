@@ -208,9 +208,7 @@ def label_selector(form: Normal) -> dict[str, object] | None:
     if labels:
         selector["matchLabels"] = dict(sorted(labels.items()))
     if entries:
-        selector["matchExpressions"] = sorted(
-            entries, key=lambda one: (str(one["key"]), str(one["operator"]))
-        )
+        selector["matchExpressions"] = sorted(entries, key=lambda it: (str(it["key"]), str(it["operator"])))
     return selector
 
 

@@ -110,9 +110,7 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
         "podIPs": entry.pod_ips,
         "internalIPs": entry.internal_ips,
     }
-    of_one = [
-        Place(at.path, at.document, (*at.keys, key), key=True) for key, is_set in given.items() if is_set
-    ]
+    of_one = [Place(at.path, at.document, (*at.keys, key), key=True) for key, on in given.items() if on]
     if of_one or not entry.planned:
         found.append(rules.not_planned_names(at / "names", of_one))
         return ()

@@ -67,9 +67,7 @@ def _of_family(family: int, follows: Sequence[Follows], lines: Sequence[Line]) -
         for name in ("networks", "address", "network", "digits", "value", "block", "taken")
     )
     over = (line for each in follows for line in lines_over(lines, each.area))
-    there = [
-        str(block) for block in aggregated(line.block for line in over if line.state is not State.RELEASED)
-    ]
+    there = [str(block) for block in aggregated(one.block for one in over if one.state is not State.RELEASED)]
     free = f"!{taken}.exists(it, cidr(it).containsCIDR({block}) || cidr({block}).containsCIDR(it))"
     number = f"(({digit}[0] * {base} + {digit}[1]) * {base} + {digit}[2]) * {base} + {digit}[3]"
     yield f"networks{family}", str([_row(each) for each in follows])

@@ -86,9 +86,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for found in lines.of(Reason.TAKEN)
             for now in [found.other or found.line]
         ],
-        "misplaced": [
-            {**asdict(each), "lines": list(map(_line, each.lines))} for each in difference.misplaced
-        ],
+        "misplaced": [{**asdict(one), "lines": list(map(_line, one.lines))} for one in difference.misplaced],
         "steps": list(difference.steps),
         "restarts": list(map(asdict, difference.restarts)),
         "leaving": [

@@ -165,9 +165,7 @@ class _Tables:
         found = {}
         for prefix in (prefix for blocks in by_pool.values() for prefix in aggregated(blocks)):
             inside = self._over(prefix)
-            if len({shown.node for shown in inside}) > 1 and lacking.issuperset(
-                each.block for each in inside
-            ):
+            if len({each.node for each in inside}) > 1 and lacking.issuperset(each.block for each in inside):
                 found[prefix] = inside
         return found
 
@@ -230,10 +228,8 @@ def still_announced(tables: _Tables, suppressed: Suppressed) -> Iterator[Result]
             first = some[0]
             hop = address_text(*_hop(first.route))
             to = f"node {first.node}" if first.node else f"{hop}, which is no node's address"
-            prefixes = sorted({each.route.block for each in some})
-            more = (
-                f"; {count(len(prefixes), 'prefix', 'prefixes')}: {texts(prefixes)}" if prefixes[1:] else ""
-            )
+            blocks = sorted({each.route.block for each in some})
+            more = f"; {count(len(blocks), 'prefix', 'prefixes')}: {texts(blocks)}" if blocks[1:] else ""
             text = f"{first.route.block} leads to {to}, and {first.nobody}{more}"
             also = [
                 Related(table.at(each.route), f"{each.route.block}: {each.nobody}") for each in some[1:LISTED]
@@ -256,9 +252,7 @@ def aggregate_absent(tables: _Tables) -> Iterator[Result]:
                 f"none of {count(len(inside), 'block')} of {count(len(set(nodes)), 'node')} ({names(nodes)})"
             )
             text = f"{blocks} in {prefix} is there, and other blocks are: a filter may lack the prefix{more}"
-            also = [
-                *(context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED])
-            ]
+            also = [context.related(each.node, f"{each.node} has {each.block}") for each in inside[:LISTED]]
             filters = f"ipamc show {context.cluster.name} --aggregates"
             way_out = f"compare the filters of the router, and of those that announce to it, with {filters}"
             yield Result(error("IPC0956", Span(table.path), text, also=also, help=way_out))
