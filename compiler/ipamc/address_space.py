@@ -99,8 +99,7 @@ def survey(
         held = _skimmed(inputs.lock, inputs.name) if inputs.lock else None
         if held is None:
             # The cluster's own compile refuses a change of mode; the blocks are the same in both modes.
-            consent = Consent(mode=True)
-            lock = load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered)
+            lock = load(inputs.lock, inputs.lock_path, cluster, Consent(mode=True), rendered=inputs.rendered)
             held = held_lines(Log().keep(lock))
     except Refused as refused:
         found = locate(refused.diagnostics, wanted)

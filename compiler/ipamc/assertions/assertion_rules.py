@@ -131,8 +131,7 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
     blocks = names((f"{found.line.node} ({found.line.block})" for found in wrong), 3)
     share = f"{len({found.line.node for found in wrong}):,} of {count(of, 'node')}"
     message = f"{share} with a block that it does not allow: {blocks}"
-    lines = lines_shown(plan, [found.shown for found in wrong])
-    also = [*lines, *given_by(plan, first.line, first.want)]
+    also = [*lines_shown(plan, [found.shown for found in wrong]), *given_by(plan, first.line, first.want)]
     return fails("IPC1001", test, first.at, message, also, _way_out(plan, wrong))
 
 

@@ -73,8 +73,7 @@ def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
     if one == two:
         return False
     mine, theirs = ({law.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two))
-    moves = {Ownership.OWN, Ownership.FORMER}
-    is_moving = Ownership.FORMER in mine | theirs <= moves
+    is_moving = Ownership.FORMER in mine | theirs <= {Ownership.OWN, Ownership.FORMER}
     return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
 
 

@@ -198,8 +198,7 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
     also = [Related(family.at / "blockSize", "the size is set here")]
-    way_out = group.move(cluster, f"to blocks of /{size}")
-    yield warning("IPC0415", group.at, message, also=also, help=way_out)
+    yield warning("IPC0415", group.at, message, also=also, help=group.move(cluster, f"to blocks of /{size}"))
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:
         held = Related(group.at, f"held by {group.held_by}")

@@ -47,8 +47,7 @@ def unknown_version(cluster: Cluster) -> Iterator[Diagnostic]:
         newest = f"{READ_AT[LAST[1]]} is the newest whose source was read"
         message = f"Cilium {version} is not known: {known} are, and {newest}"
         assume = f'assume: "{last}" beside version, or --assume {last} for one run'
-        fix = f"{lowest}; or take it for {last}: {assume}"
-        yield error("IPC0501", at, message, help=fix)
+        yield error("IPC0501", at, message, help=f"{lowest}; or take it for {last}: {assume}")
 
 
 def assumed_version(cluster: Cluster) -> Iterator[Diagnostic]:

@@ -196,8 +196,7 @@ def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:
     """IPC0517: after a change of its list of CIDRs the operator still reserves all blocks of each node."""
     cluster = plan.cluster
     masks = {family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
-    lists = operator_lists(cluster, plan.lock.lines, masks)
-    reason = next(_in_part(before, lists, masks), None)
+    reason = next(_in_part(before, operator_lists(cluster, plan.lock.lines, masks), masks), None)
     if reason:
         at = cluster.field("spec", "ipam", "operator")
         rest = "give their other addresses to other nodes"

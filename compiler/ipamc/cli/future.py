@@ -56,8 +56,7 @@ def _tell_what_if(source: Source, changes: Sequence[str], output: str, style: st
     misfit = ""
     with progress("compiling in thought"), problems.of(folder):
         try:
-            wanted = [parse_change(text) for text in changes]
-            answer = what_if(source.inputs(folder), wanted, source.day())
+            answer = what_if(source.inputs(folder), [parse_change(text) for text in changes], source.day())
         except ChangeError as problem:
             misfit = str(problem)
     if misfit:

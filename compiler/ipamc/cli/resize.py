@@ -83,6 +83,5 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     consent = Consent(resize=resizes(looked.rows))
     outcome = Outcome(name=name, folder=folder, done=True, line="nothing to resize, nothing written")
     if consent.resize or unfinished:
-        task = ClusterRun(folder=folder, today=day, consent=consent, **run)
-        (outcome,) = compile_all([task], None)
+        (outcome,) = compile_all([ClusterRun(folder=folder, today=day, consent=consent, **run)], None)
     return conclude([replace(outcome, findings=(*findings, *outcome.findings))], style)

@@ -131,8 +131,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
-        source = source_of(**where)
-        return tell_future(source, changes, pools, runway=runway, output=output, style=style)
+        return tell_future(source_of(**where), changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
         only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
         raise click.UsageError(only)

@@ -62,8 +62,7 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
 def of_node(node: Node, dump: Dump) -> Blocks:
     """Return podCIDRs of a Node; without them those that Cilium shows, which come from annotations."""
     seen = dump.cilium_nodes_by_name.get(node.name)
-    shown = node.pod_cidrs or (seen.blocks if seen else ()) or node.annotated
-    return tuple((block, "") for block in shown)
+    return tuple((block, "") for block in (node.pod_cidrs or (seen.blocks if seen else ()) or node.annotated))
 
 
 def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:

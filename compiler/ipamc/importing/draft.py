@@ -89,8 +89,7 @@ def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
         return [whole]
     middle = whole.first + whole.size // 2
     low = [block for block in blocks if block.first < middle]
-    high = [block for block in blocks if block.first >= middle]
-    return [*_split(low, near), *_split(high, near)]
+    return [*_split(low, near), *_split([block for block in blocks if block.first >= middle], near)]
 
 
 def usual_size(blocks: Iterable[Block], family: int, default: int) -> int:

@@ -286,8 +286,7 @@ def _of_pool(planned: PlannedPool, pool: Pool) -> Iterator[Diagnostic]:
         if part and part.block_size != size:
             text = f"has the blockSize {part.block_size}, and {size} is planned"
             yield not_as_planned(planned, ranges[0], at, text, "change one of the two")
-    reserved = [cidr.block for cidr in pool.reserved]
-    if left := _beyond(reserved, planned.draft.reserved):
+    if left := _beyond([cidr.block for cidr in pool.reserved], planned.draft.reserved):
         text = f"may give {names(map(str, left))} to nodes, which the plan keeps free"
         way_out = "see who has it: ipamc which CIDR; then add it to the reserved of the pool"
         yield not_as_planned(planned, next(iter(planned.at)), pool.at, text, way_out)

@@ -31,8 +31,7 @@ def dumps(lock: Lock) -> str:
     header = record.encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
-    lines = sorted(lock.lines, key=by_block)
-    return (header + record.encode_records(record.records_of(lines))).decode()
+    return (header + record.encode_records(record.records_of(sorted(lock.lines, key=by_block)))).decode()
 
 
 def named(text: bytes) -> str:

@@ -127,8 +127,7 @@ def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode
         before = seen.setdefault((line.node, family, line.state), (number, line)) if line.in_use else None
         if before and before[1] is not line:
             two = f"two {line.state} IPv{family} lines: {before[1].block} and {line.block}"
-            message = f"node {line.node} has {two}"
-            yield _two_lines("IPC0408", message, (number, line), before, path, rows)
+            yield _two_lines("IPC0408", f"node {line.node} has {two}", (number, line), before, path, rows)
 
 
 def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:

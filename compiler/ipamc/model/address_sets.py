@@ -145,8 +145,7 @@ def largest_aligned(first: int, end: int) -> int:
 
 def covers(blocks: Iterable[Block], block: Block) -> bool:
     """Tell whether every address of `block` is in some of `blocks`, which may nest. O(n log n)."""
-    over = sorted(other for other in blocks if other.overlaps(block))
-    return next(gaps(block, over), None) is None
+    return next(gaps(block, sorted(other for other in blocks if other.overlaps(block))), None) is None
 
 
 def addresses_taken(block: Block, taken: Iterable[Block]) -> int:

@@ -116,8 +116,7 @@ def _pins(
                 ]
             for block in known:
                 if (inside := ranges.pool_of(block)) and not blocks_over(taken, block):
-                    range_ = Range(block, space.at)
-                    pins[inside.name][name] = (*pins[inside.name].get(name, ()), range_)
+                    pins[inside.name][name] = (*pins[inside.name].get(name, ()), Range(block, space.at))
                     bisect.insort(taken, block)
                     break
     return pins

@@ -127,8 +127,7 @@ def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) 
         for other in range(index + 1, len(names))
         if names[other] == names[index]
     )
-    rows = tuple(_rows(table, len(headers), records, found))
-    return replace(table, rows=rows, findings=tuple(found))
+    return replace(table, rows=tuple(_rows(table, len(headers), records, found)), findings=tuple(found))
 
 
 _FEWER = "export the rows of one site, not all"

@@ -72,8 +72,7 @@ def dump_index(space: str, lines: Iterable[IndexLine]) -> str:
 
 
 def _text(space: str, lines: Iterable[tuple[Block | None, IndexLine]]) -> str:
-    every = (_Header(_FORMAT, space), *(line for _, line in lines))
-    return _ENCODER.encode_lines(every).decode()
+    return _ENCODER.encode_lines((_Header(_FORMAT, space), *(line for _, line in lines))).decode()
 
 
 def _with_block(line: IndexLine) -> tuple[Block | None, IndexLine]:

@@ -78,8 +78,7 @@ def enough_for_addresses(cluster: Cluster, lock: Lock) -> bool:
 
 def operator_pools(cluster: Cluster) -> frozenset[str]:
     """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of nodes."""
-    wants = assign(cluster) if cluster.own_pools else ()
-    return shared_pools(cluster, wants) | unlisted_pools(cluster)
+    return shared_pools(cluster, assign(cluster) if cluster.own_pools else ()) | unlisted_pools(cluster)
 
 
 def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:

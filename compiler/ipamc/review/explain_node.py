@@ -86,8 +86,7 @@ def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, M
     sources = narrow(inputs.sources, only_node(node))
     if sources is not inputs.sources:
         with contextlib.suppress(Refused):
-            loaded = load_cluster(replace(inputs, sources=sources))
-            if found := explain_alone(*loaded, node, today):
+            if found := explain_alone(*load_cluster(replace(inputs, sources=sources)), node, today):
                 return found, sources
     found = explain_node(*load_cluster(inputs), node, today)
     return (found, inputs.sources) if found else None

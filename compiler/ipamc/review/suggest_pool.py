@@ -202,8 +202,7 @@ def _homes(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> It
     own = next((found for found in members if cluster and found.cluster.name == cluster.name), None)
     tiers: list[tuple[str, Iterable[Block]]] = []
     if wish.pool and family in wish.pool.families:
-        ranges = wish.pool.families[family].ranges
-        tiers.append((f"pool {wish.pool.name}", (found.block for found in ranges)))
+        tiers.append((f"pool {wish.pool.name}", (found.block for found in wish.pool.families[family].ranges)))
     if own:
         tiers.append((f"cluster {own.cluster.name}", own.ranges))
     tiers.append(("the address space", (block for member in members for block in member.ranges)))

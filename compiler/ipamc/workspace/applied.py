@@ -118,8 +118,7 @@ def _applied(folder: str, revision: str | None) -> Commit | None:
             return None
         raise Trouble(f"{folder} is not in a git repository: --applied needs one, and git")
     if revision is None:
-        named = (git.commit(top, f"{ref}{name_of(folder)}") for ref in REFS)
-        commit = next(filter(None, named), None)
+        commit = next(filter(None, (git.commit(top, f"{ref}{name_of(folder)}") for ref in REFS)), None)
     else:
         commit = known(top, revision)
     if commit is None:

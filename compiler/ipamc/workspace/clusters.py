@@ -32,8 +32,7 @@ def clusters_folder() -> str:
     if top is None:
         found = next((folder for folder in ways if folder.name == CLUSTERS), None)
     else:
-        candidates = (folder / CLUSTERS for folder in ways[: top + 1])
-        found = next(filter(Path.is_dir, candidates), None)
+        found = next(filter(Path.is_dir, (folder / CLUSTERS for folder in ways[: top + 1])), None)
     try:
         if found is None or found.stat().st_uid != here.stat().st_uid:
             return CLUSTERS

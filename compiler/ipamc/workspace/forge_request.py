@@ -181,8 +181,7 @@ class Requests(Struct, frozen=True, kw_only=True):
         if self.forge.github:
             self._mutate(_NO_AUTO_MERGE, id=request.node_id)
         else:
-            path = f"{self._path(request)}/cancel_merge_when_pipeline_succeeds"
-            self.forge.api.ask("POST", path, dict, {})
+            self.forge.api.ask("POST", f"{self._path(request)}/cancel_merge_when_pipeline_succeeds", dict, {})
 
     def close(self, request: Request) -> None:
         """Close it unmerged."""

@@ -43,8 +43,7 @@ def names_of_revisions(folder: str) -> list[str]:
 
 def trunk(folder: str) -> str:
     """Return the revision whose locks are published: `git config ipamc.trunk`, else origin/HEAD."""
-    found = run(folder, "config", "--get", "ipamc.trunk")
-    return found.text.strip() or "origin/HEAD"
+    return run(folder, "config", "--get", "ipamc.trunk").text.strip() or "origin/HEAD"
 
 
 def likely_trunk(folder: str) -> str:

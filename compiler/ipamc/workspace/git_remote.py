@@ -64,8 +64,7 @@ class Remote:
         done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
         if done.code:
             raise self._refusal(done, f"{self.url} cannot be read")
-        rows = filter(None, map(_ROW, done.text.splitlines()))
-        return {row[2]: row[1] for row in rows}
+        return {row[2]: row[1] for row in filter(None, map(_ROW, done.text.splitlines()))}
 
     def has(self, one: str, ref: str, other: str) -> bool:
         """Tell whether a commit of ours is in the history of a ref that names `other`, which is fetched."""

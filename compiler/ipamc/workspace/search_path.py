@@ -19,10 +19,8 @@ def leave_working_directory() -> None:
 
 def search_path() -> list[str]:
     """Return the search path of modules without these; a folder that ipamc itself was imported from stays."""
-    ours = os.path.realpath(f"{__file__}/../../..")
-    strange = {_real(".")} - {ours}
-    absolute = filter(os.path.isabs, sys.path)
-    return [path for path in absolute if _real(path) not in strange]
+    strange = {_real(".")} - {os.path.realpath(f"{__file__}/../../..")}
+    return [path for path in filter(os.path.isabs, sys.path) if _real(path) not in strange]
 
 
 def _real(path: str) -> str:

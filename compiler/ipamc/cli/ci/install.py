@@ -218,8 +218,7 @@ def requirements(*, install: Install, path: str) -> int:
     Exit codes:
         1: the file is not one that ipamc wrote, or an I/O or environment error
     """
-    before = "" if path == "-" else disk.read_text(path)
-    text = install.requirements(before, "requirements")
+    text = install.requirements("" if path == "-" else disk.read_text(path), "requirements")
     put(path, text, "ipamc ci requirements")
     lacking(text, "the requirements" if path == "-" else path)
     return DONE

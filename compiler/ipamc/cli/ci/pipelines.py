@@ -138,8 +138,7 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
 
 def _wave(number: int, key: str, value: str) -> dict[str, str]:
     """Return a kustomize patch that gives the objects that a key selects their wave in Argo CD."""
-    annotations = {"argocd.argoproj.io/sync-wave": str(number)}
-    meta = {"name": "any", "annotations": annotations}
+    meta = {"name": "any", "annotations": {"argocd.argoproj.io/sync-wave": str(number)}}
     text = json.dumps({"apiVersion": "v1", "kind": "any", "metadata": meta})
     return {"key": key, "value": value, "text": text}
 

@@ -125,8 +125,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         print_findings(found, "full")
         code = REFUSED if number_of_problems(found) else DONE
         lines = report(found, "concise").splitlines() if code else []
-    told = _update_issue(cluster, lines)
-    return code if problems or not told else DONE
+    return code if problems or not _update_issue(cluster, lines) else DONE
 
 
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:

@@ -126,8 +126,7 @@ def two_affinities(one: SeenAffinity, other: SeenAffinity) -> Diagnostic:
     claims = [f"by node {each.host} ({each.state})" for each in (other, one)]
     text = f"{other.block} is claimed {' and '.join(claims)}"
     also = [Related(one.at, f"claimed by {one.host} here")]
-    way_out = f"{_AGAIN}; if it stays so: calicoctl ipam check"
-    return error("IPC0851", other.at, text, also=also, help=way_out)
+    return error("IPC0851", other.at, text, also=also, help=f"{_AGAIN}; if it stays so: calicoctl ipam check")
 
 
 def stale_affinity(affinity: SeenAffinity, block: SeenBlock) -> Diagnostic:
@@ -215,8 +214,7 @@ def borrowed(node: str, uses: Sequence[Borrowed]) -> Diagnostic:
 def tunnel_addresses(block: SeenBlock, number: int, kinds: Collection[str]) -> Diagnostic:
     """IPC0857: addresses of a block are of pods."""
     are = count(number, "address is of a tunnel of a host", "addresses are of tunnels of hosts")
-    text = f"{are}, and not of pods: {', '.join(sorted(kinds))}"
-    return note("IPC0857", block.at, text)
+    return note("IPC0857", block.at, f"{are}, and not of pods: {', '.join(sorted(kinds))}")
 
 
 def reserved_in_block(at: At, name: str, cidr: Block, claims: Sequence[Claim]) -> Diagnostic:

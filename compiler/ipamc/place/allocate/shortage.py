@@ -185,8 +185,7 @@ def _full_pool(
         if reuse:
             block = min(reuse.lines[0].block, reuse.block, key=lambda block: block.prefix)
             release = f"if nothing uses it any more: ipamc lock {cluster.name} --release {block}"
-        size = (family, prefix)
-        if before and (found := smaller_blocks(cluster, pool, size, before, after.lines, blocks)):
+        if before and (found := smaller_blocks(cluster, pool, (family, prefix), before, after.lines, blocks)):
             ways.append(words(pool, family, found))
     may_overflow = cluster.mode.one_block and not cluster.is_space and pool.dialect is Dialect.NATIVE
     if may_overflow and len(cluster.pools) > 1:

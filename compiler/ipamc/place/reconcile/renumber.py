@@ -131,8 +131,7 @@ def resize(node: NodeState, context: Context) -> NodeState:
     held = {line.block: line for line in node.held}
     if any(block not in held for block in (*decided.reclaim, *decided.addresses)):
         return replace(node, found=(*node.found, lock_changed(context)))
-    addresses = decided.addresses.items()
-    lines = {block: replace(held[block], addresses=number) for block, number in addresses}
+    lines = {block: replace(held[block], addresses=number) for block, number in decided.addresses.items()}
     lines |= {block: quarantined(held[block], context.today, moved=True) for block in decided.reclaim}
     return changed(node, lines, StaleReason.RESIZED) if lines else node
 

@@ -209,8 +209,7 @@ def follow(node: NodeState, context: Context) -> NodeState:
     gone = list(context.taken_back(node.held, node.shown))
     settled = {line.block for line in node.written if line.state is State.PENDING}
     if refused := [line for line in gone if line.block in settled]:
-        found = settled_elsewhere(context.lock, node, refused[0])
-        return replace(node, found=(*node.found, found))
+        return replace(node, found=(*node.found, settled_elsewhere(context.lock, node, refused[0])))
     have = {line.block for line in node.held}
     families = {line.block.family for line in gone}
     new = [shown for shown in node.shown if shown.block not in have]

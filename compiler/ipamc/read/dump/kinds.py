@@ -374,5 +374,4 @@ NAMES = frozenset(
 def kind_of(api_version: str, kind: str) -> DumpKind | None:
     """Return how to read an item; None for a kind that ipamc does not ask for."""
     group = api_version.rpartition("/")[0]
-    found = KINDS.get((group, kind))
-    return found or (_OTHER if (group, kind) in OTHERS else None)
+    return KINDS.get((group, kind)) or (_OTHER if (group, kind) in OTHERS else None)

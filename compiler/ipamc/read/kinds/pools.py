@@ -118,8 +118,7 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
     for family, part in parts.items():
         place, size = here / f"ipv{family}", part.block_size
         lengths = range_lengths(family, size)
-        cidrs = given(part.cidrs, [])
-        ranges = reading.ranges(cidrs, place / "cidrs", family=family, lengths=lengths)
+        ranges = reading.ranges(given(part.cidrs, []), place / "cidrs", family=family, lengths=lengths)
         ask = read_ask(part, place, reading)
         network = (
             reading.block(part.follows, place / "follows", family=family, pods=False)

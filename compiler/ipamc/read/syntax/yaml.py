@@ -316,8 +316,7 @@ class _Builder:
                 self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
             value = self.plain.setdefault(text, resolve(text))
             if type(value) is not str:
-                agreed = type(value) is not Ambiguous
-                self.note(event, Odd(keys, text, key=True, text=text, agreed=agreed))
+                self.note(event, Odd(keys, text, key=True, text=text, agreed=type(value) is not Ambiguous))
         return text
 
     def tagged(self, event: Any, text: str) -> Scalar:

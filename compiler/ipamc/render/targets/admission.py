@@ -33,8 +33,7 @@ def files(layout: Layout) -> Iterator[File]:
     cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
     if not admission.used:
         return
-    split = max(1, layout.plan.lock.shards // _SHARDS)
-    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), split))
+    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), max(1, layout.plan.lock.shards // _SHARDS)))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}
     by_address = given_by_address(cluster, layout.held)

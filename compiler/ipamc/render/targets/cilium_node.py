@@ -80,8 +80,7 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
         if not rendered(node):
             return None
         addresses = tuple([address for line in lines for address in single(line.block, line.addresses)])
-        blocks = texts([line.block for line in lines])
-        return node.name, node.planned and not waiting, blocks, addresses, ()
+        return node.name, node.planned and not waiting, texts([line.block for line in lines]), addresses, ()
 
     def with_pools(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node

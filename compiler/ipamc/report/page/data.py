@@ -41,8 +41,7 @@ def document(parts: Iterable[Part], **about: object) -> str:
     """Return the JSON of all clusters: no character in it ends an element of HTML, and all of it prints.
     A text that goes to a terminal or a log of CI keeps its meaning there: `harmless` finds nothing to change.
     """
-    document = {**about, "clusters": [_cluster(part) for part in parts]}
-    text = msgspec.json.encode(document).decode()
+    text = msgspec.json.encode({**about, "clusters": [_cluster(part) for part in parts]}).decode()
     for character in "<>&":  # in strings alone
         text = text.replace(character, f"\\u{ord(character):04x}")
     text = harmless_json(text)

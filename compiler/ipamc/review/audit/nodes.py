@@ -54,8 +54,7 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     also = [Related(node.at, f"{node.name} with the old uid") for node, _ in again[:LISTED]]
     causes = [Cause(f"{NODE} {name}", Fact.CREATED_AGAIN) for name in nodes]
     causes += [_no_block(context, name) for name in waits if make is error]
-    finding = make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply)
-    yield Result(finding, causes)
+    yield Result(make("IPC0921", there.at, text, also=also, help=context.refresh_and_apply), causes)
 
 
 def _no_block(context: Context, node: str) -> Cause:
@@ -172,8 +171,7 @@ def unlisted(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         operators = all(context.law.of(each) is Ownership.OPERATORS for each in shown)
         if context.cluster.operator_adopts and operators:
             continue
-        refused = any(context.refuses(each.block) for each in shown)
-        by_severity[error if refused else warning].append(name)
+        by_severity[error if any(context.refuses(each.block) for each in shown) else warning].append(name)
     for make, some in by_severity.items():
         if some:
             blocks = texts(context.blocks_of(some[0]))

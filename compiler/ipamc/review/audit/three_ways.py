@@ -187,8 +187,7 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
         kind, *namespace, short = some[0].split(" ")
         typed = " ".join([kind.lower(), short, *(["-n", *namespace] if namespace else [])])
         way_out = f"find out who made it; if nobody needs it: kubectl delete {typed}"
-        at = _place_in_dump(context, some[0])
-        yield Result(make("IPC0945", at, text, also=also, help=way_out))
+        yield Result(make("IPC0945", _place_in_dump(context, some[0]), text, also=also, help=way_out))
 
 
 def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:

@@ -68,8 +68,7 @@ def compare_flags(trees: Trees, cluster: Cluster) -> tuple[Flag, ...]:
     for name in sorted({**old, **new}):
         was, now, why = old.get(name), new.get(name), ""
         if now is not None and _OF_POOLS(name):
-            longest = "the longest prefix of blocks, pins and block sizes"
-            why = longest if name.endswith("-mask-size") else ""
+            why = "the longest prefix of blocks, pins and block sizes" if name.endswith("-mask-size") else ""
             why = "nobody reads it: the operator is a bystander" if cluster.bystander else why
         if name == _LIST:
             why = "agents read it again by themselves, in a minute or two"
@@ -161,8 +160,7 @@ def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
     Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
     to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
     """
-    paths = dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS))
-    left = trees.before.lost(trees.after, paths)
+    left = trees.before.lost(trees.after, dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS)))
     if not left:
         return ()
     planned, order = {want.node.name: want.node.planned for want in wants}, list(Stays)

@@ -79,8 +79,7 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
         ways = f"; from {cluster.mode} nodes can go to {known}" if known else ""
         keeps = "no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
         raise Unclear(f"{cluster.mode} to {mode}: {keeps}{ways}")
-    patch = "podCIDRs" if mode is Mode.KUBERNETES else "none"
-    after = replace(cluster, mode=mode, patch_nodes=patch)
+    after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
     then = replace(site, cluster=after)
     return planners.mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
 
