@@ -309,12 +309,10 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
                     Place(each.at.path, each.at.document, ("spec", "cilium", field))
                     for each in (member, other)
                 )
-                message = (
-                    f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
-                )
+                text = f"{field} {value} of cluster {member.cluster} is that of cluster {other.cluster}, too"
                 there = Related(first, f"cluster {other.cluster} has it here")
                 fix = "ClusterMesh tells clusters apart by it: give one of them another"
-                yield error("IPC0707", at, message, also=[there], help=fix)
+                yield error("IPC0707", at, text, also=[there], help=fix)
 
 
 def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping[str, bytes]:

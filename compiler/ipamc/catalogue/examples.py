@@ -111,9 +111,7 @@ class _Archive(Struct, frozen=True):
         return cls(_FLAG.sub("", header).strip(), dict(_FLAG.findall(header)), files)
 
     def below(self, folder: str) -> dict[str, str]:
-        return {
-            name.removeprefix(folder): text for name, text in self.files.items() if name.startswith(folder)
-        }
+        return {key.removeprefix(folder): text for key, text in self.files.items() if key.startswith(folder)}
 
     @property
     def also(self) -> tuple[str, ...]:

@@ -73,22 +73,20 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
                 continue
             if of_pools != (cluster.mode is Mode.MULTI_POOL) or cluster.mode is Mode.CRD:
                 other = POD_CIDR if of_pools else POD_IP_POOL
-                problem = f"{each.kind} {each.name} announces nothing by {advert.type} in {cluster.mode} mode"
+                why = f"{each.kind} {each.name} announces nothing by {advert.type} in {cluster.mode} mode"
                 also = [cluster.mode_here]
                 fix = f"write {other}" if cluster.mode is not Mode.CRD else "remove it"
             elif not of_pools and advert.selector not in {None, EVERY}:
-                problem = (
-                    f"{each.kind} {each.name} has a selector, and PodCIDR announces all blocks of a node"
-                )
+                why = f"{each.kind} {each.name} has a selector, and PodCIDR announces all blocks of a node"
                 also, fix = [cluster.mode_here], "remove selector: it is for multi-pool mode"
             elif of_pools and not any(_announces(cluster, each, advert, pool) for pool in cluster.pools):
-                problem = f"{each.kind} {each.name} selects no pool"
+                why = f"{each.kind} {each.name} selects no pool"
                 also = [Related(one.at, f"labels of {one.name}: {_shown(one)}") for one in cluster.pools[:3]]
                 fix = "give a pool the label in metadata.labels, or change the selector"
             else:
                 continue
             make = error if each.rendered else warning
-            yield make("IPC0586", advert.at, problem, also=also, help=fix)
+            yield make("IPC0586", advert.at, why, also=also, help=fix)
 
 
 def _shown(pool: Pool) -> str:

@@ -75,12 +75,10 @@ def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic
     """IPC0226: the networks that pools follow share no address with each other, nor with a range."""
     pairs = [(pool, network) for pool in pools for network in pool.follows]
     for (outer, wide), (inner, network) in overlaps(pairs, lambda pair: pair[1].block):
-        message = (
-            f'{network.block}, which pool "{inner.name}" follows, overlaps {wide.block} of "{outer.name}"'
-        )
+        text = f'{network.block}, which pool "{inner.name}" follows, overlaps {wide.block} of "{outer.name}"'
         also = [Related(wide.at, f"{wide.block} is here")]
         fix = "let each pool follow a network of its own: a node has one block of a family"
-        yield error("IPC0226", network.at, message, also=also, help=fix)
+        yield error("IPC0226", network.at, text, also=also, help=fix)
     ranges = OverlapIndex(
         ((pool, cidr) for pool in cluster.pools for cidr in pool.ranges), lambda pair: pair[1].block
     )
@@ -91,8 +89,8 @@ def networks_overlap(cluster: Cluster, pools: list[Pool]) -> Iterator[Diagnostic
                 whose = f'{network.block}, which pool "{follower.name}" follows, overlaps {cidr.block}'
                 also = [Related(cidr.at, f'pool "{pool.name}" has it here')]
                 reserve = "" if pool.follows else f", or {with_reserved(pool, both, 'the node network')}"
-                message = f'{whose} of pool "{pool.name}": a pod could have the address of a node'
-                yield error("IPC0226", network.at, message, also=also, help=f"move the range{reserve}")
+                text = f'{whose} of pool "{pool.name}": a pod could have the address of a node'
+                yield error("IPC0226", network.at, text, also=also, help=f"move the range{reserve}")
 
 
 def several_addresses(pool: Pool) -> Iterator[Diagnostic]:

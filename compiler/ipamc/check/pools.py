@@ -43,11 +43,9 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")
                 has = f"{len(part.ranges):,}" if part.ranges else "none"
-                message = (
-                    f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
-                )
+                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
-                yield error("IPC0704", ask.at, message, help=fix)
+                yield error("IPC0704", ask.at, text, help=fix)
 
 
 def ranges_overlap(pools: Iterable[Pool]) -> Iterator[Diagnostic]:

@@ -62,9 +62,7 @@ def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:
         return
-    made = {
-        name: seen for seen in reversed(plan.cluster.cilium_nodes) for _, name in reversed(seen.allocated)
-    }
+    made = {name: one for one in reversed(plan.cluster.cilium_nodes) for _, name in reversed(one.allocated)}
     others = plan.operator_pools - published.pools.keys() - started
     for pool in plan.cluster.pools:
         if pool.name in made and pool.name in others:

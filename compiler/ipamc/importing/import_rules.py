@@ -210,20 +210,14 @@ def names_unknown(
     """IPC0833: the name of a node is known before it joins."""
     if by_instance:
         text = several([each.name for each in by_instance], "AWSMachine", "planned under its own name")
-        way_out = (
-            "on AWS a node is called as the private DNS name of its instance, unless nodeRegistration.name"
-        )
-        yield warning(
-            "IPC0833", by_instance[0].at, text, help=f"{way_out} of their KubeadmConfig says otherwise"
-        )
+        fix = "on AWS a node is called as the private DNS name of its instance, unless nodeRegistration.name"
+        yield warning("IPC0833", by_instance[0].at, text, help=f"{fix} of their KubeadmConfig says otherwise")
     if free:
         text = several(
             [each.name for each in free], "BareMetalHost", "without a Machine, planned under its own name"
         )
-        way_out = "nodes are called so where metadata takes name or local-hostname from the BareMetalHost"
-        yield warning(
-            "IPC0833", free[0].at, text, help=f"{way_out}; else remove them, and import the Machines"
-        )
+        fix = "nodes are called so where metadata takes name or local-hostname from the BareMetalHost"
+        yield warning("IPC0833", free[0].at, text, help=f"{fix}; else remove them, and import the Machines")
     if unclear:
         text = several(
             [each.name for each in unclear],

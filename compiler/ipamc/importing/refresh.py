@@ -68,7 +68,7 @@ def refresh(
         log.add([rules.other_cluster(dump.at, cluster.name, nodes, seen)])
     elif past.limit and dump.newest and dump.newest < past.limit:
         log.add([rules.older_dump(dump.at, dump.newest, past.committed, NODES)])
-    wanted = _wanted(cluster, labels)
+    keys = _wanted(cluster, labels)
     # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
     # podCIDRs of Nodes may be left over.
     blocks = log.keep(calico.shown(dump, cluster))
@@ -84,9 +84,7 @@ def refresh(
             planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
     known = _known(cluster, dump, blocks)
     networks = _networks(cluster)
-    texts = {
-        path: inventory_text(dump, there[path], wanted, known, planned[path], networks) for path in homes
-    }
+    texts = {path: inventory_text(dump, there[path], keys, known, planned[path], networks) for path in homes}
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),

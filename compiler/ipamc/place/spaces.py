@@ -64,9 +64,7 @@ def with_members(
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         asks=asks,
         excluded=excluded,
-        pools=tuple(
-            replace(pool, pins=pins[pool.name]) if pool.name in pins else pool for pool in space.pools
-        ),
+        pools=tuple(replace(pool, pins=pins.get(pool.name, pool.pins)) for pool in space.pools),
     )
 
 

@@ -217,14 +217,12 @@ def not_planned_names(at: At, of_one: Sequence[At]) -> Diagnostic:
     if of_one:
         fields = listing(str(place.keys[-1]) for place in of_one if isinstance(place, Place))
         also = [Related(at, "names is here")]
-        way_out = f"remove it, or write an entry with name for each node that has {fields}"
+        fix = f"remove it, or write an entry with name for each node that has {fields}"
         return error(
-            "IPC0110", of_one[0], f"names is of several nodes, and {fields} of one", also=also, help=way_out
+            "IPC0110", of_one[0], f"names is of several nodes, and {fields} of one", also=also, help=fix
         )
-    way_out = "write planned: true; nodes that exist have an entry each, with their name"
-    return error(
-        "IPC0110", at, "names is of nodes that do not exist yet, and planned is not true", help=way_out
-    )
+    fix = "write planned: true; nodes that exist have an entry each, with their name"
+    return error("IPC0110", at, "names is of nodes that do not exist yet, and planned is not true", help=fix)
 
 
 def too_many_names(at: At, number: int, total: int, most: int) -> Diagnostic:

@@ -37,9 +37,7 @@ def entries(folder: str) -> list[str]:
     files: list[str] = []
     empty: list[str] = []
     for above, within in _walk(folder):
-        files += (
-            path.relative_to(top).as_posix() for path in within if _is_leaf(path) and not is_leftover(path)
-        )
+        files += (one.relative_to(top).as_posix() for one in within if _is_leaf(one) and not is_leftover(one))
         if not within and above != top:  # perhaps a submodule that was not fetched
             empty.append(f"{above.relative_to(top).as_posix()}/")
     return [*sorted(files), *sorted(empty)]

@@ -16,6 +16,15 @@ _FAMILIES = {"ipv4": 4, "ipv6": 6}
 Object = dict[str, Any]
 
 
+class _Document(Foreign):
+    metadata: ForeignMetadata
+    api_version: str = ""
+
+    def head(self, kind: str, at: Place) -> dict[str, Any]:
+        """Return what all objects of the model have."""
+        return {"kind": kind, "name": self.metadata.name, "at": at, "api_version": self.api_version}
+
+
 class _Advert(Foreign):
     advertisement_type: str
     selector: Object | None = None
@@ -25,12 +34,10 @@ class _AdvertisementSpec(Foreign):
     advertisements: list[_Advert] | None = None
 
 
-class RawAdvertisement(Foreign):
+class RawAdvertisement(_Document, kw_only=True):
     """The document."""
 
-    metadata: ForeignMetadata
     spec: _AdvertisementSpec
-    api_version: str = ""
 
 
 class _PeerFamily(Foreign):
@@ -43,12 +50,10 @@ class _PeerConfigSpec(Foreign):
     families: list[_PeerFamily] | None = None
 
 
-class RawPeerConfig(Foreign):
+class RawPeerConfig(_Document, kw_only=True):
     """The document."""
 
-    metadata: ForeignMetadata
     spec: _PeerConfigSpec
-    api_version: str = ""
 
 
 class _Reference(Foreign):
@@ -69,12 +74,10 @@ class _ClusterSpec(Foreign):
     bgp_instances: list[_Instance] | None = field(name="bgpInstances", default=None)
 
 
-class RawClusterConfig(Foreign):
+class RawClusterConfig(_Document, kw_only=True):
     """The document."""
 
-    metadata: ForeignMetadata
     spec: _ClusterSpec
-    api_version: str = ""
 
 
 class _Router(Foreign):
@@ -86,22 +89,17 @@ class _PolicySpec(Foreign):
     virtual_routers: list[_Router] | None = None
 
 
-class RawPeeringPolicy(Foreign):
+class RawPeeringPolicy(_Document, kw_only=True):
     """The document."""
 
-    metadata: ForeignMetadata
     spec: _PolicySpec
-    api_version: str = ""
 
 
 def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> Iterator[Advertisement]:
     """Yield the advertisement, with the entries of all types."""
     here = at / "spec" / "advertisements"
     yield Advertisement(
-        kind="CiliumBGPAdvertisement",
-        name=raw.metadata.name,
-        at=at,
-        api_version=raw.api_version,
+        **raw.head("CiliumBGPAdvertisement", at),
         labels=reading.labels(raw.metadata.labels, at, "metadata", "labels"),
         adverts=tuple(
             Advert(
@@ -118,10 +116,7 @@ def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterato
     """Yield the families of a peer that prefixes of pods are of."""
     here = at / "spec" / "families"
     yield PeerConfig(
-        kind="CiliumBGPPeerConfig",
-        name=raw.metadata.name,
-        at=at,
-        api_version=raw.api_version,
+        **raw.head("CiliumBGPPeerConfig", at),
         families=tuple(
             PeerFamily(
                 family=_FAMILIES[each.afi],
@@ -138,10 +133,7 @@ def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> I
     """Yield the peers; without a nodeSelector every node has them."""
     here = at / "spec"
     yield PeerCluster(
-        kind="CiliumBGPClusterConfig",
-        name=raw.metadata.name,
-        at=at,
-        api_version=raw.api_version,
+        **raw.head("CiliumBGPClusterConfig", at),
         selector=_selector(raw.spec.node_selector, here / "nodeSelector", reading) or EVERY,
         peers=tuple(
             (
@@ -168,10 +160,7 @@ def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> I
             selector = _selector(router.pod_ip_pool_selector, place, reading)
             adverts.append(Advert(type=POD_IP_POOL, selector=selector, at=place))
     yield Advertisement(
-        kind="CiliumBGPPeeringPolicy",
-        name=raw.metadata.name,
-        at=at,
-        api_version=raw.api_version,
+        **raw.head("CiliumBGPPeeringPolicy", at),
         labels={},
         adverts=tuple(adverts),
     )

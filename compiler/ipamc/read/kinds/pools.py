@@ -302,11 +302,9 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
 
 def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
     if len(text) > MAX_CALICO_LENGTH:
-        problem = (
-            f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
-        )
+        why = f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
         too_long = SelectorError(
-            problem, offset=MAX_CALICO_LENGTH, help="use a label that a shorter selector can test"
+            why, offset=MAX_CALICO_LENGTH, help="use a label that a shorter selector can test"
         )
         reading.bad_selector(too_long, at)
     return reading.calico(text, at)

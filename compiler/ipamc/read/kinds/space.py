@@ -77,9 +77,7 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
         if not isinstance(part, UnsetType)
     }
     whole = _ranges(spec, here, reading)
-    levels = {
-        number: _ranges(level, here / "levels" / number, reading) for number, level in enumerate(spec.levels)
-    }
+    levels = {n: _ranges(level, here / "levels" / n, reading) for n, level in enumerate(spec.levels)}
     inner = [each for ranges in levels.values() for each in ranges]
     for each in inner:
         if not any(outer.block.contains(each.block) for outer in whole):
@@ -90,10 +88,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
     for number, level in enumerate(spec.levels):
         place = here / "levels" / number
         reading.name(level.name, "level", place, "name")
-        selector = read_selector(level.cluster_selector, place / "clusterSelector", reading)
-        pool = replace(
-            root, name=level.name, at=place, selector=selector, selector_at=place / "clusterSelector"
-        )
+        where = place / "clusterSelector"
+        selector = read_selector(level.cluster_selector, where, reading)
+        pool = replace(root, name=level.name, at=place, selector=selector, selector_at=where)
         pools.append(_with_ranges(pool, levels[number], inner, sizes, reserved))
     yield Cluster(
         name=raw.metadata.name,

@@ -61,9 +61,7 @@ def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | No
     its blocks have. Of pools that nodes share it pre-allocates nothing: blocks come as pods ask for them.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
-    groups = {
-        pool: families for pool, families in of_node(lines).items() if pool not in layout.plan.operator_pools
-    }
+    groups = {pool: some for pool, some in of_node(lines).items() if pool not in layout.plan.operator_pools}
     if not groups:
         return None
     default = next(

@@ -101,9 +101,7 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
         "room": pool.room,
         **use_record(use.use),
         "ranges": [{"cidr": str(part.range.block), **use_record(part.use)} for part in use.ranges],
-        "reserved": [
-            [str(cidr.block), cidr.reason] for cidr in model.reserved if cidr.block.family == family
-        ],
+        "reserved": [[str(one.block), one.reason] for one in model.reserved if one.block.family == family],
         "excluded": list(map(str, pool.excluded)),
         "unlined": list(map(str, pool.without_line)),
     }
