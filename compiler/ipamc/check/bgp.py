@@ -50,10 +50,8 @@ def bgp_objects_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
         problem = ""
         if each.kind == _POLICY and not can(cluster.cilium, Capability.BGP_PEERING_POLICY):
             last = text(until(Capability.BGP_PEERING_POLICY))
-            problem, fix = (
-                f"{_POLICY} with Cilium {runs}: {last} is the last with it",
-                "write the other kinds",
-            )
+            problem = f"{_POLICY} with Cilium {runs}: {last} is the last with it"
+            fix = "write the other kinds"
         elif each.api_version and each.kind != _POLICY:
             needed = Capability.BGP_V2 if each.api_version.endswith("/v2") else Capability.BGP_ADVERTISEMENT
             if not can(cluster.cilium, needed):

@@ -153,14 +153,10 @@ def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:
         name = member.cluster
         if member.cluster_id or member.mesh_name:
             yield IndexLine(cluster=name, cluster_id=member.cluster_id, cluster_name=member.mesh_name)
-        for each in member.prefixes:
-            if each.state:
-                yield IndexLine(cidr=str(each.block), cluster=name, node=each.owner)
+        for one in member.prefixes:
+            if one.state:
+                yield IndexLine(cidr=str(one.block), cluster=name, node=one.owner)
             else:
                 yield IndexLine(
-                    cidr=str(each.block),
-                    cluster=name,
-                    pool=each.owner,
-                    range=each.number,
-                    pending=each.moving,
+                    cidr=str(one.block), cluster=name, pool=one.owner, range=one.number, pending=one.moving
                 )

@@ -235,10 +235,8 @@ def too_many_names(at: At, number: int, total: int, most: int) -> Diagnostic:
 
 def not_an_input(at: Place, name: str, what: str, better: str) -> Diagnostic:
     """IPC0108: a file with objects that ipamc reads has the name of an input."""
-    path, problem = (
-        typed(at.path),
-        f"{shown(name)} {what}, but is ignored: the names of inputs end in .yaml, .yml or .json",
-    )
+    path = typed(at.path)
+    problem = f"{shown(name)} {what}, but is ignored: the names of inputs end in .yaml, .yml or .json"
     way_out = (
         "put the file itself there, unpacked, with a name that ends in .yaml or .json; "
         f"or remove it: rm {path}"

@@ -21,7 +21,7 @@ from ipamc.read.parts import ADMISSION
 from ipamc.read.rendered import Rendered
 from ipamc.render.targets import TARGETS
 from ipamc.render.targets.cilium_node import waiting
-from ipamc.render.targets.context import File, Layout
+from ipamc.render.targets.context import File, Layout, kustomization
 
 ALWAYS = "cilium"
 """A folder that exists even with nothing to apply; then it builds to nothing, with exit code 0."""
@@ -92,17 +92,8 @@ def _kustomizations(others: Iterable[File]) -> Iterator[File]:
     if not folders[ADMISSION]:
         del folders[ADMISSION]
     tops = {folder.partition("/")[0]: index for index, folder in reversed(list(enumerate(folders)))}
-    yield _kustomization("", sorted(folders, key=lambda folder: (tops[folder.partition("/")[0]], folder)))
+    yield kustomization(
+        "kustomization.yaml", sorted(folders, key=lambda folder: (tops[folder.partition("/")[0]], folder))
+    )
     for folder, names in sorted(folders.items()):
-        yield _kustomization(f"{folder}/", names)
-
-
-def _kustomization(folder: str, resources: Iterable[str]) -> File:
-    values = {
-        "api": "kustomize.config.k8s.io/v1beta1",
-        "kind": "Kustomization",
-        "sort": "fifo",
-        "resources": tuple(resources),
-        "patches": (),
-    }
-    return File(f"{folder}kustomization.yaml", "kustomization.yaml.j2", values)
+        yield kustomization(f"{folder}/kustomization.yaml", names)

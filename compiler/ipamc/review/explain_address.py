@@ -59,9 +59,7 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
             why, address = never(pool), address_for(pool, asked)
             state = f"free, but the pool {why}" if why else "free"
             if address:  # then also what else is in the block is that node's
-                asked, state = (
-                    asked.widened(pool.families[asked.family].block_size),
-                    f"the node with {address}",
-                )
+                asked = asked.widened(pool.families[asked.family].block_size)
+                state = f"the node with {address}"
             result[UnheldBlock(asked, pool.name, "", state, pool_range.at, address=address)] = None
     return sorted(result, key=lambda unheld: unheld[:4])

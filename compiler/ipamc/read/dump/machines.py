@@ -79,10 +79,9 @@ def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[s
                     objects += 1
                     kinds.add(item.kind)
                     machines += _machine(path, item, found)
-                    if objects > MAX_OBJECTS or len(machines) > MAX_NODES:
-                        most, what = (
-                            (MAX_NODES, "machines") if len(machines) > MAX_NODES else (MAX_OBJECTS, "objects")
-                        )
+                    many = len(machines) > MAX_NODES
+                    if many or objects > MAX_OBJECTS:
+                        most, what = (MAX_NODES, "machines") if many else (MAX_OBJECTS, "objects")
                         found.append(rules.too_many_objects(place_of(path, item), most, what))
                         raise Enough
             except Unreadable as broken:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import asdict
 
 from ipamc.model import cluster
 from ipamc.model.admission import Admission, Enforce
@@ -187,11 +188,7 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
         patch_nodes=given(spec.patch_nodes, patch),
         shard_size=spec.output.shard_size,
         node_objects=spec.output.node_objects,
-        admission=Admission(
-            assign=spec.admission.assign,
-            assign_beta=spec.admission.assign_beta,
-            enforce=spec.admission.enforce,
-        ),
+        admission=Admission(**asdict(spec.admission)),
     )
 
 

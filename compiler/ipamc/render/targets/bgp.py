@@ -12,7 +12,7 @@ from ipamc.model.admission import CLUSTER, label_of
 from ipamc.model.bgp import POD_IP_POOL, Advertisement
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
-from ipamc.render.targets.context import File, Layout
+from ipamc.render.targets.context import File, Layout, kustomization
 from ipamc.render.targets.pod_ip_pool import label_selector
 
 FOLDER = "cilium/bgp"
@@ -35,11 +35,4 @@ def files(layout: Layout) -> Iterator[File]:
     api = "cilium.io/v2" if can(cluster.cilium, Capability.BGP_V2) else "cilium.io/v2alpha1"
     found = {"api": api, "advertisements": rendered}
     yield File(f"{FOLDER}/{_FILE}", "bgp_advertisement.yaml.j2", found, applied=False)
-    kustomization = {
-        "api": "kustomize.config.k8s.io/v1alpha1",
-        "kind": "Component",
-        "sort": "",
-        "resources": (_FILE,),
-        "patches": (),
-    }
-    yield File(f"{FOLDER}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
+    yield kustomization(f"{FOLDER}/kustomization.yaml", [_FILE], component=True)

@@ -98,11 +98,5 @@ def _row(follows: Follows) -> list[str]:
     groups = [area.first >> (_GROUP * at) & 0xFFFF for at in reversed(range(_GROUPS))]
     base = area.first >> (_GROUP * after) & 0xFFFFFFFF
     before = "".join(f"{group:x}:" for group in groups[: _GROUPS - 2 - after])
-    return [
-        network,
-        str(first & 0xFFFF),
-        str(base),
-        str(1 << (host - _GROUP * after)),
-        before,
-        ":0" * after + end,
-    ]
+    step = 1 << (host - _GROUP * after)
+    return [network, str(first & 0xFFFF), str(base), str(step), before, ":0" * after + end]

@@ -18,7 +18,7 @@ from ipamc.model.masquerade import native_routing
 from ipamc.model.pool_ranges import Given
 from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.read.parts import MASQ_AGENT
-from ipamc.render.targets.context import File, Layout, texts
+from ipamc.render.targets.context import File, Layout, kustomization, texts
 from ipamc.render.targets.pod_ip_pool import allowed, shared_families
 
 TEMPLATE = "cilium_config.yaml.j2"
@@ -113,14 +113,8 @@ def component(layout: Layout) -> Iterator[File]:
     masq_agent, name = _masq_agent(layout), MASQ_AGENT.rpartition("/")[2]
     if masq_agent:
         yield File(f"{COMPONENT}/{name}", "ip_masq_agent.yaml.j2", masq_agent, applied=False)
-    kustomization = {
-        "api": "kustomize.config.k8s.io/v1alpha1",
-        "kind": "Component",
-        "sort": "",
-        "resources": (name,) if masq_agent else (),
-        "patches": tuple(patches),
-    }
-    yield File(f"{COMPONENT}/kustomization.yaml", "kustomization.yaml.j2", kustomization, applied=False)
+    path = f"{COMPONENT}/kustomization.yaml"
+    yield kustomization(path, [name] if masq_agent else [], patches, component=True)
 
 
 def values(layout: Layout) -> dict[str, object]:

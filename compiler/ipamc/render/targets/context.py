@@ -28,6 +28,20 @@ class File(Struct, frozen=True):
     """The kustomization of its folder lists it."""
 
 
+def kustomization(
+    path: str, resources: Iterable[str], patches: Iterable[Mapping[str, str]] = (), *, component: bool = False
+) -> File:
+    """Return a kustomization; a component is applied with the kustomization of the user that names it."""
+    values = {
+        "api": f"kustomize.config.k8s.io/{'v1alpha1' if component else 'v1beta1'}",
+        "kind": "Component" if component else "Kustomization",
+        "sort": "" if component else "fifo",  # see `arrange`
+        "resources": tuple(resources),
+        "patches": tuple(patches),
+    }
+    return File(path, "kustomization.yaml.j2", values, applied=not component)
+
+
 class Lines(Struct, frozen=True):
     """Lines of printable ASCII with single spaces and without quotes: a text of CEL, in a block of YAML."""
 

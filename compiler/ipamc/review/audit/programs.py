@@ -221,10 +221,8 @@ def masquerades_one_range(context: Context, _: Suppressed) -> Iterator[Result]:
     if can(_newest(context), Capability.EGRESS_INTERFACES):
         make, effect = error, f"an agent of {first} or newer ends when it starts"
     else:
-        make, effect = (
-            warning,
-            f"pods of other blocks may not be masqueraded; from {first} on no agent starts",
-        )
+        make = warning
+        effect = f"pods of other blocks may not be masqueraded; from {first} on no agent starts"
     message = f"cilium-config has {_MASQUERADE[families[0]]}, and neither {_EGRESS} nor {_BPF}: {effect}"
     also = [Related(cluster.field("spec", "ipam", "mode"), f"{cluster.mode} mode")]
     fix = f'set {_BPF}: "true"; or {_EGRESS}, such as "eth+", by whatever owns cilium-config'
