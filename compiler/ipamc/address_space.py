@@ -141,12 +141,11 @@ def prefixes_of(
         for family, part in pool.families.items()
         if part.ask
     ]
-    lines = list(_lines(outside, lock_path, written))
     return ClusterPrefixes(
         cluster=cluster.name,
         space=cluster.address_space,
         at=cluster.field("spec", "addressSpace"),
-        prefixes=(*ranges, *lines),
+        prefixes=(*ranges, *_lines(outside, lock_path, written)),
         asks=tuple(asks),
         labels=cluster.labels,
         cluster_id=cluster.cluster_id,
@@ -361,12 +360,11 @@ def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diag
         if line.cluster == mine.cluster:
             continue
         if block is None:
-            at = Place(path)
             members.append(
                 ClusterPrefixes(
                     cluster=line.cluster,
                     space=mine.space,
-                    at=at,
+                    at=Place(path),
                     prefixes=(),
                     cluster_id=line.cluster_id,
                     mesh_name=line.cluster_name,

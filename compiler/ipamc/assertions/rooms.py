@@ -119,9 +119,8 @@ class Rooms:
         if asserts.selector is not None and not self._subjects.of(asserts.selector):
             return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
         of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
-        problem = f"no node{of} has the label {shown(asserts.each)}"
         near = self._subjects.nearest(asserts.each, self._subjects.labels)
-        return no_nodes(test, at / "each", problem, near)
+        return no_nodes(test, at / "each", f"no node{of} has the label {shown(asserts.each)}", near)
 
     def _offers_like(self, want: Want) -> tuple[Offer, ...]:
         """Return the pools of a further node with the labels of one, but for its host name."""

@@ -240,10 +240,9 @@ def only_in_multi_pool(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:
     """IPC0561: fields of pools that concern pods are for multi-pool mode."""
     fields = _written(pool)
     if fields and cluster.mode is not Mode.MULTI_POOL:
-        first = next(iter(fields.values()))
         message = f'pool "{pool.name}" has {" and ".join(fields)}, which {cluster.mode} mode does not have'
         fix = f"remove {' and '.join(fields)}, or use multi-pool mode"
-        yield error("IPC0561", first, message, also=[cluster.mode_here], help=fix)
+        yield error("IPC0561", next(iter(fields.values())), message, also=[cluster.mode_here], help=fix)
 
 
 def field_too_early(cluster: Cluster, pool: Pool) -> Iterator[Diagnostic]:

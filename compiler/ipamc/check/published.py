@@ -63,9 +63,8 @@ def allowed_changed(cluster: Cluster, shared: frozenset[str], published: Rendere
                 place = pool.at / "spec" / name if allows else pool.at / "metadata" / "name"
                 now, was = str(allows).lower(), str(not allows).lower()
                 message = f'{name} of pool "{pool.name}" would change to {now}, but it is immutable'
-                also = [Related(at, "published here")]
                 fix = f"set {name}: {was} again, and write a new pool"
-                yield error("IPC0566", place, message, also=also, help=fix)
+                yield error("IPC0566", place, message, also=[Related(at, "published here")], help=fix)
 
 
 def _roles_changed(

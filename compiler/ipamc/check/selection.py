@@ -145,9 +145,8 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
         said[number] = why, next(near, "") or "".join(there[key] for key in sorted(some))
     for pool in pools:
         why, meant = said[id(pool.selector)]
-        message = f'pool "{pool.name}" selects no node: {why}'
         fix = f"{meant}until its nodes come, {no_new_blocks(pool)}"
-        yield warning("IPC0311", pool.selector_at, message, help=fix)
+        yield warning("IPC0311", pool.selector_at, f'pool "{pool.name}" selects no node: {why}', help=fix)
 
 
 def _selectors(pool: Pool) -> Iterator[PlacedSelector]:

@@ -30,9 +30,8 @@ _LABELS = (
 def prepare(params: Sequence[click.Parameter]) -> None:
     """Let the parameters of a command be completed. For a run that completes, and nothing else."""
     for param in params:
-        name = max(param.opts, key=len)
         called = (param.metavar or (param.name or "").upper()).strip("[]").removesuffix("...").rstrip("]")
-        find = _BY_OPTION.get(name) or _BY_VALUE.get(called)
+        find = _BY_OPTION.get(max(param.opts, key=len)) or _BY_VALUE.get(called)
         if find and not isinstance(param.type, click.Choice | click.Path):
             param.type = Offered(find)
 

@@ -104,9 +104,8 @@ def _one_block(
         sizes: dict[int, int] = {}
         for block in strangers:
             sizes[block.family] = max(block.prefix, sizes.get(block.family, 0))
-        outside = _pool(OUTSIDE, strangers, sizes)
         why = "blocks outside the configured ranges; no new ones"
-        pools.append(replace(outside, disabled=True, comment=why))
+        pools.append(replace(_pool(OUTSIDE, strangers, sizes), disabled=True, comment=why))
     return replace(shell, pools=tuple(pools), decisions=tuple(decisions))
 
 

@@ -83,9 +83,8 @@ def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
     whole = around(blocks[0].family, blocks[0].first, max(block.last for block in blocks))
     if len(blocks) == 1:
         return [whole]
-    full = sum(block.size for block in blocks)
     near = [other for other in others if whole.overlaps(other)]
-    if not near and whole.size <= SPARSE * full:
+    if not near and whole.size <= SPARSE * sum(block.size for block in blocks):
         return [whole]
     middle = whole.first + whole.size // 2
     low = [block for block in blocks if block.first < middle]

@@ -70,9 +70,8 @@ def cluster_text(name: str, draft: Draft, facts: Facts, cilium: Version, managed
         width = max(len(flow(item.block)) for item in draft.excluded)
         rows += [f"  - {flow(item.block):<{width}}  # {_comment(item.why)}" for item in draft.excluded]
     else:
-        inside = any(pool.reserved for pool in draft.pools)
         known = "what the dump tells is inside a pool, and reserved there"
-        why = known if inside else "the dump does not tell"
+        why = known if any(pool.reserved for pool in draft.pools) else "the dump does not tell"
         rows.append(f"  excludedCIDRs: []  # service range, node networks, other clusters: {why}")
     if facts.bgp != "none":
         rows.append(f"  bgp: {flow(facts.bgp)}")

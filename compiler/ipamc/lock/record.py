@@ -91,10 +91,9 @@ def decode(row: bytes) -> Line:
 def records_of(lines: Sequence[Line]) -> list[Record]:
     """Return many lines as they are written. Nearly all are held, and have three fields."""
     held = State.HELD
-    cidrs = cidr_texts([line.block for line in lines])
     return [
         Record(cidr, line.pool, line.node) if line.state is held and not line.addresses else record_of(line)
-        for cidr, line in zip(cidrs, lines, strict=True)
+        for cidr, line in zip(cidr_texts([line.block for line in lines]), lines, strict=True)
     ]
 
 

@@ -105,10 +105,9 @@ def _pins(
             cluster, pool, number = range_of(name)
             known = [had[key]] if (key := f"{family} {name}") in had else []
             for earlier in range(number - 1, 0, -1):
-                own = mine[node_name(cluster, pool, earlier)]
                 known += [
                     block
-                    for line in own
+                    for line in mine[node_name(cluster, pool, earlier)]
                     if line.in_use and line.block.family == family
                     for block in _beside(line.block, size)
                 ]

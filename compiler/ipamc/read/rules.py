@@ -117,13 +117,12 @@ _BESIDE_FOLLOWS = {
 def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
     """IPC0223: a pool whose blocks follow the nodes' network has no field that chooses nodes or blocks."""
     problem = f'pool "{pool}" has follows and {field}, which exclude each other: {_BESIDE_FOLLOWS[field]}'
-    also = [Related(follows, "follows is here")]
     way_out = {
         "ipv4": "write follows there, too, or make ipv4 a pool of its own",
         "ipv6": "write follows there, too, or make ipv6 a pool of its own",
         "disabled": "remove one of the two: without follows, nodes keep what they hold",
     }.get(field, f"remove {field}, or make it a pool of its own without follows")
-    return error("IPC0223", at, problem, also=also, help=way_out)
+    return error("IPC0223", at, problem, also=[Related(follows, "follows is here")], help=way_out)
 
 
 def beside_pods_only(at: At, pool: str, field: str, pods_only: At) -> Diagnostic:

@@ -110,9 +110,8 @@ def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
         yield f"{name}: {'else it' if grown.jumps else 'it'} has not changed in {count(grown.weeks, 'week')}"
         return
     label = f"{name}: "
-    words = ("fastest", "middle", "slowest")
     ends = (pool.lasts.soonest, pool.lasts.middle, pool.lasts.latest)
-    for word, rate, weeks in zip(words, reversed(pool.rates), ends, strict=True):
+    for word, rate, weeks in zip(("fastest", "middle", "slowest"), reversed(pool.rates), ends, strict=True):
         yield f"{label}{_division(pool, word, rate, weeks, today)}"
         label = " " * width(label)
     weeks_of = count(grown.weeks, "week")
@@ -211,7 +210,6 @@ def record(found: Runway, history: History) -> dict[str, Any]:
 
 def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
     grown, words = pool.growth, ("slowest", "middle", "fastest")
-    unit = f"blocks of /{pool.use.family.block_size} a week"
     jumps = [
         {"weekTo": _day(pool.weeks[week + 1].second), "addresses": change, "share": float(round(share, 4))}
         for week, change, share in map(astuple, grown.jumps)
@@ -224,7 +222,7 @@ def _pool_record(pool: PoolRunway, today: str) -> dict[str, Any]:
         "room": {"nodes": pool.nodes, "blocks": pool.blocks},
         "verdict": verdict(pool),
         "lasts": pool.lasts and asdict(pool.lasts),
-        "growth": {"unit": unit, **rates} if rates else None,
+        "growth": {"unit": f"blocks of /{pool.use.family.block_size} a week", **rates} if rates else None,
         "method": {
             "name": "stretches",
             "weeks": grown.weeks,

@@ -34,10 +34,9 @@ def _table(answer: WhatIf) -> str:
     for change in answer.pools:
         before, after = change.before, change.after
         if before != after or change.pool.name in full:
-            name = f"{visible(change.pool.name)} /{change.block_size}"
             numbers = map(number, (change.blocks, before.held, after.held, before.free, after.free))
             later = f"{number(change.later.free)} on {change.later_on}" if change.later_on else ""
-            table.append((name, *numbers, later))
+            table.append((f"{visible(change.pool.name)} /{change.block_size}", *numbers, later))
     if len(table) == 1:
         return "no pool changes\n"
     columns = 7 if any(row[-1] for row in table[1:]) else 6

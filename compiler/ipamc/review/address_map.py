@@ -149,9 +149,8 @@ class Versions(Struct):
         self._index.update(zip(new, range(len(self.lines), len(self.lines) + len(new)), strict=True))
         self.lines += lines
         come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
-        reasons = self._reasons(come, gone, mode)
         self._now = rows
-        self.steps.append(LockVersion(commit, second, subject, come, gone, reasons))
+        self.steps.append(LockVersion(commit, second, subject, come, gone, self._reasons(come, gone, mode)))
 
     def _reasons(self, come: Sequence[int], gone: Sequence[int], mode: Mode) -> list[Reason]:
         before, after = (

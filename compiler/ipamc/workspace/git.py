@@ -172,9 +172,8 @@ def restore(folder: str, side: int, paths: Iterable[str]) -> None:
 
 def is_clean(folder: str, path: str = ".") -> bool:
     """Tell whether the work tree is as HEAD has it at and below a path, without untracked files."""
-    options = git_run.neutral(folder)
     status = ("status", "--porcelain", "--ignore-submodules=all", "--", path)
-    return not must(folder, *status, options=options).output
+    return not must(folder, *status, options=git_run.neutral(folder)).output
 
 
 def is_ignored(folder: str, path: str) -> bool:

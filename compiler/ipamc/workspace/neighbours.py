@@ -66,10 +66,9 @@ def neighbours(
         for folder in folders:
             me = disk.identity(folder)
             mine = read.get(me)
-            some = [clusters[number] for number in met[me]] if mine else clusters
             others = [found for path, found in unread.items() if path != me]
             given[folder] = Neighbours(
-                clusters=tuple(some),
+                clusters=tuple([clusters[number] for number in met[me]] if mine else clusters),
                 unread=tuple(others[:MOST]),
                 known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
                 members=members_of(mine, clusters, others) if mine and lists_others(folder) else None,

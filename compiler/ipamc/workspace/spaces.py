@@ -64,9 +64,8 @@ def survey_members(folder: str, lock: bytes | None) -> Surveyed:
     from ipamc.address_space import known_ranges
     from ipamc.workspace.neighbours import beside, survey_of
 
-    index = safe_read.read(index_path(folder))
     path, me = index_path(folder), disk.identity(folder)
-    known = known_ranges(lock, index, name_of(folder))
+    known = known_ranges(lock, safe_read.read(index_path(folder)), name_of(folder))
     others = (other for other in beside([folder]) if disk.identity(other) != me)
     spaces = {name: {path: text} for name, text in known.items()}
     found = (survey_of(other, spaces.get(name_of(other), {})) for other in others)

@@ -162,14 +162,13 @@ class _Shares(Struct, frozen=True, kw_only=True):
         """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
         sizes = {name: disk.lock_size(f"{disk.CLUSTERS}/{name}") for name in clusters}
         try:
-            environments = jobs.of_environments(self.environments, clusters)
             return jobs.jobs(
                 clusters,
                 apply=apply,
                 large=self.large,
                 most=self.most,
                 sizes=sizes,
-                environments=environments,
+                environments=jobs.of_environments(self.environments, clusters),
             )
         except ValueError as problem:
             raise click.UsageError(f"--environments: {problem}") from None

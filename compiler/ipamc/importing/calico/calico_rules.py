@@ -52,9 +52,8 @@ def pools_overlap(loser: CalicoPool, winner: CalicoPool) -> Diagnostic:
     """IPC0844: no two pools share an address."""
     which = f"{winner.block} of pool {winner.name}"
     text = f"{loser.block} of pool {loser.name} overlaps {which}, which keeps what they share"
-    also = [Related(winner.at, f"pool {winner.name}")]
     way_out = "look at both pools in ippools.yaml before the first compile is merged"
-    return warning("IPC0844", loser.at, text, also=also, help=way_out)
+    return warning("IPC0844", loser.at, text, also=[Related(winner.at, f"pool {winner.name}")], help=way_out)
 
 
 def not_for_pods(at: At, pool: str, block: Block) -> Diagnostic:
@@ -152,9 +151,8 @@ def being_released(affinities: Sequence[SeenAffinity]) -> Diagnostic:
 def blocks_overlap(one: Claim, other: Claim) -> Diagnostic:
     """IPC0853: no two blocks share an address."""
     text = f"{other.block} of {_owner(other.node)} overlaps {one.block} of {_owner(one.node)}"
-    also = [Related(one.at, f"{one.block} is here")]
     way_out = "calicoctl ipam check; drain one of the nodes until its block is empty, and make the dump again"
-    return error("IPC0853", other.at, text, also=also, help=way_out)
+    return error("IPC0853", other.at, text, also=[Related(one.at, f"{one.block} is here")], help=way_out)
 
 
 def without_node(
@@ -240,9 +238,8 @@ def several_blocks(at: At, mode: str, nodes: Sequence[str]) -> Diagnostic:
 def other_pod_cidrs(at: At, nodes: Sequence[str]) -> Diagnostic:
     """IPC0861: with --mode kubernetes the podCIDRs of Nodes are Calico's blocks."""
     have = count(len(nodes), "node has", "nodes have")
-    text = f"{have} other podCIDRs than Calico's blocks: {names(nodes)}"
     way_out = "import with --mode cluster-pool or multi-pool, where nobody reads podCIDRs"
-    return error("IPC0861", at, text, help=way_out)
+    return error("IPC0861", at, f"{have} other podCIDRs than Calico's blocks: {names(nodes)}", help=way_out)
 
 
 def not_frozen(dump: Dump, config: Mapping[str, Any]) -> Iterator[Diagnostic]:

@@ -235,9 +235,8 @@ def _apart(groups: Sequence[Group]) -> Iterator[Group]:
         elif every := next((other for other in rivals if other.selector == EVERY), None):
             yield replace(group, halted=f"pool {every.name}, which Calico tries first, selects every node")
         else:
-            less = " && ".join(f"!({other.selector.canonical})" for other in rivals)
             mine = "" if group.selector == EVERY else f"{group.selector.canonical} && "
-            selector = parse_calico(mine + less)
+            selector = parse_calico(mine + " && ".join(f"!({other.selector.canonical})" for other in rivals))
             taken = f"pools that Calico tries first select its nodes: {rivals[0].name}"
             yield replace(group, selector=selector, halted=selector.impossible and taken)
 

@@ -198,9 +198,8 @@ def _full_pool(
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
     """Return the place that is re-usable first once its quarantine is over, or None."""
-    ranges = [cidr.block for cidr in part.ranges]
     over = Occupancy(after.lines, after.blocked, last_day=_LAST_DAY)
-    place = Space(part.family, ranges, over).find(prefix)
+    place = Space(part.family, [cidr.block for cidr in part.ranges], over).find(prefix)
     return place.reuse if place and place.reuse and place.reuse.day else None
 
 

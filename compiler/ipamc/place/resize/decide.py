@@ -168,9 +168,8 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         if self.cluster.mode is Mode.MULTI_POOL:  # the lock has what it started with
             of_pool = (block for block, name in self.allocated if name == pool.name)
             blocks = tuple(sorted(block for block in of_pool if block.family == row.family))
-            used = sum(map(self.use.count, blocks))
             usable = usable_addresses(self.cluster.cilium, blocks, pool)
-            row = replace(row, blocks=blocks, used=used, usable=usable)
+            row = replace(row, blocks=blocks, used=sum(map(self.use.count, blocks)), usable=usable)
         return _with(row, Verdict.REPORTED, "Cilium's operator gives out its blocks")
 
     def _advised(self, row: Sized, pool: Pool) -> Sized:

@@ -107,10 +107,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
 
 
 def _ranges(part: _Spec | _Level, at: Place, reading: Reading) -> list[Range]:
-    both = ((4, part.ipv4), (6, part.ipv6))
     return [
         each
-        for family, raw in both
+        for family, raw in ((4, part.ipv4), (6, part.ipv6))
         if not isinstance(raw, UnsetType)
         for each in reading.ranges(raw.cidrs, at / f"ipv{family}" / "cidrs", family=family)
     ]

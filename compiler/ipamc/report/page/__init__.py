@@ -54,9 +54,8 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
     declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
     style = assets["style.css"].replace("/* dark.css */", declarations)
     hashes = f"script-src {_hash(script)}; style-src {_hash(style)}"
-    policy = f"default-src 'none'; {hashes}; base-uri 'none'; form-action 'none'"
     return _template(assets[_TEMPLATE]).render(
-        policy=policy,
+        policy=f"default-src 'none'; {hashes}; base-uri 'none'; form-action 'none'",
         title=visible(about.title),
         subtitle=visible(about.subtitle),
         style=Markup(style),  # noqa: S704 - ours

@@ -130,10 +130,9 @@ def _difference(difference: Difference) -> dict[str, Any]:
 
 
 def _filters(change: FilterChange) -> dict[str, Any]:
-    both = {"addBefore": change.add_before, "removeAfter": change.remove_after}
     lines = {
         name: [{"prefix": str(line.block), "longest": line.longest} for line in some]
-        for name, some in both.items()
+        for name, some in {"addBefore": change.add_before, "removeAfter": change.remove_after}.items()
     }
     return {"pool": change.pool, "family": f"IPv{change.family}", **lines}
 

@@ -245,9 +245,8 @@ def unread_pod_cidrs(context: Context, suppressed: Suppressed) -> Iterator[Resul
         unread = f"nothing in Cilium reads podCIDRs in {context.cluster.mode} mode"
         routes = "but a speaker that reads Nodes would announce wrong routes"
         has = f"node {node.name} has podCIDRs {texts(node.pod_cidrs)}, and its pods use {texts(mine)}"
-        text = f"{has}{more}: {unread}, {routes}"
         also = [Related(context.cluster.field("spec", "bgp"), f"bgp: {context.cluster.bgp}")]
-        yield Result(note("IPC0951", node.at, text, also=also))
+        yield Result(note("IPC0951", node.at, f"{has}{more}: {unread}, {routes}", also=also))
 
 
 def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:

@@ -166,9 +166,8 @@ def operator_errors(context: Context, _: Suppressed) -> Iterator[Result]:
         by_severity[min(severities, key=list(by_severity).index)].append(seen)
     restart = f"kubectl -n {context.cluster.namespace} rollout restart deployment/cilium-operator"
     clears = f"{restart} clears it, if its cause is gone"
-    room = f"give the pool more room, and compile: ipamc show {context.cluster.name}"
     for severity, make, more, way_out in (
-        ("error", error, "", room),
+        ("error", error, "", f"give the pool more room, and compile: ipamc show {context.cluster.name}"),
         ("warning", warning, "; it may be of the past: cilium issue 28758", clears),
         ("note", note, "; its cause is gone", clears),
     ):
