@@ -157,9 +157,7 @@ def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Itera
     """Yield blocks with the places of their lines in the text on the disk; else with the whole file."""
     rows = written.split(b"\n") if written and held else []
     numbers = {
-        row.split(b'"', 4)[3].decode(): number
-        for number, row in enumerate(rows, 1)
-        if row.startswith(b'{"block"')
+        row.split(b'"', 4)[3].decode(): n for n, row in enumerate(rows, 1) if row.startswith(b'{"block"')
     }
     for block, line in held:
         number = numbers.get(str(block))
@@ -282,10 +280,7 @@ def members_of(
     if any(other.space in {"", mine.space} for other in unread):
         return None
     blocks = (
-        prefix.block
-        for other in others
-        if other is not mine and other.space == mine.space
-        for prefix in other.prefixes
+        each.block for one in others if one is not mine and one.space == mine.space for each in one.prefixes
     )
     return tuple(outermost(blocks))
 
@@ -320,13 +315,11 @@ def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping
     """
     found: dict[str, list[IndexLine]] = {}
     have: set[tuple[str, str]] = set()
-    for record in (skim(lock, space) or ()) if lock else ():
-        if not (record.quarantined or record.released):
-            cluster, pool, number = range_of(record.node)
+    for row in (skim(lock, space) or ()) if lock else ():
+        if not (row.quarantined or row.released):
+            cluster, pool, number = range_of(row.node)
             have.add((cluster, pool))
-            line = IndexLine(
-                cidr=record.block, cluster=cluster, pool=pool, range=number, pending=record.pending
-            )
+            line = IndexLine(cidr=row.block, cluster=cluster, pool=pool, range=number, pending=row.pending)
             found.setdefault(cluster, []).append(line)
     before = load_index(index) if index else None
     numbers = Counter[tuple[str, str, int]]()

@@ -52,12 +52,11 @@ def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Ra
         fix = f"write the part of it, a /{IPV6_LONGEST} or longer, that nodes have: {why}"
         yield error("IPC0225", network.at, message, help=fix)
         return
+    also = [Related(network.at, "follows is here")]
     if len(part.ranges) > 1:
         message = f"{follows}, and has {len(part.ranges)} ranges: which block is the n-th is not clear"
         fix = "write one range; for another network of nodes, a pool of its own"
-        yield error(
-            "IPC0225", part.ranges[1].at, message, also=[Related(network.at, "follows is here")], help=fix
-        )
+        yield error("IPC0225", part.ranges[1].at, message, also=also, help=fix)
     for cidr in part.ranges[:1]:
         prefix, there = room_for(part, network.block), max(size - cidr.block.prefix, -1)
         if cidr.block.prefix <= prefix:
@@ -67,7 +66,6 @@ def room_for_network(cluster: Cluster, pool: Pool, part: PoolFamily, network: Ra
         fix = "follow a smaller network, or give smaller blocks (a longer blockSize)"
         if prefix >= 8:
             fix = f"write a range of /{prefix}: {suggest_pool(cluster, pool, part.family, prefix)}; or {fix}"
-        also = [Related(network.at, "follows is here")]
         yield error("IPC0225", cidr.at, f"{follows}: {needs}, and {has}", also=also, help=fix)
 
 

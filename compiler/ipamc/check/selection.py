@@ -76,9 +76,7 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
             yield label_of_no_node(key, near, testers)
     idle_by_itself = (pool for pool in pools if pool.name in idle - stand_ins)
     without = [
-        pool
-        for pool in idle_by_itself
-        if pool.selector.keys.isdisjoint(missing) and not pool.selector.impossible
+        one for one in idle_by_itself if one.selector.keys.isdisjoint(missing) and not one.selector.impossible
     ]
     yield from selects_no_node(without, cluster.nodes)
 

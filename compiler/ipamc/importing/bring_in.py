@@ -102,10 +102,7 @@ def known(draft: Draft, *, silent: bool) -> Known:
     """Return what the draft knows of the blocks of nodes; `silent`: see `Known`."""
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
-        cidr: pool.sizes[family]
-        for pool in draft.pools
-        for family, some in pool.ranges.items()
-        for cidr in some
+        cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
     }
     return Known(given=given, sizes=sizes, families=draft.families, silent=silent)
 

@@ -250,7 +250,7 @@ def _of_bird(text: str, unread: list[int]) -> Iterator[Route]:
 
 def _of_iproute(text: str, unread: list[int]) -> Iterator[Route]:
     block, kind, open_ = None, "", False
-    for number, line in _lines(text):
+    for number, line in _lines(f"{text}\n"):
         if line.startswith(("\t", " ")) and block is not None and (hop := _IP_HOP(line)):
             open_ = False
             yield Route(block, _hop(hop["hop"]), line=number)
@@ -273,8 +273,6 @@ def _of_iproute(text: str, unread: list[int]) -> Iterator[Route]:
             yield Route(block, _hop(hop["hop"]), drops=kind in _DROPS, line=number)
         else:
             open_ = True
-    if block is not None and open_:
-        yield Route(block, None, drops=kind in _DROPS, line=number)
 
 
 def _note(number: int, line: str, unread: list[int]) -> None:

@@ -122,9 +122,7 @@ def _refuse_parent(folder: str) -> None:
         return
     parents = (folder,) if name_of(folder) == CLUSTERS else ()
     within = [
-        PurePath(path).as_posix()
-        for parent in (*parents, f"{folder}/{CLUSTERS}")
-        for path in _started_below(parent)
+        PurePath(one).as_posix() for top in (*parents, f"{folder}/{CLUSTERS}") for one in _started_below(top)
     ]
     if within:
         names = ", ".join([path.removeprefix(f"{CLUSTERS}/") for path in within][:10])

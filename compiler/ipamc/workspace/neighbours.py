@@ -188,8 +188,7 @@ def refuse_takeovers(
     now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
     mine = Member(was=_read_in(base, folders.was), now=now)
     others = [
-        Member(was=_read_in(base, there), now=_read_in(Disk(), here))
-        for here, there in _others(base, folders)
+        Member(was=_read_in(base, then), now=_read_in(Disk(), here)) for here, then in _others(base, folders)
     ]
     if found := list(taken_while_leaving(mine, others)):
         within = f"{base.revision}:"

@@ -116,9 +116,7 @@ def matrix(
     apply = stage != "compile"
     commit, listed, gone = changed(base, strict=not apply)
     spaces = {name for name, folder in there().items() if is_space(folder)}
-    names = (
-        with_spaces(commit, listed, spaces) if not apply else [name for name in listed if name not in spaces]
-    )
+    names = [name for name in listed if name not in spaces] if apply else with_spaces(commit, listed, spaces)
     clusters = {name: parts_of(f"{disk.CLUSTERS}/{name}") for name in names}
     repaired = settled(names, asked["unattended"]) if asked["unattended"] and stage == "repair" else names
     most = jobs.GITLAB_JOBS if output == "gitlab" else jobs.GITHUB_JOBS

@@ -167,8 +167,7 @@ def name_left_over(
     phase(f"deleting what left the tree of {name}")
     # Pools are decided again after CiliumNodes: a deleted one may have been the last user of a pool.
     chosen = {
-        kind: [item for item in found if item.kind == kind and (kind == POOL or item in free)]
-        for kind in ORDER
+        kind: [one for one in found if one.kind == kind and (kind == POOL or one in free)] for kind in ORDER
     }
     return all(_deleted(kube, kind, chosen[kind]) for kind in ORDER)
 

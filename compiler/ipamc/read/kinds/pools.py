@@ -120,17 +120,14 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
         lengths = range_lengths(family, size)
         ranges = reading.ranges(given(part.cidrs, []), place / "cidrs", family=family, lengths=lengths)
         ask = read_ask(part, place, reading)
-        network = (
-            reading.block(part.follows, place / "follows", family=family, pods=False)
-            if part.follows
-            else None
-        )
+        where = place / "follows"
+        network = reading.block(part.follows, where, family=family, pods=False) if part.follows else None
         families[family] = PoolFamily(
             family=family,
             ranges=ranges,
             block_size=size,
             ask=ask,
-            follows=Range(network, place / "follows") if network else None,
+            follows=Range(network, where) if network else None,
             at=place,
         )
     selector = read_selector(spec.node_selector, here / "nodeSelector", reading)

@@ -179,8 +179,7 @@ def _apart(raw: _Apart, at: Place, reading: Reading) -> assertion.Apart | None:
     if not isinstance(raw.node_selectors, UnsetType):
         here = at / "nodeSelectors"
         selectors = tuple(
-            read_selector(selector, here / index, reading)
-            for index, selector in enumerate(raw.node_selectors)
+            read_selector(each, here / index, reading) for index, each in enumerate(raw.node_selectors)
         )
     each = _label(raw.each, at / "each", reading)
     return assertion.Apart(selectors=selectors, each=each, prefixes=by_family(raw.ipv4, raw.ipv6))

@@ -196,7 +196,6 @@ def auto_created(layout: Layout) -> dict[str, tuple[Families, tuple[str, ...]]]:
 def _spec(families: Families, allows: tuple[str, ...]) -> str:
     """Return a pool in the flag's grammar (pool_handler.go@1.20.2, ParsePoolSpec), in Helm's order."""
     parts = [
-        f"ipv{family}-cidrs:{','.join(cidrs)};ipv{family}-mask-size:{mask}"
-        for family, cidrs, mask in families
+        f"ipv{family}-cidrs:{','.join(some)};ipv{family}-mask-size:{mask}" for family, some, mask in families
     ]
     return ";".join((*parts, *(f"{FLAG_FIELDS[name]}:true" for name in allows)))

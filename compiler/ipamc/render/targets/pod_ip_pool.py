@@ -91,8 +91,7 @@ def of_node(lines: Iterable[Line]) -> dict[str, dict[int, tuple[Block, ...]]]:
     for line in lines:
         found.setdefault(line.pool, {}).setdefault(line.block.family, []).append(line.block)
     return {
-        pool: {family: tuple(blocks) for family, blocks in families.items()}
-        for pool, families in sorted(found.items())
+        pool: {family: tuple(each) for family, each in some.items()} for pool, some in sorted(found.items())
     }
 
 

@@ -12,10 +12,7 @@ VERSION = 1
 
 def render(content: Content) -> str:
     """Return the document, indented; `line`, `column` and `end_column` are 0 where they are not known."""
-    counts = {
-        f"{severity.word}s": sum(finding.severity is severity for finding in content.findings)
-        for severity in Severity
-    }
+    counts = {f"{kind.word}s": sum(each.severity is kind for each in content.findings) for kind in Severity}
     failures = [{"cluster": failure.folder, "message": failure.text} for failure in content.failures]
     records = [record(finding) for finding in content.findings]
     document = {"version": VERSION, "findings": records, **counts, "failures": failures}

@@ -50,8 +50,7 @@ def _variables(document: Object) -> Sequence[Mapping[str, str]]:
 
 def _naming(document: Object, commit: str) -> Object:
     variables = [
-        {**each, "expression": f"'{commit}'"} if each["name"] == COMMIT else each
-        for each in _variables(document)
+        {**one, "expression": f"'{commit}'"} if one["name"] == COMMIT else one for one in _variables(document)
     ]
     return {**document, "spec": {**document["spec"], "variables": variables}} if variables else document
 
