@@ -47,7 +47,9 @@ def test_a_field(capsys: pytest.CaptureFixture[str]) -> None:
     assert "  one of:   kubernetes, cluster-pool, multi-pool, crd\n" in explained(
         capsys, "Cluster.spec.ipam.mode"
     )
-    assert "  fields:   cidrs, from, prefixLength, ranges, blockSize, follows\n" in explained(capsys, "IPPool.spec.ipv4")
+    assert "  fields:   cidrs, from, prefixLength, ranges, blockSize, follows\n" in explained(
+        capsys, "IPPool.spec.ipv4"
+    )
 
 
 def test_several_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
