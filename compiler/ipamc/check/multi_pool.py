@@ -196,7 +196,6 @@ def _written(pool: Pool) -> dict[str, Place]:
 
 
 def _field(pool: Pool, name: str) -> Place:
-    """Return the place of the name of a field."""
     return Place(pool.at.path, pool.at.document, (*pool.at.keys, "spec", name), key=True)
 
 

@@ -52,7 +52,9 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
             raise Trouble(f"{path} is not as it is read with more lines: rename it, and run this again")
     print_findings(locate(new.findings, inputs.sources), style)
     texts = {FILE: text.decode()} if new.nodes else {}
-    with accounted(lambda: _so_far(path, bool(there_now(folder, texts)))):
+    with accounted(
+        lambda: Account(f"{path} is {'as it is to be' if there_now(folder, texts) else 'as it was'}")
+    ):
         changed = update_cluster(folder, texts)
     say(f"{path}: {'written' if changed else 'unchanged'}")
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
@@ -60,7 +62,3 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
     if changed:
         say(f"next: ipamc compile {cluster}, then read what it does: ipamc plan {cluster}")
     return DONE
-
-
-def _so_far(path: str, written: bool) -> Account:  # noqa: FBT001 - what there is to tell
-    return Account(f"{path} is {'as it is to be' if written else 'as it was'}")

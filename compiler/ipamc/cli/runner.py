@@ -153,7 +153,6 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
 
 def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
-    """Return what comes after a consent."""
     consent, steps = task.consent, tuple[str, ...]()
     if plan.cluster.is_space:
         move = "reserve the old range in its pool, move its nodes (ipamc lock CLUSTER --renumber CIDR)"

@@ -114,7 +114,6 @@ def _range_use(
 
 
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:
-    """Return all blocks by address."""
     filled = [blocks for blocks in many if blocks]
     if not filled:
         return ()

@@ -149,9 +149,7 @@ def obstacle_to_leave(cidr: Block, given: Given, remaining: Sequence[Block] = ()
     for block, node in sorted(given.over(cidr).items()):
         if index_around(remaining, block) is None:
             return Obstacle(cidr=cidr, reason="given", block=block, node=node)
-    if given.unseen:
-        return Obstacle(cidr=cidr, reason="unseen", node=given.unseen[0])
-    return None
+    return Obstacle(cidr=cidr, reason="unseen", node=given.unseen[0]) if given.unseen else None
 
 
 def _obstacles(

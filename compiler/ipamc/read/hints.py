@@ -232,9 +232,7 @@ def _example(schema: Schema, root: Schema) -> Any:
     for name, below in schema.get("properties", {}).items():
         inner = _example(below, root)
         return None if inner is None else {name: inner}
-    if "string" in types(schema.get("additionalProperties") or {}):
-        return {"key": "value"}
-    return None
+    return {"key": "value"} if "string" in types(schema.get("additionalProperties") or {}) else None
 
 
 def _mapping(value: Any, schema: Schema) -> str:

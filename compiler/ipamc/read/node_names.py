@@ -100,7 +100,6 @@ def parse(text: str) -> tuple[Part, ...]:
 
 
 def _braces(inside: str, offset: int) -> Part:
-    """Return what the text between two braces stands for."""
     if found := _NUMBERS(inside):
         first, last = int(found[1]), int(found[2])
         padded = any(len(each) > 1 and each.startswith("0") for each in found.groups())
@@ -144,9 +143,7 @@ def less(pattern: str, gone: Container[str]) -> list[str]:
     Where none is gone it is the pattern itself. Linear in the number of names.
     """
     parts = parse(pattern)
-    if not any(name in gone for name in names(parts)):
-        return [pattern]
-    return list(_rest(parts, "", gone))
+    return [pattern] if not any(name in gone for name in names(parts)) else list(_rest(parts, "", gone))
 
 
 def _rest(parts: Sequence[Part], before: str, gone: Container[str]) -> tuple[str, ...]:

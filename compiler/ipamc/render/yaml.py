@@ -83,9 +83,7 @@ def scalar(value: Any) -> str:
 
 def quoted(text: str) -> str:
     """Return text as a plain scalar if every reader reads it as text, else in double quotes and in ASCII."""
-    if _PLAIN(text) and text.lower() not in _WORDS:
-        return text
-    return f'"{_ESCAPED(_escape, text)}"'
+    return text if _PLAIN(text) and text.lower() not in _WORDS else f'"{_ESCAPED(_escape, text)}"'
 
 
 def _escape(match: re.Match[str]) -> str:

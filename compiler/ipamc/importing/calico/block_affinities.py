@@ -94,7 +94,6 @@ def _of_affinities(
 
 
 def _nested(alive: Iterable[SeenBlock], claims: Iterable[Claim]) -> Iterator[Diagnostic]:
-    """Yield what is in two blocks."""
     every = {(claim.block, claim.node): claim for claim in claims}
     for block in alive:
         every.setdefault((block.block, block.host), Claim(block.block, block.host, block.at))

@@ -53,9 +53,7 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
         *_match_labels(fields.get("matchLabels"), ("matchLabels",)),
         *_match_expressions(fields.get("matchExpressions"), ("matchExpressions",), _LABEL_OPERATORS),
     ]
-    if not requirements:
-        return Parsed("all()", Always())
-    return _conjunction(requirements)
+    return _conjunction(requirements) if requirements else Parsed("all()", Always())
 
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:

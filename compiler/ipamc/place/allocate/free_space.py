@@ -104,7 +104,6 @@ class Space:
             self._push(key + (1 << (self._bits - length)), length)
 
     def _note(self, first: int, prefix: int) -> None:
-        """Remember what was placed here."""
         self._placed[prefix].add(first)
         for size, touched in self._touched.items():
             if size <= prefix:

@@ -115,5 +115,4 @@ def _machine(path: str, item: DumpItem, found: Findings) -> Iterable[Machine]:
 
 
 def _with_command(finding: Diagnostic) -> Diagnostic:
-    """Return a finding about a dump with the command that prints machines."""
     return replace(finding, help=finding.help.replace(rules.DUMP, COMMAND))

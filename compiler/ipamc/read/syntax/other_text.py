@@ -120,7 +120,6 @@ def first_line(path: str, data: bytes) -> Span:
 
 
 def _line(path: str, data: bytes, start: int) -> Span:
-    """Return the line that begins at an offset in bytes."""
     text = data.removeprefix(BOM).decode(errors="replace")
     first = len(data[:start].removeprefix(BOM).decode(errors="replace"))
     return Lines(path, text).span(first, first + len(text[first:].partition("\n")[0].rstrip()))

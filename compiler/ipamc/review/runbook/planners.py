@@ -60,7 +60,6 @@ def renumber(
 
 
 def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
-    """Return what `moving.md.j2` is given."""
     one, blocks = plan.cluster.mode.one_block, {}
     for node, new in pending.items():
         # What it holds after its new lines replaced those of the same key.
