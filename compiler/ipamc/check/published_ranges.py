@@ -133,8 +133,7 @@ def _pool_changes(
         # What leaves together with a change that the operator does not follow.
         with_a_family = (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving if gained)
         refused = (*part.obstacles, *with_a_family)
-        for obstacle in refused:
-            yield cidr_taken_away(cluster, pool, before, obstacle)
+        yield from (cidr_taken_away(cluster, pool, before, obstacle) for obstacle in refused)
         for obstacle in part.kept:
             stays = f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool'
             fix = DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one"

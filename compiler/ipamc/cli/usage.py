@@ -155,8 +155,7 @@ def _no_such_option(name: str, ctx: click.Context | None, path: str) -> Iterator
     yield f"{name} is no option of {path}" + (
         f": {text}" if text else f": did you mean {' or '.join(meant)}?" if meant else ""
     )
-    for option in mine[:1]:
-        yield f"{_spelled(option)}: {option.help}"
+    yield from (f"{_spelled(option)}: {option.help}" for option in mine[:1])
 
 
 def _options(ctx: click.Context | None) -> dict[str, click.Option]:

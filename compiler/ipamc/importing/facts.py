@@ -132,8 +132,7 @@ def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]
         for key in _CALICO_ADDRESS:
             if network := _network(node.annotations.get(key, "")):
                 found.setdefault(network, "nodes")
-    for block in outermost(found):
-        yield DraftRange(block=block, why=found[block])
+    yield from (DraftRange(block=block, why=found[block]) for block in outermost(found))
 
 
 def _of_load_balancers(item: SeenObject) -> Iterator[Block]:

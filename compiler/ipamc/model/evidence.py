@@ -119,10 +119,8 @@ class Evidence:
     def _addresses(self, node: Node) -> Iterator[tuple[Address, At]]:
         """Yield the addresses in use on a node, the most telling first, each with its place."""
         if seen := self._seen.get(node.name):
-            for address in (*seen.internal_ips, *seen.health_ips):
-                yield address, seen.at
-        for address in node.pod_ips:
-            yield address, node.at
+            yield from ((address, seen.at) for address in (*seen.internal_ips, *seen.health_ips))
+        yield from ((address, node.at) for address in node.pod_ips)
 
     @cached_property
     def _ranges(self) -> RangeIndex:

@@ -79,14 +79,12 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
         nodes = count(len(found.nodes), "node")
         yield f"{nodes} without a block{of}; the first is {visible(first)} [{found.finding.code}]"
         yield f"  {visible(found.finding.message)}"
-        for way in found.ways:
-            yield f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}"
+        yield from (f"  - {'' if way.enough else 'helps some: '}{visible(way.text)}" for way in found.ways)
         if not found.ways and found.finding.help:
             yield f"  - {visible(found.finding.help)}"
     if len(answer.without) > MOST:
         yield f"{len(answer.without) - MOST:,} more reasons: all are in --output json"
-    for refused in answer.refused[:MOST]:
-        yield f"{refused.code}: {visible(refused.message)}"
+    yield from (f"{refused.code}: {visible(refused.message)}" for refused in answer.refused[:MOST])
 
 
 def notes(answer: WhatIf) -> Iterator[str]:

@@ -120,8 +120,7 @@ def _about_pools(
             yield rules.unused_family(pool.at, pool.name, pool.block)
         elif pieces := groups.cut.get(pool.name):
             yield rules.too_small(pool.at, pool.name, pool.size, pieces)
-    for loser, winner in groups.overlapping:
-        yield rules.pools_overlap(loser, winner)
+    yield from (rules.pools_overlap(loser, winner) for loser, winner in groups.overlapping)
     for group in groups.halted:
         first = group.pools[0]
         if not first.halted:  # Calico makes new blocks of it, and we do not

@@ -161,8 +161,7 @@ def _full_pools(
     for shortage, nodes in groups:
         lack[shortage.pool, shortage.full] += len(nodes)
     known = {key: _full_pool(cluster, *key, number, after, before) for key, number in lack.items()}
-    for shortage, nodes in groups:
-        yield shortage, nodes, known[shortage.pool, shortage.full]
+    yield from ((shortage, nodes, known[shortage.pool, shortage.full]) for shortage, nodes in groups)
 
 
 def _full_pool(

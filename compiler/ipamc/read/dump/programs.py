@@ -34,8 +34,7 @@ class Program(NamedTuple):
 def programs_of(dump: Dump) -> Iterator[Program]:
     """Yield what a dump has of Cilium's agents and operators."""
     pods = [pod for pod in dump.pods if pod.app in {AGENT, OPERATOR} and not pod.has_ended]
-    for pod in pods:
-        yield Program(pod, pod.image, _minor(pod.image, pod.release))
+    yield from (Program(pod, pod.image, _minor(pod.image, pod.release)) for pod in pods)
     seen = {pod.app for pod in pods}
     for app, kind in ((AGENT, "DaemonSet"), (OPERATOR, "Deployment")):
         workload = dump.other(kind, app)

@@ -104,8 +104,7 @@ def sections(difference: Difference) -> Iterator[Section]:
 
 def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
-    for reason in REFUSED:
-        yield _former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT)
+    yield from (_former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT) for reason in REFUSED)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)

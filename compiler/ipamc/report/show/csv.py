@@ -48,8 +48,7 @@ def _blocks(cluster: ShownCluster) -> Iterator[Sequence[object]]:
         for part in shown.use.ranges:
             for line in (cluster.lines or {}).get(part.range.block, ()):
                 yield _block(cluster, shown.use.pool.name, str(part.range.block), line)
-    for line in cluster.outside:
-        yield _block(cluster, "", "", line)
+    yield from (_block(cluster, "", "", line) for line in cluster.outside)
 
 
 def _block(cluster: ShownCluster, pool: str, cidr: str, line: Line) -> Sequence[object]:

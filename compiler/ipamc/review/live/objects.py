@@ -58,8 +58,7 @@ def ipam(document: Object) -> Object:
 def allocated(document: Object) -> Iterator[tuple[str, Block]]:
     """Yield (pool, block) of a CiliumNode in multi-pool mode."""
     for entry in (ipam(document).get("pools") or {}).get("allocated") or ():
-        for block in parsed(entry.get("cidrs") or ()):
-            yield str(entry.get("pool", "")), block
+        yield from ((str(entry.get("pool", "")), block) for block in parsed(entry.get("cidrs") or ()))
 
 
 def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
