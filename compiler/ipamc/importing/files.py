@@ -193,7 +193,8 @@ def inventory_text(
     rows = [
         {**node_fields(node, wanted, networks), **known.of(node, in_use.get(node.name, ()))} for node in nodes
     ]
-    lines = [f"- {flow(row)}\n" for row in sorted([*rows, *planned], key=_name_of)]
+    by_name = sorted([*rows, *planned], key=lambda row: str(row.get("name") or row["names"]))
+    lines = [f"- {flow(row)}\n" for row in by_name]
     text = inventory_head(_HEAD.format("planned nodes stay, what else you write is lost"))
     return f"{text}{''.join(lines)}" if lines else text.replace("nodes:\n", "nodes: []\n")
 
@@ -201,10 +202,6 @@ def inventory_text(
 def inventory_head(comment: str) -> str:
     """Return the beginning of a NodeInventory, up to its list, below a line of comment."""
     return f"{comment}{_SCHEMA.format('nodeinventory')}apiVersion: {_OURS}\nkind: NodeInventory\nnodes:\n"
-
-
-def _name_of(row: Mapping[str, Any]) -> str:
-    return str(row.get("name") or row["names"])
 
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:

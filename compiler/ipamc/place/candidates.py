@@ -154,7 +154,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     """IPC0302: every node has a candidate pool."""
     if not nodes:
         return
-    passed = [_passed_over(pool) for pool in sorted(cluster.pools, key=rank)[:8]]
+    first = sorted(cluster.pools, key=rank)[:8]
+    passed = [f"{one.name} {never(one) or f'selects {cut(one.selector.canonical)}'}" for one in first]
     more = len(cluster.pools) - len(passed)
     seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled and not (pool.follows or pool.pods_only)]
@@ -182,10 +183,6 @@ def unmatched_skipped(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     if nodes:
         message = several([node.name for node in nodes], "node", "without a candidate pool skipped")
         yield note("IPC0308", cluster.field("spec", "unmatchedNodes"), message)
-
-
-def _passed_over(pool: Pool) -> str:
-    return f"{pool.name} {never(pool) or f'selects {cut(pool.selector.canonical)}'}"
 
 
 def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
