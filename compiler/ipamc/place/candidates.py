@@ -154,8 +154,8 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
     """IPC0302: every node has a candidate pool."""
     if not nodes:
         return
-    first = sorted(cluster.pools, key=rank)[:8]
-    passed = [f"{one.name} {never(one) or f'selects {cut(one.selector.canonical)}'}" for one in first]
+    some = sorted(cluster.pools, key=rank)[:8]
+    passed = [f"{one.name} {never(one) or f'selects {cut(one.selector.canonical)}'}" for one in some]
     more = len(cluster.pools) - len(passed)
     seen = f"pools seen: {'; '.join(passed)}{f' and {more} more' if more else ''}"
     disabled = [pool for pool in cluster.pools if pool.disabled and not (pool.follows or pool.pods_only)]

@@ -223,7 +223,11 @@ def _scalars(text: str) -> dict[tuple[int, int], str] | None:
         elif isinstance(event, CollectionStartEvent):
             depth, brackets = depth + 1, bool(event.flow_style)
         elif isinstance(event, ScalarEvent):
-            found[event.start_mark.index, event.end_mark.index] = event.value
+            found[_span(event)] = event.value
         if depth > _DEEPEST:
             return None
     return found
+
+
+def _span(event: Any) -> tuple[int, int]:
+    return event.start_mark.index, event.end_mark.index
