@@ -271,11 +271,7 @@ def _texts(inputs: Inputs) -> Mapping[str, bytes]:
     beside = [found.texts for found in inputs.surveyed if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
-    return {
-        **inputs.shared,
-        **{path: text for texts in beside for path, text in texts.items()},
-        **inputs.sources,
-    }
+    return {**inputs.shared, **{path: text for own in beside for path, text in own.items()}, **inputs.sources}
 
 
 @contextmanager
