@@ -255,7 +255,9 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """
     with accounted(lambda: Account("; ".join(_groups(outcomes)))):
         failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
-        print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
+        # A space finds what its clusters find.
+        found = dict.fromkeys(finding for outcome in outcomes for finding in outcome.findings)
+        print_findings(list(found), style, failures)
         tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
         if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
             return BUG

@@ -117,7 +117,7 @@ class Assembly(Struct):
                 self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
             elif other.name != name:
                 second = name in self.clusters
-                self.found.append(rules.other_folder(at, other.name, name, folder, second=second))
+                self.found.append(rules.other_folder(at, other, name, folder, second=second))
         if not self.clusters and complete:
             self.found.append(rules.no_cluster(Span(folder), name, folder))
         cluster = self.clusters.get(name)
@@ -251,7 +251,7 @@ def _read_file(
             elif (raw := shape(item, shapes, late, reading.found)) is not None:
                 assembly.add(item.kind.read(raw, item.at, reading))
             else:
-                reading.complete = reading.complete and item.kind.name != "Cluster"
+                reading.complete = reading.complete and item.kind.name not in {"Cluster", "AddressSpace"}
             if len(late) >= MOST:
                 break
     except Unreadable as broken:

@@ -31,11 +31,11 @@ class History(Struct, frozen=True, kw_only=True):
 
 def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers were found."""
-    name = visible(found.cluster.name)
+    name, unit = visible(found.cluster.name), found.cluster.unit
     pools = sorted(found.pools, key=_urgency)
     rows = []
     for pool in pools:
-        room = count(pool.nodes, "node") if pool.nodes < 1_000_000 else f"{number(pool.nodes)} nodes"
+        room = count(pool.nodes, unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {unit}s"
         label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
         rows.append((label, room, _span(pool), lasts(pool)))
     head = ("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS")

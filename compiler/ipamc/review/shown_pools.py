@@ -80,7 +80,8 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     """What is shown of one cluster."""
 
     name: str
-    nodes: int  # Nodes that hold blocks, in the whole cluster
+    unit: str  # `Cluster.unit`
+    nodes: int  # units that hold blocks, in the whole cluster
     blocks: int  # held blocks of the whole cluster
     pools: tuple[ShownPool, ...]  # the chosen ones by name, IPv4 before IPv6
     every: int  # the number of pools that the cluster has
@@ -124,6 +125,7 @@ def shown(
     inside = {line.block for found in by_range.values() for line in found} if outside else ()
     return ShownCluster(
         name=cluster.name,
+        unit=cluster.unit,
         nodes=len({line.node for line in of_lock if line.state is State.HELD}),
         blocks=number[State.HELD],
         pools=pools,

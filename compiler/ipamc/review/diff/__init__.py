@@ -63,6 +63,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Difference(Struct, frozen=True, kw_only=True):
     """Everything that a plan shows of one cluster."""
 
+    unit: str = "node"  # `Cluster.unit`
     lines: LineChanges
     unlawful: tuple[Transition, ...]  # what no verb does to a line, and nobody agreed to: the plan is refused
     misplaced: tuple[Misplaced, ...]  # in the head, changed or not
@@ -168,6 +169,7 @@ def compare(
     flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
     restart = (trees, plan.cluster, flags, moved, before.lock.lines)
     return Difference(
+        unit=plan.cluster.unit,
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
