@@ -243,6 +243,20 @@ def test_what_needs_nodes_refuses_a_space(run: Run, tmp_path: Path, words: tuple
     assert sorted((tmp_path / "clusters").rglob("*")) == before
 
 
+def test_an_index_counts_in_the_folder_of_its_space_alone(run: Run, tmp_path: Path) -> None:
+    text = (tmp_path / "clusters/fabric/rendered/index.jsonl").read_text()
+    write(tmp_path, "zzz/rendered/index.jsonl", text.replace("10.0.32.0/19", "10.9.0.0/19"))
+    assert run("compile", "a", "--check")[0] == 0
+    write(tmp_path, "fabric/rendered/index.jsonl", text.replace("fabric", "zzz"))
+    assert "cannot be read: it says that it is of 'zzz'" in run("compile", "a")[1]
+
+
+@pytest.mark.usefixtures("run")
+def test_a_space_compiles_in_its_own_folder(tmp_path: Path) -> None:
+    done = ipamc("compile", ".", "--check", cwd=tmp_path / "clusters/fabric", environment=ENVIRONMENT)
+    assert (done.returncode, "up to date" in done.stderr) == (0, True)
+
+
 def test_a_cluster_that_names_the_kind_in_a_comment_is_no_space(run: Run, tmp_path: Path) -> None:
     write(tmp_path, "new/c.yaml", "# AddressSpace fabric\n" + CLUSTER.replace("NAME", "new"))
     assert NO_NODES not in run("runbook", "new")[1]

@@ -121,7 +121,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
     plan = compilation.plan
-    if not inputs.indexes(plan.cluster.address_space) and (
+    if not inputs.index_of(plan.cluster.address_space) and (
         task.neighbours or (task.alone and plan.cluster.address_space)
     ):
         from ipamc.workspace.neighbours import neighbours, refuse_overlaps

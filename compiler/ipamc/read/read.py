@@ -23,7 +23,7 @@ from ipamc.read.decode import Mistyped, mistyped, shape
 from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
-from ipamc.read.space_index import Index, load_index, with_ranges
+from ipamc.read.space_index import Index, load_index, space_of, with_ranges
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.json_stream import json_documents
@@ -150,11 +150,12 @@ class Assembly(Struct):
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
         indexes: dict[str, Index] = {}
         for path, text in spaces.items() if asks else ():
-            index = load_index(text)
-            if isinstance(index, Index):
-                indexes[index.space] = index
-            else:
-                self.found.append(rules.index_unreadable(path, index))
+            if space_of(path) == space:
+                index = load_index(text, space)
+                if isinstance(index, Index):
+                    indexes[space] = index
+                else:
+                    self.found.append(rules.index_unreadable(path, index))
         return with_followed(with_ranges(replace(whole, address_space=space), indexes))
 
 

@@ -183,9 +183,9 @@ def _renamed(name: str, folder: str, better: str) -> str:
     return f"git mv {typed(str(here))} {typed(str(here.with_name(better)))}"
 
 
-def other_folder(at: At, other: Cluster, name: str, folder: str, *, second: bool) -> Diagnostic:
+def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool) -> Diagnostic:
     """IPC0104: a Cluster or an AddressSpace has the name of its folder."""
-    named, kind = other.name, "AddressSpace" if other.is_space else "Cluster"
+    named, kind = found.name, "AddressSpace" if found.is_space else "Cluster"
     way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
     if second:
         other = typed(str(PurePath(folder).with_name(named)))

@@ -125,7 +125,9 @@ def is_leftover(path: Path) -> bool:
 
 @contextlib.contextmanager
 def lock_folder(folder: str, *, wait: bool = False) -> Iterator[LockedFolder]:
-    """Open and lock a cluster's folder. Raises Trouble behind a link, and unless `wait` if another run has it."""
+    """Open and lock a cluster's folder. Raises Trouble behind a link, or, without `wait`, if
+    another run has it.
+    """
     refuse_links(folder)
     if not _BY_HANDLE:
         yield LockedFolder(folder, None)

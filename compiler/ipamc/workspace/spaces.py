@@ -74,7 +74,7 @@ def survey_members(folder: str, lock: bytes | None) -> Surveyed:
     from ipamc.workspace.neighbours import beside, survey_of
 
     index = safe_read.read(index_path(folder))
-    path, me = index_path(folder), disk.identity(folder)
+    path, me = index_path(name_of(folder)), disk.identity(folder)  # also of "."
     known = known_ranges(lock, index, name_of(folder))
     others = (other for other in beside([folder]) if disk.identity(other) != me)
     spaces = {name: {path: text} for name, text in known.items()}
@@ -86,7 +86,7 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     """Write lines of clusters into indexes; what others have written there meanwhile stays.
     `changed` are a path, a cluster, and its lines.
     """
-    from ipamc.read.space_index import Index, dump_index, load_index
+    from ipamc.read.space_index import Index, dump_index, load_index, space_of
     from ipamc.workspace.cluster_lock import lock_folder
 
     by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
@@ -95,7 +95,7 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     for path, clusters in by_path.items():
         # A compile of the space has it locked, and so has every other run that writes lines here.
         with lock_folder(PurePath(path).parent.parent.as_posix(), wait=True):
-            found = load_index(safe_read.read(path) or b"")
+            found = load_index(safe_read.read(path) or b"", space_of(path))
             if isinstance(found, Index):
                 kept = [line for _, line in found.lines if line.cluster not in clusters]
                 new = [line for lines in clusters.values() for line in lines]
