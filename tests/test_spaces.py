@@ -243,6 +243,25 @@ def test_what_needs_nodes_refuses_a_space(run: Run, tmp_path: Path, words: tuple
     assert sorted((tmp_path / "clusters").rglob("*")) == before
 
 
+def test_of_two_branches_that_ask_at_once_one_is_placed_again(run: Run, tmp_path: Path) -> None:
+    git(tmp_path, "branch", "--move", "main")
+    git(tmp_path, "branch", "other")
+    for branch, name in (("main", "zz"), ("other", "bb")):
+        git(tmp_path, "checkout", branch)
+        write(tmp_path, f"{name}/c.yaml", CLUSTER.replace("NAME", name).replace("RANGES", "from: fabric"))
+        assert run("compile", "fabric", name, "--jobs", "1")[0] == 0
+        commit(tmp_path)
+    code, said = run("ci", "merge", "main")
+    assert (code, "IPC0701" in said, "not in the inventory" in said) == (1, True, False)
+    shutil.rmtree(tmp_path / "clusters/bb/rendered")
+    (tmp_path / "clusters/bb/ipam.lock").unlink()
+    commit(tmp_path)
+    code, said = run("ci", "merge", "main")
+    assert code == 0, said
+    assert index(tmp_path)[-2:] == [("zz", "10.0.96.0/19"), ("bb", "10.0.128.0/19")]
+    assert run("compile", "--check", "--jobs", "1")[0] == 0
+
+
 def test_an_index_counts_in_the_folder_of_its_space_alone(run: Run, tmp_path: Path) -> None:
     text = (tmp_path / "clusters/fabric/rendered/index.jsonl").read_text()
     write(tmp_path, "zzz/rendered/index.jsonl", text.replace("10.0.32.0/19", "10.9.0.0/19"))

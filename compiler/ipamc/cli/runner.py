@@ -29,7 +29,7 @@ from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
+from ipamc.workspace.spaces import is_space, spaces_in, survey_members, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -107,12 +107,14 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
+        if inputs.surveyed:  # with the ranges that the lock on the disk gave, or none where it has both sides
+            inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None
     inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:
-        if limited:  # too many leavers, where the inputs were not merged
+        if limited and not inputs.surveyed:  # too many leavers, where the inputs were not merged
             cluster, lock = load_cluster(inputs)
             absent = {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
             limited.refuse_unmerged(absent - task.consent.leave)
