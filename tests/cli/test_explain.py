@@ -40,12 +40,16 @@ def test_a_field(capsys: pytest.CaptureFixture[str]) -> None:
     found = explained(capsys, "Cluster.spec.quarantineDays")
     assert found.startswith("Cluster.spec.quarantineDays\n  type:     integer or string\n")
     assert "\n  default:  7\n" in found
-    assert explained(capsys, "quarantinedays") == found
-    assert explained(capsys, "spec.quarantineDays") == found
+    assert "ipamc explain Cluster.spec.quarantineDays\n" in explained(capsys, "quarantinedays")
+    found = explained(capsys, "Cluster.spec.unmatchedNodes")
+    assert explained(capsys, "unmatchednodes") == found
+    assert explained(capsys, "spec.unmatchedNodes") == found
     assert "  one of:   kubernetes, cluster-pool, multi-pool, crd\n" in explained(
         capsys, "Cluster.spec.ipam.mode"
     )
-    assert "  fields:   cidrs, blockSize, follows\n" in explained(capsys, "IPPool.spec.ipv4")
+    assert "  fields:   cidrs, from, prefixLength, ranges, blockSize, follows\n" in explained(
+        capsys, "IPPool.spec.ipv4"
+    )
 
 
 def test_several_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +58,8 @@ def test_several_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ipamc explain IPPool.spec.ipv4.blockSize\n" in explained(capsys, "blockSize")
     found = explained(capsys, "reserved")
     assert found.startswith("reserved\n\n")
-    assert "\nFields:\n  ipamc explain IPPool.spec.reserved\n" in found
+    assert "\nFields:\n  ipamc explain " in found
+    assert "  ipamc explain IPPool.spec.reserved\n" in found
     assert "ipamc explain IPPool.spec\n" in explained(capsys, "IPPool")
 
 

@@ -114,6 +114,7 @@ VARIABLES = (
     ("TERM, COLUMNS", "whether the terminal can show more than text, and its width"),
     ("CI", "where it is set, no line of progress is drawn"),
     ("KUBECTL, KUSTOMIZE", "the command lines of these programs, in place of those on the PATH"),
+    ("IPAMC_ENVIRONMENTS", "the default of `ipamc ci matrix --environments`"),
     ("IPAMC_WAIT", "the default of `ipamc ci apply --wait`"),
     (
         "IPAMC_TOKEN",

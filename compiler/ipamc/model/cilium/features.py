@@ -76,9 +76,9 @@ class Capability(enum.Enum):
         "with `enable-ip-masq-agent` and BPF masquerading agents read `nonMasqueradeCIDRs` of ConfigMap "
         "ip-masq-agent again when it changes"
     )
-    IP_MASQ_AGENT_IPV6 = "the same of IPv6, and `masqLinkLocalIPv6`"
+    IP_MASQ_AGENT_IPV6 = "`nonMasqueradeCIDRs` of IPv6, and `masqLinkLocalIPv6`"
     HELM_IP_MASQ_CONFIG = "the chart has the value `ipMasqAgent.config`; before, it makes no such ConfigMap"
-    IPV6_NATIVE_ROUTING = "`ipv6-native-routing-cidr`"
+    IPV6_NATIVE_ROUTING = "the flag `ipv6-native-routing-cidr`"
     CRD_ADDRESSES = "agents use the addresses of `spec.ipam.pool`, of blocks of any size"
     CRD_NATIVE_ONLY = (
         "Cilium's documentation lists native routing alone; where it was run, pods reached each other "
@@ -94,4 +94,4 @@ class Capability(enum.Enum):
     BGP_POOL_ADVERTS = "the BGP control plane announces blocks by the labels of their CiliumPodIPPool"
     BGP_PEERING_POLICY = "CiliumBGPPeeringPolicy"
     BGP_ADVERTISEMENT = "CiliumBGPAdvertisement, CiliumBGPPeerConfig, CiliumBGPClusterConfig"
-    BGP_V2 = "they are `cilium.io/v2`; before, `v2alpha1` alone"
+    BGP_V2 = "those BGP objects as `cilium.io/v2`; before, as `v2alpha1` alone"
