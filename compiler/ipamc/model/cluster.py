@@ -340,11 +340,6 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         return self.mode is Mode.SPACE
 
     @property
-    def unit(self) -> str:
-        """Return the word for what has blocks: a node, or a range that a pool of a cluster asks for."""
-        return "range" if self.is_space else "node"
-
-    @property
     def own_pools(self) -> bool:
         """Return whether each node has CiliumPodIPPools of its own (multi-pool mode, `pinning: node`)."""
         return self.mode is Mode.MULTI_POOL and self.pinning == "node"

@@ -184,7 +184,7 @@ def _renamed(name: str, folder: str, better: str) -> str:
 
 
 def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool) -> Diagnostic:
-    """IPC0104: a Cluster or an AddressSpace has the name of its folder."""
+    """IPC0104: a Cluster has the name of its folder."""
     named, kind = found.name, "AddressSpace" if found.is_space else "Cluster"
     way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
     if second:
