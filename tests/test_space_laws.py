@@ -176,7 +176,7 @@ def check(before: Branch, after: Branch, day: int) -> None:
     now, was = held(after), held(before)
     assert now.keys() == wanted
     assert all(now[node] == was[node] for node in wanted & was.keys())  # nothing moves
-    index = load_index(after.index or b"")
+    index = load_index(after.index or b"", "fabric")
     assert isinstance(index, Index)
     own = {(name, member.own) for name, member in after.clusters.items() if member.own}
     given_ = {(node.split("/")[0], str(block)) for node, block in now.items()}

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -209,3 +213,103 @@ def test_a_free_address_and_a_held_one_are_found(run: Run) -> None:
     assert "free" in run("which", "10.7.0.1")[1]
     code, said = run("which", "10.0.32.1")
     assert (code, "a/pods" in said, "n1" in said) == (0, True, True)
+
+
+NO_NODES = "fabric is an address space; it has no nodes: name a cluster"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("audit", "fabric", "dump.json"),
+        ("ci", "apply", "a", "fabric"),
+        ("ci", "flux", "fabric"),
+        ("ci", "rbac", "fabric"),
+        ("import", "fabric", "dump.json"),
+        ("import", "fabric", "--refresh", "dump.json"),
+        ("import", "fabric", "--machines", "machines.csv"),
+        ("init", "fabric"),
+        ("resize", "fabric", "dump.json"),
+        ("runbook", "fabric"),
+        ("show", "fabric", "--what-if", "+3"),
+        ("suggest", "pool", "fabric", "--size", "20"),
+    ],
+    ids=" ".join,
+)
+def test_what_needs_nodes_refuses_a_space(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+    before = sorted((tmp_path / "clusters").rglob("*"))
+    code, said = run(*words)
+    assert (code, said.splitlines()[0]) == (64, f"error: {NO_NODES}")
+    assert sorted((tmp_path / "clusters").rglob("*")) == before
+
+
+def test_of_two_branches_that_ask_at_once_one_is_placed_again(run: Run, tmp_path: Path) -> None:
+    git(tmp_path, "branch", "--move", "main")
+    git(tmp_path, "branch", "other")
+    for branch, name in (("main", "zz"), ("other", "bb")):
+        git(tmp_path, "checkout", branch)
+        write(tmp_path, f"{name}/c.yaml", CLUSTER.replace("NAME", name).replace("RANGES", "from: fabric"))
+        assert run("compile", "fabric", name, "--jobs", "1")[0] == 0
+        commit(tmp_path)
+    code, said = run("ci", "merge", "main")
+    assert (code, "IPC0701" in said, "not in the inventory" in said) == (1, True, False)
+    shutil.rmtree(tmp_path / "clusters/bb/rendered")
+    (tmp_path / "clusters/bb/ipam.lock").unlink()
+    commit(tmp_path)
+    code, said = run("ci", "merge", "main")
+    assert code == 0, said
+    assert index(tmp_path)[-2:] == [("zz", "10.0.96.0/19"), ("bb", "10.0.128.0/19")]
+    assert run("compile", "--check", "--jobs", "1")[0] == 0
+
+
+def test_an_index_counts_in_the_folder_of_its_space_alone(run: Run, tmp_path: Path) -> None:
+    text = (tmp_path / "clusters/fabric/rendered/index.jsonl").read_text()
+    write(tmp_path, "zzz/rendered/index.jsonl", text.replace("10.0.32.0/19", "10.9.0.0/19"))
+    assert run("compile", "a", "--check")[0] == 0
+    write(tmp_path, "fabric/rendered/index.jsonl", text.replace("fabric", "zzz"))
+    assert "cannot be read: it says that it is of 'zzz'" in run("compile", "a")[1]
+
+
+@pytest.mark.usefixtures("run")
+def test_a_space_compiles_in_its_own_folder(tmp_path: Path) -> None:
+    done = ipamc("compile", ".", "--check", cwd=tmp_path / "clusters/fabric", environment=ENVIRONMENT)
+    assert (done.returncode, "up to date" in done.stderr) == (0, True)
+
+
+def test_a_cluster_that_names_the_kind_in_a_comment_is_no_space(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, "new/c.yaml", "# AddressSpace fabric\n" + CLUSTER.replace("NAME", "new"))
+    assert NO_NODES not in run("runbook", "new")[1]
+
+
+def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
+    said = run("show")[1]
+    assert "fabric: 2 ranges with 2 blocks" in said
+    assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
+    assert "126 ranges" in run("show", "fabric", "--runway")[1]
+    run("lock", "fabric", "--renumber", "a/pods")
+    assert "then ipamc lock SPACE --settle CLUSTER/POOL" in run("plan", "fabric", "--base", "HEAD")[1]
+
+
+def test_findings_about_a_space_name_its_kind_and_come_once(run: Run, tmp_path: Path) -> None:
+    edit(tmp_path, "fabric/space.yaml", "prefixLength", "prefixLenght")
+    assert "IPC0105" not in run("compile", "fabric")[1]
+    git(tmp_path, "checkout", ".")
+    (tmp_path / "clusters/fabric").rename(tmp_path / "clusters/other")
+    assert "AddressSpace 'fabric' is in the folder 'other'" in run("compile", "other")[1]
+    git(tmp_path, "checkout", ".")
+    shutil.rmtree(tmp_path / "clusters/other")
+    (tmp_path / "clusters/fabric/rendered/index.jsonl").write_text("<<<<<<<\n")
+    assert run("compile", "a", "b", "--jobs", "1", "--format", "concise")[1].count("IPC0705") == 1
+
+
+def test_a_writer_of_the_index_waits_for_a_compile_of_the_space(run: Run, tmp_path: Path) -> None:
+    edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "cidrs: [10.0.0.0/19, 10.1.0.0/19]")
+    handle = os.open(tmp_path / "clusters/fabric", os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    timer = threading.Timer(0.5, os.close, [handle])
+    timer.start()
+    start = time.monotonic()
+    assert run("compile", "c")[0] == 0
+    timer.join()
+    assert time.monotonic() - start > 0.4
+    assert index(tmp_path) == [*START, ("c", "10.1.0.0/19")]

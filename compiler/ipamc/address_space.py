@@ -321,7 +321,7 @@ def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping
             have.add((cluster, pool))
             line = IndexLine(cidr=row.block, cluster=cluster, pool=pool, range=number, pending=row.pending)
             found.setdefault(cluster, []).append(line)
-    before = load_index(index) if index else None
+    before = load_index(index, space) if index else None
     numbers = Counter[tuple[str, str, int]]()
     for block, line in before.lines if isinstance(before, Index) else ():
         if block and line.pool and not line.range and (line.cluster, line.pool) not in have:

@@ -37,7 +37,7 @@ from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.read.rules import index_unreadable
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, space_of
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -77,10 +77,11 @@ class Inputs(Struct, frozen=True, kw_only=True):
     assume: Version | None = None
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
 
-    def indexes(self, space: str) -> bool:
-        """Tell whether there is an index of an address space, with which its members are compared."""
-        found = map(load_index, self.spaces.values() if space else ())
-        return any(isinstance(index, Index) and index.space == space for index in found)
+    def index_of(self, space: str) -> Index | None:
+        """Return the index of an address space, with which its members are compared, if there is one."""
+        texts = [text for path, text in self.spaces.items() if space_of(path) == space]
+        found = load_index(texts[0], space) if texts else None
+        return found if isinstance(found, Index) else None
 
     @property
     def before(self) -> Rendered:
@@ -232,7 +233,7 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
 
 def _former(inputs: Inputs) -> Iterator[IndexLine]:
     """Yield the lines of the index that an earlier compile of a space wrote."""
-    found = load_index(inputs.published.get(INDEX, b""))
+    found = load_index(inputs.published.get(INDEX, b""), inputs.name)
     return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
 
 
@@ -242,9 +243,9 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
     """
     changed: dict[str, tuple[IndexLine, ...]] = {}
     for path, text in inputs.spaces.items():
-        found, space = load_index(text), plan.cluster.address_space
+        found, space = load_index(text, space_of(path)), plan.cluster.address_space
         if not isinstance(found, Index):
-            log.add([index_unreadable(path, found)] if path.split("/")[-3] == space else [])
+            log.add([index_unreadable(path, found)] if space_of(path) == space else [])
             continue
         before = found.of(inputs.name)
         own: Iterable[IndexLine] = ()
@@ -260,11 +261,8 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
 
 def _others(inputs: Inputs, plan: Plan) -> tuple[Block, ...] | None:
     """Return the addresses of the other clusters of an address space: where it has an index, by that."""
-    space = plan.cluster.address_space
-    for index in map(load_index, inputs.spaces.values() if space else ()):
-        if isinstance(index, Index) and index.space == space:
-            return index.others(inputs.name)
-    return inputs.members
+    index = inputs.index_of(plan.cluster.address_space)
+    return index.others(inputs.name) if index else inputs.members
 
 
 def _texts(inputs: Inputs) -> Mapping[str, bytes]:

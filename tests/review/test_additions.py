@@ -70,6 +70,7 @@ OTHERS: dict[str, tuple[Any, str]] = {
     ),
 }
 HARMLESS = {
+    "unit",
     "aggregates",
     "filters",
     "counts",

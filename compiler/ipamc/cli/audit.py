@@ -59,9 +59,10 @@ def command(
     from ipamc.review.audit import number_of_problems
     from ipamc.workspace.clusters import find
     from ipamc.workspace.dump import refuse_for_cluster
+    from ipamc.workspace.spaces import not_space
 
     refuse_for_cluster(cluster, files, "audit")
-    (folder,) = find([cluster])
+    folder = not_space(*find([cluster]))
     problems = Problems()
     found: Sequence[Located] = ()
     with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):

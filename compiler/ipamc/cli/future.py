@@ -48,10 +48,11 @@ def _tell_what_if(source: Source, changes: Sequence[str], output: str, style: st
     from ipamc.report import what_if as report
     from ipamc.review.node_changes import ChangeError, parse_change
     from ipamc.review.what_if import what_if
+    from ipamc.workspace.spaces import not_space
 
     if len(source.folders) != 1:
         raise click.UsageError("--what-if asks about the nodes of one cluster: name it")
-    (folder,), problems = source.folders, Problems()
+    folder, problems = not_space(*source.folders), Problems()
     answer: WhatIf | None = None
     misfit = ""
     with progress("compiling in thought"), problems.of(folder):

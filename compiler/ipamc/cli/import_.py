@@ -26,6 +26,7 @@ from ipamc.workspace.environment import today, utc
 from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
 from ipamc.workspace.output import begin, left, there_now
 from ipamc.workspace.safe_read import refuse_links
+from ipamc.workspace.spaces import not_space
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -240,7 +241,7 @@ def _refresh(
     from ipamc.workspace.revision import last_change
     from ipamc.workspace.source import Disk
 
-    (folder,) = find([cluster])
+    folder = not_space(*find([cluster]))
     with accounted(lambda: NOTHING):
         dump, warnings = _load(files)
         inputs = Disk().inputs(folder)

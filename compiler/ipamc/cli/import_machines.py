@@ -12,6 +12,7 @@ from ipamc.model.diagnostics import Refused, count, names
 from ipamc.workspace.clusters import find
 from ipamc.workspace.inputs import update_cluster
 from ipamc.workspace.output import there_now
+from ipamc.workspace.spaces import not_space
 from ipamc.workspace.trouble import Trouble
 
 
@@ -25,7 +26,7 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
     from ipamc.workspace.dump import STDIN, load_machines
     from ipamc.workspace.source import Disk
 
-    (folder,) = find([cluster])
+    folder = not_space(*find([cluster]))
     path = f"{folder}/{FILE}"
     with accounted(lambda: NOTHING):
         inputs = Disk().inputs(folder)

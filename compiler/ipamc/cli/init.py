@@ -13,6 +13,7 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.clusters import folder_of, name_of
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import refuse_links
+from ipamc.workspace.spaces import not_space
 from ipamc.workspace.trouble import Trouble
 
 SCHEMAS = ".schemas"  # beside the clusters: a folder whose name starts with a dot is not a cluster
@@ -154,7 +155,7 @@ def new_folder(cluster: str, run: str) -> tuple[str, str]:
         better = as_subdomain(name)
         instead = f"; {run} {typed.with_name(better).as_posix()}" if better else ""
         raise click.UsageError(f"{name!r} cannot be the name of a cluster: it {problem}{instead}")
-    return folder, name
+    return not_space(folder), name
 
 
 def _start(cluster: str) -> None:

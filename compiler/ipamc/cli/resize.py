@@ -54,8 +54,9 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import with_members
     from ipamc.workspace.source import Disk
+    from ipamc.workspace.spaces import not_space
 
-    (folder,) = find((cluster,))
+    folder = not_space(*find((cluster,)))
     day, name = today(), name_of(folder)
     line = "refused, nothing written"
     try:

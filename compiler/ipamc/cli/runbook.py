@@ -16,6 +16,7 @@ from ipamc.model.diagnostics import Refused
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.disk import assets
 from ipamc.workspace.source import Disk, Source
+from ipamc.workspace.spaces import not_space
 
 if TYPE_CHECKING:
     from ipamc.model.plan import Plan
@@ -104,7 +105,7 @@ def command(
         raise click.UsageError("--node, --pool, --selector and --to are for --change")
     if change and base:
         raise click.UsageError("--base is for what is under way, --change for what is not: omit one")
-    (folder,) = find((cluster,))
+    folder = not_space(*find((cluster,)))
     day = today()
     try:
         with progress("planning the steps"):

@@ -29,7 +29,7 @@ from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.output import Changes, Left, begin, left
 from ipamc.workspace.signals import ENDS
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import is_space, spaces_in, write_indexes
+from ipamc.workspace.spaces import is_space, spaces_in, survey_members, write_indexes
 from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
@@ -107,12 +107,14 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
+        if inputs.surveyed:  # with the ranges that the lock on the disk gave, or none where it has both sides
+            inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None
     inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:
-        if limited:  # too many leavers, where the inputs were not merged
+        if limited and not inputs.surveyed:  # too many leavers, where the inputs were not merged
             cluster, lock = load_cluster(inputs)
             absent = {line.node for line in lock.lines if line.in_use} - {node.name for node in cluster.nodes}
             limited.refuse_unmerged(absent - task.consent.leave)
@@ -121,7 +123,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         leavers = {stale.node for stale in compilation.plan.stale if stale.reason is StaleReason.LEAVER}
         limited.refuse_unmerged(leavers - task.consent.leave)
     plan = compilation.plan
-    if not inputs.indexes(plan.cluster.address_space) and (
+    if not inputs.index_of(plan.cluster.address_space) and (
         task.neighbours or (task.alone and plan.cluster.address_space)
     ):
         from ipamc.workspace.neighbours import neighbours, refuse_overlaps
@@ -254,7 +256,9 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """
     with accounted(lambda: Account("; ".join(_groups(outcomes)))):
         failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
-        print_findings([finding for outcome in outcomes for finding in outcome.findings], style, failures)
+        # A space finds what its clusters find.
+        found = dict.fromkeys(finding for outcome in outcomes for finding in outcome.findings)
+        print_findings(list(found), style, failures)
         tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
         if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
             return BUG

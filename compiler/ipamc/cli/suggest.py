@@ -17,6 +17,7 @@ from ipamc.model.wording import suggestion
 from ipamc.workspace.clusters import find
 from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
+from ipamc.workspace.spaces import not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
@@ -133,7 +134,7 @@ def _read(
     if pool and not name:
         raise click.UsageError("--pool is a pool of CLUSTER: name the cluster")
     mine = None
-    folders = find([name] if name else [])
+    folders = [not_space(*find([name]))] if name else find()
     if space is None:
         if len(folders) != 1:
             raise click.UsageError("there are several clusters: name one, or --address-space")

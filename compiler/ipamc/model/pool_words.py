@@ -134,3 +134,8 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
         return f"add {another}, which takes its place when it is full: {search}"
     native = f"write pool {pool.name} in the native form and add a /{size}: {native_form(pool, {})}"
     return f"a {pool.dialect} has one CIDR; {native}; {search}"
+
+
+def unit_of(cluster: Cluster) -> str:
+    """Return the word for what has blocks: a node, or a range that a pool of a cluster asks for."""
+    return "range" if cluster.is_space else "node"

@@ -23,7 +23,7 @@ from ipamc.read.decode import Mistyped, mistyped, shape
 from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
-from ipamc.read.space_index import Index, load_index, with_ranges
+from ipamc.read.space_index import Index, load_index, space_of, with_ranges
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.json_stream import json_documents
@@ -117,7 +117,7 @@ class Assembly(Struct):
                 self.found.append(rules.bad_cluster_name(at, wrong, problem, name, folder))
             elif other.name != name:
                 second = name in self.clusters
-                self.found.append(rules.other_folder(at, other.name, name, folder, second=second))
+                self.found.append(rules.other_folder(at, other, name, folder, second=second))
         if not self.clusters and complete:
             self.found.append(rules.no_cluster(Span(folder), name, folder))
         cluster = self.clusters.get(name)
@@ -150,11 +150,12 @@ class Assembly(Struct):
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
         indexes: dict[str, Index] = {}
         for path, text in spaces.items() if asks else ():
-            index = load_index(text)
-            if isinstance(index, Index):
-                indexes[index.space] = index
-            else:
-                self.found.append(rules.index_unreadable(path, index))
+            if space_of(path) == space:
+                index = load_index(text, space)
+                if isinstance(index, Index):
+                    indexes[space] = index
+                else:
+                    self.found.append(rules.index_unreadable(path, index))
         return with_followed(with_ranges(replace(whole, address_space=space), indexes))
 
 
@@ -251,7 +252,7 @@ def _read_file(
             elif (raw := shape(item, shapes, late, reading.found)) is not None:
                 assembly.add(item.kind.read(raw, item.at, reading))
             else:
-                reading.complete = reading.complete and item.kind.name != "Cluster"
+                reading.complete = reading.complete and item.kind.name not in {"Cluster", "AddressSpace"}
             if len(late) >= MOST:
                 break
     except Unreadable as broken:

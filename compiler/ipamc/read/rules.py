@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from ipamc.model.cidr import CidrError
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Place, Related, Span, count, error, warning
 from ipamc.model.selector.label_syntax import as_subdomain
 from ipamc.model.space import Ask
@@ -181,13 +182,14 @@ def _renamed(name: str, folder: str, better: str) -> str:
     return f"git mv {typed(str(here))} {typed(str(here.with_name(better)))}"
 
 
-def other_folder(at: At, named: str, name: str, folder: str, *, second: bool) -> Diagnostic:
+def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool) -> Diagnostic:
     """IPC0104: a Cluster has the name of its folder."""
+    named, kind = found.name, "AddressSpace" if found.is_space else "Cluster"
     way_out = f"write name: {name}, or {_renamed(name, folder, named)}"
     if second:
         other = typed(str(PurePath(folder).with_name(named)))
         way_out = f"a folder has one Cluster, and {name} is here: move this one to {other}/"
-    return error("IPC0104", at, f"Cluster {shown(named)} is in the folder {shown(name)}", help=way_out)
+    return error("IPC0104", at, f"{kind} {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
 def no_cluster(at: At, name: str, folder: str) -> Diagnostic:

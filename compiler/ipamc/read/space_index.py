@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, CidrError, Range, parse_block
 from ipamc.model.cluster import Cluster, PoolFamily
+from ipamc.model.wording import shown
 
 _FORMAT = 1
 _strange = re.compile(r"[^A-Za-z0-9./-]").search
@@ -84,9 +85,14 @@ def _order(entry: tuple[Block | None, IndexLine]) -> tuple[Block, str, str, str]
     return block or Block(0, 0, 0), line.cluster, line.pool, line.node
 
 
+def space_of(path: str) -> str:
+    """Return the address space of an index: the name of its folder, whatever the index says."""
+    return path.split("/")[-3]
+
+
 @lru_cache(maxsize=4)
-def load_index(text: bytes) -> Index | str:
-    """Return an index; or what is wrong with its text. Some 3 ms for 1,000 lines, once for all clusters."""
+def load_index(text: bytes, space: str) -> Index | str:
+    """Return the index of a space, or what is wrong with its text. Some 3 ms for 1,000 lines, once."""
     row, _, body = text.partition(b"\n")
     try:
         header = _HEADER.decode(row)
@@ -98,6 +104,8 @@ def load_index(text: bytes) -> Index | str:
         return problem.reason
     except ValueError:  # msgspec's errors are some
         return "a line is no JSON object of an index: a conflict marker, or an edit"
+    if header.space != space:
+        return f"it says that it is of {shown(header.space)}"
     names = {name for line in found for name in (line.cluster, line.pool, line.node)}
     if _strange("".join(names)) or _text(header.space, sorted(lines, key=_order)).encode() != text:
         return "it is not as the tool writes it"

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
+from ipamc.model.pool_words import unit_of
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
 from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
@@ -31,11 +32,11 @@ class History(Struct, frozen=True, kw_only=True):
 
 def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers were found."""
-    name = visible(found.cluster.name)
+    name, unit = visible(found.cluster.name), unit_of(found.cluster)
     pools = sorted(found.pools, key=_urgency)
     rows = []
     for pool in pools:
-        room = count(pool.nodes, "node") if pool.nodes < 1_000_000 else f"{number(pool.nodes)} nodes"
+        room = count(pool.nodes, unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {unit}s"
         label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
         rows.append((label, room, _span(pool), lasts(pool)))
     table = box(("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS"), [rows], numbers={1}) if rows else "no pools\n"

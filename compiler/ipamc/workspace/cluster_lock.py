@@ -124,8 +124,10 @@ def is_leftover(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def lock_folder(folder: str) -> Iterator[LockedFolder]:
-    """Open and lock a cluster's folder. Raises Trouble if another run has it, or behind a link."""
+def lock_folder(folder: str, *, wait: bool = False) -> Iterator[LockedFolder]:
+    """Open and lock a cluster's folder. Raises Trouble behind a link, or, without `wait`, if
+    another run has it.
+    """
     refuse_links(folder)
     if not _BY_HANDLE:
         yield LockedFolder(folder, None)
@@ -136,7 +138,7 @@ def lock_folder(folder: str) -> Iterator[LockedFolder]:
             import fcntl
 
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             except BlockingIOError:
                 said = f"another ipamc is at work in {folder}: run this again when it is done"
                 raise Trouble(said) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
@@ -10,13 +11,14 @@ from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import read_sources
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
     from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
 _KIND = b"AddressSpace"
+_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # not in a comment
 
 
 def mentions_space(sources: Mapping[str, bytes]) -> bool:
@@ -31,9 +33,16 @@ def is_space(folder: str) -> bool:
             from ipamc.lock.file import mode_of
 
             return mode_of(lock) == "address-space"
-        return mentions_space(read_sources(folder)[0])
+        return any(map(_document, read_sources(folder)[0].values()))
     except (Trouble, OSError):  # its own compile says why
         return False
+
+
+def not_space(folder: str) -> str:
+    """Return the folder of a cluster. Raises Misnamed for that of an address space."""
+    if is_space(folder):
+        raise Misnamed(f"{name_of(folder)} is an address space; it has no nodes: name a cluster")
+    return folder
 
 
 def index_path(folder: str) -> str:
@@ -64,7 +73,7 @@ def survey_members(folder: str, lock: bytes | None) -> Surveyed:
     from ipamc.address_space import known_ranges
     from ipamc.workspace.neighbours import beside, survey_of
 
-    path, me = index_path(folder), disk.identity(folder)
+    path, me = index_path(name_of(folder)), disk.identity(folder)  # also of "."
     known = known_ranges(lock, safe_read.read(index_path(folder)), name_of(folder))
     others = (other for other in beside([folder]) if disk.identity(other) != me)
     spaces = {name: {path: text} for name, text in known.items()}
@@ -76,14 +85,17 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     """Write lines of clusters into indexes; what others have written there meanwhile stays.
     `changed` are a path, a cluster, and its lines.
     """
-    from ipamc.read.space_index import Index, dump_index, load_index
+    from ipamc.read.space_index import Index, dump_index, load_index, space_of
+    from ipamc.workspace.cluster_lock import lock_folder
 
     by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
     for path, cluster, lines in changed:
         by_path.setdefault(path, {})[cluster] = lines
     for path, clusters in by_path.items():
-        found = load_index(safe_read.read(path) or b"")
-        if isinstance(found, Index):
-            kept = [line for _, line in found.lines if line.cluster not in clusters]
-            new = [line for lines in clusters.values() for line in lines]
-            disk.replace(path, dump_index(found.space, [*kept, *new]))
+        # A compile of the space has it locked, and so has every other run that writes lines here.
+        with lock_folder(PurePath(path).parent.parent.as_posix(), wait=True):
+            found = load_index(safe_read.read(path) or b"", space_of(path))
+            if isinstance(found, Index):
+                kept = [line for _, line in found.lines if line.cluster not in clusters]
+                new = [line for lines in clusters.values() for line in lines]
+                disk.replace(path, dump_index(found.space, [*kept, *new]))

@@ -25,6 +25,7 @@ from ipamc.workspace import disk, git
 from ipamc.workspace.applied import lacking, read_receipts, write_receipt
 from ipamc.workspace.environment import today
 from ipamc.workspace.revision import known, require_top
+from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
 
 DAY = 86_400  # the longest time to wait, in seconds
@@ -110,6 +111,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
         if not there or (part and not is_part(part)):
             what = "CLUSTER, or CLUSTER/PART such as lab/nodes/000"
             raise click.UsageError(f"there is no target {target!r}: {what}")
+        not_space(f"{disk.CLUSTERS}/{name}")
         wanted.setdefault(name, []).append(part)
     options, done, bugs = Options(**flags), True, []
     sent: dict[str, bool] = {}

@@ -22,6 +22,7 @@ from ipamc.read.parts import BEFORE_SHARDS, KINDS, shards_of
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
+from ipamc.workspace.spaces import not_space
 from ipamc.workspace.tree import parts_of
 from ipamc.workspace.trouble import Trouble
 
@@ -220,6 +221,8 @@ def flux(
     """
     require_top()
     folders = find(clusters)
+    for folder in folders if clusters else ():
+        not_space(folder)
     if len(folders) > 1 and not remote:
         only = "name the cluster, or give --remote"
         raise click.UsageError(f"a Flux that runs in a cluster applies that cluster only: {only}")
@@ -306,7 +309,7 @@ def rbac(
     folders = find(clusters)
     if len(folders) != 1:
         raise click.UsageError("each cluster has roles of its own: name one cluster")
-    (folder,) = folders
+    folder = not_space(*folders)
     there = manifests(folder)
     flags, namespace = there.flags, there.flags.namespace
     jobs = []

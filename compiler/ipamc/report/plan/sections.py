@@ -24,6 +24,10 @@ ARROW = "→"
 NEXT_STEP = (
     "to be renumbered: drain the node, then ipamc lock --settle NODE; ipamc runbook CLUSTER has all steps"
 )
+_NEXT_OF_SPACE = (
+    "to be renumbered: reserve the old range in its pool, move its nodes, then "
+    "ipamc lock SPACE --settle CLUSTER/POOL"
+)
 _UNLAWFUL = {
     Reason.VANISHED: "vanished from the lock: the base has these lines, "
     "and no line covers any of their addresses now",
@@ -109,7 +113,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)
     yield _renumbers("renumbered", lines.completed, Sign.URGENT)
-    yield _renumbers(NEXT_STEP, lines.pending, Sign.URGENT)
+    yield _renumbers(NEXT_STEP if difference.unit == "node" else _NEXT_OF_SPACE, lines.pending, Sign.URGENT)
     misplaced = [(_misplaced(group),) for group in difference.misplaced]
     yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
     yield from _cluster(difference)
