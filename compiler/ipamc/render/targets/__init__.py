@@ -8,21 +8,11 @@ empties it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from ipamc.render.targets import bgp, cilium_config, cilium_node, node, node_config, pod_ip_pool
-from ipamc.render.targets.context import File, Layout, Target
-
-
-def _admission(layout: Layout) -> Iterator[File]:
-    if layout.plan.cluster.admission.used:
-        from ipamc.render.targets import admission  # three modules that most clusters do not need
-
-        yield from admission.files(layout)
-
+from ipamc.render.targets import admission, bgp, cilium_config, cilium_node, node, node_config, pod_ip_pool
+from ipamc.render.targets.context import Target
 
 TARGETS = (
-    Target("admission_policy", _admission),
+    Target("admission_policy", admission.files),
     Target("cilium_config", cilium_config.files),
     Target("ip_masq_agent", cilium_config.masq_agent),
     Target("helm_values", cilium_config.helm_values),
