@@ -159,11 +159,7 @@ def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> I
             place = here / index / "podIPPoolSelector"
             selector = _selector(router.pod_ip_pool_selector, place, reading)
             adverts.append(Advert(type=POD_IP_POOL, selector=selector, at=place))
-    yield Advertisement(
-        **raw.head("CiliumBGPPeeringPolicy", at),
-        labels={},
-        adverts=tuple(adverts),
-    )
+    yield Advertisement(**raw.head("CiliumBGPPeeringPolicy", at), labels={}, adverts=tuple(adverts))
 
 
 def _selector(written: Object | None, at: Place, reading: Reading) -> Selector | None:
