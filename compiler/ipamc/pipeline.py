@@ -151,7 +151,8 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             # What the cluster occupies, among the others of its address space.
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
-            others = _others(inputs, plan)
+            space = inputs.index_of(plan.cluster.address_space)
+            others = space.others(inputs.name) if space else inputs.members
             log.add(check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
@@ -257,12 +258,6 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
         if set(now) != set(before):
             changed[path] = tuple(now)
     return changed
-
-
-def _others(inputs: Inputs, plan: Plan) -> tuple[Block, ...] | None:
-    """Return the addresses of the other clusters of an address space: where it has an index, by that."""
-    index = inputs.index_of(plan.cluster.address_space)
-    return index.others(inputs.name) if index else inputs.members
 
 
 def _texts(inputs: Inputs) -> Mapping[str, bytes]:

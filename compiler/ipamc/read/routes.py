@@ -51,7 +51,7 @@ def read_routes(path: str, data: bytes) -> Table:
     if text.lstrip()[:1] in {"{", "["}:
         return Table(path=path, text=text, routes=tuple(_of_json(path, text)))
     unread: list[int] = []
-    parser = next((parser for sign, parser in _TEXTS if _anywhere(sign, text)), None)
+    parser = next((parser for sign, parser in _TEXTS if any(sign(row) for _, row in _lines(text))), None)
     routes = tuple(parser(text, unread)) if parser else ()
     if parser and (routes or not unread):
         return Table(path=path, text=text, routes=routes, unread=tuple(unread))
@@ -295,10 +295,6 @@ def _hop(text: str | None) -> Address | None:
 
 
 Match = Callable[[str], re.Match[str] | None]
-
-
-def _anywhere(pattern: Match, text: str) -> bool:
-    return any(pattern(line) for _, line in _lines(text))
 
 
 _TEXTS: tuple[tuple[Match, Callable[[str, list[int]], Iterator[Route]]], ...] = (

@@ -32,7 +32,9 @@ def text(answer: Suggestions) -> str:
     places = count(len(answer.found), "place")
     lines = [f"{places} for a /{answer.size} for {whose} in {_areas(answer)}; taken: what {have}\n"]
     for number, found in enumerate(answer.found, 1):
-        lines.append(f"{number}. {found.block}  {_room(answer, found)}\n")
+        bits = answer.block_size - found.block.prefix
+        room = count(1 << bits, "block") if bits < 20 else f"2^{bits} blocks"
+        lines.append(f"{number}. {found.block}  {room} of /{answer.block_size}\n")
         lines += [f"   {reason}\n" for reason in reasons(answer, found)]
     best = answer.found[0].block
     return "".join([*lines, "\n", f"# {_where(answer, best)}\n", yaml(answer, best)])
@@ -51,11 +53,6 @@ def nothing(answer: Suggestions) -> str:
 
 def _areas(answer: Suggestions) -> str:
     return ", ".join(f"{area.block} ({area.why})" for area in answer.areas)
-
-
-def _room(answer: Suggestions, found: Suggestion) -> str:
-    bits = answer.block_size - found.block.prefix
-    return f"{count(1 << bits, 'block') if bits < 20 else f'2^{bits} blocks'} of /{answer.block_size}"
 
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:

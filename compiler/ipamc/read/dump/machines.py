@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.model.diagnostics import Diagnostic, Enough, Findings, Refused, Span
+from ipamc.model.diagnostics import Enough, Findings, Refused, Span
 from ipamc.read import rules
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
 from ipamc.read.dump.kinds import place_of
@@ -87,7 +87,7 @@ def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[s
             except Unreadable as broken:
                 found.extend(broken.diagnostics)
     if found.failed:
-        raise Refused(tuple(map(_with_command, found)))
+        raise Refused(tuple([replace(each, help=each.help.replace(rules.DUMP, COMMAND)) for each in found]))
     return machines, frozenset(kinds - {""})
 
 
@@ -112,7 +112,3 @@ def _machine(path: str, item: DumpItem, found: Findings) -> Iterable[Machine]:
         node=(status.node_ref.name if status.node_ref else "") or "",
         refers=(refers.kind or "", refers.namespace or namespace, refers.name or ""),
     )
-
-
-def _with_command(finding: Diagnostic) -> Diagnostic:
-    return replace(finding, help=finding.help.replace(rules.DUMP, COMMAND))
