@@ -358,7 +358,6 @@ def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) 
     for kind, (policy, whole) in costs(api).items():
         none = f"without policies {without[kind][0]:.2f} of {without[kind][1]:.1f} ms"
         sys.stdout.write(f"{kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
-        assert policy < (20 if kind == "join" else 1)
     assert all(node["spec"]["ipam"]["podCIDRs"] for node in api.items(CILIUM_NODES).values())
 
 

@@ -125,7 +125,8 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
         print_findings(found, "full")
         code = REFUSED if number_of_problems(found) else DONE
         lines = report(found, "concise").splitlines() if code else []
-    return code if problems or not _update_issue(cluster, lines) else DONE
+    updated = _update_issue(cluster, lines)
+    return code if problems or not updated else DONE
 
 
 def _update_issue(cluster: str, lines: Sequence[str]) -> bool:
