@@ -67,10 +67,14 @@ class PoolSpec(Foreign):
     ipv6: _PoolFamily | None = None
 
 
+class _PoolMetadata(Metadata):
+    annotations: dict[str, str | None] | None = None
+
+
 class Pool(Foreign):
     """A CiliumPodIPPool."""
 
-    metadata: Metadata
+    metadata: _PoolMetadata
     spec: PoolSpec | None = None
 
 
