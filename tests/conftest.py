@@ -7,9 +7,11 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.support import altered, depth
 
@@ -20,6 +22,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
     derandomize=True,
 )
+if "HYPOTHESIS_PROFILE" not in os.environ:
+    # Hypothesis also draws the constants of all loaded modules. An edit anywhere, and the tests that a worker ran before, would
+    # change the cases of every law; each run has to play the same ones.
+    same = providers.GLOBAL_CONSTANTS
+    mock.patch.object(providers, "_get_local_constants", return_value=same, create=True).start()
 settings.register_profile(
     "soak", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow]
 )
