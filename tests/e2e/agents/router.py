@@ -9,6 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.machine import NETWORK, Machine
 from tests.e2e.api import Api, Object
 from tests.e2e.processes import Program
@@ -157,12 +159,17 @@ class Bird(Router):
         return self.run("birdc", "show", "protocols").count("Established")
 
 
+def version_of_kinds(version: tuple[int, int]) -> str:
+    """Return the apiVersion of the objects of Cilium's BGP control plane, which a minor from 1.16 on reads."""
+    return "cilium.io/v2" if can(version, Capability.BGP_V2) else "cilium.io/v2alpha1"
+
+
 def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) -> None:
     """Let every node announce its blocks to the router: the objects of Cilium's BGP control plane, a CiliumBGPPeeringPolicy before 1.16."""
-    if version < (1, 16):
+    if not can(version, Capability.BGP_ADVERTISEMENT):
         announce_by_policy(api, multi_pool=multi_pool)
         return
-    group = "cilium.io/v2" if version >= (1, 18) else "cilium.io/v2alpha1"
+    group = version_of_kinds(version)
     adverts = {"advertisements": [EVERY_POOL]} if multi_pool else SPEC["advertisements"]
     for kind, path, name, spec in (
         ("CiliumBGPAdvertisement", "ciliumbgpadvertisements", "blocks", adverts),
