@@ -189,8 +189,7 @@ SOURCES: Mapping[Capability, str] = {
     "github.com/cilium/ipam up to 1.13",
     C.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to "
     "1.13",
-    C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone "
-    "from 1.17",
+    C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod, which has no metallb from 1.17 on",
     C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in "
     "kubernetes mode it is the Node in every minor",
     C.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",
