@@ -179,9 +179,9 @@ class Frr(Router):
         file.write_text(
             f"router bgp {OURS}\n bgp router-id {self.address}\n no bgp ebgp-requires-policy\n{''.join(sessions)}"
         )
-        script = (  # the daemons leave root before they read it
+        script = (  # the daemons leave root; so it is their parent that ends with this process, and the kernel ends them
             f"cp {file} /run/frr/bgpd.conf; chown -R frr /run/frr; cd /usr/lib/frr; "
-            "./zebra -f /dev/null -A 127.0.0.1 & exec ./bgpd -f /run/frr/bgpd.conf -A 127.0.0.1 --log stdout"
+            "./zebra -f /dev/null -A 127.0.0.1 & ./bgpd -f /run/frr/bgpd.conf -A 127.0.0.1 --log stdout & wait"
         )
         return ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script]
 
