@@ -19,7 +19,7 @@ from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import Block, Range, parse_block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -111,7 +111,8 @@ class MadeTests(Struct, frozen=True, kw_only=True):
 def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
-        return _load(inputs, Log(), tests=False)
+        cluster, lock = _load(inputs, Log(), tests=False)
+        return (_as_indexed(cluster, lock, inputs) if cluster.is_space else cluster), lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
@@ -161,7 +162,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             phase("checking what was rendered")
             log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
             log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
-    found = locate(log.diagnostics, _texts(inputs))
+    found = locate(log.diagnostics, texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
@@ -177,7 +178,7 @@ def make_tests(inputs: Inputs) -> MadeTests:
         if len(made) < len(plan.cluster.tests):
             log.add(found)
     results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
-    sources = _texts(inputs)
+    sources = texts_of(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
         replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
@@ -233,9 +234,18 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
 
 
 def _former(inputs: Inputs) -> Iterator[IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote."""
-    found = load_index(inputs.published.get(INDEX, b""), inputs.name)
+    """Yield the lines of the index that an earlier compile of a space wrote, or of the last commit's."""
+    text = inputs.published.get(INDEX)
+    found = load_index(text, inputs.name) if text else inputs.index_of(inputs.name)
     return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
+
+
+def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
+    """Return a space with its members; with what its index says of them where nobody read them."""
+    if inputs.surveyed:
+        return with_members(space, lock, _members(inputs), _former(inputs))
+    others = (line.cidr for line in _former(inputs) if line.cidr and not line.range)
+    return replace(space, excluded=tuple(Range(parse_block(cidr, pods=False), space.at) for cidr in others))
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
@@ -260,7 +270,8 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
     return changed
 
 
-def _texts(inputs: Inputs) -> Mapping[str, bytes]:
+def texts_of(inputs: Inputs) -> Mapping[str, bytes]:
+    """Return the texts in which places of findings are, by path."""
     beside = [found.texts for found in inputs.surveyed if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
@@ -273,4 +284,4 @@ def _located(inputs: Inputs) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, _texts(inputs))) from None
+        raise Refused(locate(refused.diagnostics, texts_of(inputs))) from None

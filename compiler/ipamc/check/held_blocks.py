@@ -12,6 +12,7 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
+from ipamc.model.pool_words import unit_of
 
 MOST_NAMED = 20
 """How many nodes are named in a command."""
@@ -47,7 +48,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
         blocks = [f"{line.node} ({line.block})" for line in self.lines]
-        return several(blocks, "node", number=len({line.node for line in self.lines}))
+        return several(blocks, unit_of(self.lines[0].node), number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
         """Return how to move the nodes; "" where they move already, or the operator gives out blocks."""
@@ -133,7 +134,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
     named = cluster.pools_by_name.get(pool)
-    native = named is None or named.dialect is not Dialect.CLUSTER_CIDR
+    native = not cluster.is_space and (named is None or named.dialect is not Dialect.CLUSTER_CIDR)
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
@@ -197,7 +198,11 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
-    also = [Related(family.at / "blockSize", "the size is set here")]
+    at: At = family.at / "blockSize"
+    if cluster.is_space:
+        message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
+        at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
+    also = [Related(at, "the size is set here")]
     yield warning("IPC0415", group.at, message, also=also, help=group.move(cluster, f"to blocks of /{size}"))
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:

@@ -9,6 +9,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warning
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.pool_words import terms
 from ipamc.model.wording import nearest
 
 FEW = 3
@@ -43,9 +44,10 @@ def allowed_to_leave(cluster: Cluster, holders: int) -> int:
 
 def _way_out(cluster: Cluster) -> str:
     again = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
-    return (
-        f"{again}; if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
-    )
+    if cluster.is_space:
+        again = "restore the folders of their clusters, and `from` in their pools"
+    leave = f"ipamc lock {cluster.name} --leave all, or --leave {terms(cluster).unit.upper()} for each"
+    return f"{again}; if they are really gone: {leave}"
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -72,8 +74,9 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
         rule = f"no more than half, {allowed:,}, may leave without consent"
-    message = several(leavers, "node", f"of {holders:,} left the inventory, and {rule}") + _in_common(leavers)
-    another = "is this the inventory of another cluster? " if len(leavers) == holders else ""
+    words, every = terms(cluster), len(leavers) == holders
+    message = several(leavers, words.unit, f"of {holders:,} {words.left}, and {rule}") + _in_common(leavers)
+    another = "is this the inventory of another cluster? " if every and not cluster.is_space else ""
     return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
 
 
@@ -88,13 +91,13 @@ def emptied_pools(
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
         if len(gone) > FEW and members <= leavers.keys():
-            message = f"pool {pool or 'none'} loses all its {several(members, 'node')}"
+            message = f"pool {pool or 'none'} loses all its {several(members, terms(cluster).unit)}"
             yield error("IPC0419", _first(lock, gone), message, help=_way_out(cluster))
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    message = f"the inventory is empty while the lock has blocks of {several(leavers, 'node')}"
+    message = f"{terms(cluster).nobody} {several(leavers, terms(cluster).unit)}"
     return error("IPC0420", cluster.at, message, help=_way_out(cluster))
 
 
@@ -115,8 +118,9 @@ def consent_without_leaver(
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
-            message = f"{node} cannot leave: it is still in the inventory"
-            yield error("IPC0422", present[node].at, message, help="take it out of the inventory first")
+            message = f"{node} cannot leave: it is still {terms(cluster).listed}"
+            fix = f"take it out of {terms(cluster).home} first"
+            yield error("IPC0422", present[node].at, message, help=fix)
         elif not any(line.node == node for line in lock.lines):
             meant = f"did you mean {near}? " if (near := nearest(node, leavers)) else ""
             fix = f"{meant}ipamc show {cluster.name} --show-blocks lists who does"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("target", metavar="IP|CIDR|NODE")
+@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL")
 @clusters_argument
 @at_option
 @assume_option
@@ -44,6 +44,7 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
         ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
         ipamc which 100.162.224.0/24 zones  # all lines that overlap a CIDR, in one cluster
         ipamc which bj-001  # the blocks of a node
+        ipamc which lab/pods  # the ranges that an address space gave to a pool of a cluster
         ipamc which 100.162.224.7 --at 2026-11-21  # who had it at the end of that day, UTC
     Exit codes:
         0: a line of a lock has it
@@ -54,10 +55,11 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     query = parse_query(target)
     search = _Search(query, source_of(**where))
     answers: list[LockAnswer | InputAnswer] = list(search.holders())
-    held = any(found.line.state is not State.RELEASED for found in search.found)
-    if not answers and query.block:
+    of_nodes = [found.line for found in search.found if query.block is None or "/" not in found.line.node]
+    held = any(line.state is not State.RELEASED for line in of_nodes)
+    if not of_nodes and query.block:  # a range of a cluster may have it, and no node of the cluster
         with progress("reading the pools"):
-            answers = list(search.unheld(query.block))
+            answers += search.unheld(query.block)
     if output == "json":
         head = {"version": report.VERSION, "asked": target, **search.source.record(), "held": held}
         show_record({**head, **report.records(answers)})

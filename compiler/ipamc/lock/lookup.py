@@ -20,7 +20,7 @@ from ipamc.model.lock import Line
 from ipamc.model.wording import nearest
 
 _MARKER = b"\n<<<<<<< "
-_NODES = re.compile(rb'"node":"([a-z0-9.-]{1,253})"').findall
+_NODES = re.compile(rb'"node":"([a-z0-9./-]{1,512})"').findall
 _POOLS = re.compile(rb'"pool":"([a-z0-9.-]{1,253})"').findall
 _FEW = 1 << 19
 """Bytes of a lock with some 5,000 lines."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Pool
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.follows import networks
+from ipamc.model.lock import Lock
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 """Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
@@ -136,6 +137,40 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     return f"a {pool.dialect} has one CIDR; {native}; {search}"
 
 
-def unit_of(cluster: Cluster) -> str:
-    """Return the word for what has blocks: a node, or a range that a pool of a cluster asks for."""
-    return "range" if cluster.is_space else "node"
+class Terms(NamedTuple):
+    """Words for what has blocks: a node, or a range that a pool of a cluster asks an address space for."""
+
+    unit: str
+    listed: str
+    """Where those that have not left are."""
+    home: str
+    """What such a one is to be taken out of."""
+    left: str
+    nobody: str
+    """A subject and its predicate: none is listed, and the lock has these."""
+
+
+_NODES = Terms(
+    "node",
+    "in the inventory",
+    "the inventory",
+    "left the inventory",
+    "the inventory is empty while the lock has blocks of",
+)
+_RANGES = Terms(
+    "range",
+    "asked for by a cluster",
+    "its cluster",
+    "are no longer asked for",
+    "no cluster asks for a range, and the lock has",
+)
+
+
+def unit_of(name: str) -> str:
+    """Return the word for what has a line with this name: that of a range is CLUSTER/POOL."""
+    return (_RANGES if "/" in name else _NODES).unit
+
+
+def terms(of: Cluster | Lock) -> Terms:
+    """Return the words for a cluster, or for an address space."""
+    return _RANGES if of.mode is Mode.SPACE else _NODES

@@ -7,6 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
+from ipamc.model.pool_words import unit_of
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
@@ -30,11 +31,12 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
     if node.at:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
-        rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
+        rows += [_row(unit_of(node.node), labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
     left_out = passed_over[LIMIT:]
+    field = "clusterSelector" if "/" in node.node else "nodeSelector"
     for pool in node.pools:
-        rows += _pool(pool, find) if pool not in left_out else ()
+        rows += _pool(pool, field, find) if pool not in left_out else ()
     if left_out:
         rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
     for block in node.blocks:
@@ -42,10 +44,10 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _pool(explained: ExplainedPool, find: Find) -> Iterator[str]:
+def _pool(explained: ExplainedPool, field: str, find: Find) -> Iterator[str]:
     pool, size = explained.pool, explained.size
     yield _row(explained.verdict, f"{pool.name}: {explained.why}")
-    yield _row("", f"{_line(find(pool.selector_at))}: nodeSelector {pool.selector.canonical}")
+    yield _row("", f"{_line(find(pool.selector_at))}: {field} {pool.selector.canonical}")
     if size:
         sizes = ", ".join(f"IPv{family} /{prefix}" for family, prefix in sorted(size.sizes.items()))
         at = _line(find(size.at / "nodeSelector"))

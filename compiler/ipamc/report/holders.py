@@ -44,10 +44,14 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     Where that is wider than `columns`, each answer is a paragraph: names of nodes have up to 253 characters.
     """
     rows = list(map(_row, answers))
+    head = [
+        title if title != "NODE" or not any("/" in row[3] for row in rows) else "NODE OR RANGE"
+        for title in _HEAD
+    ]
     used = [number for number in range(len(_HEAD)) if any(row[number] for row in rows)]
     groups = groupby(zip(answers, rows, strict=True), key=lambda pair: pair[0].cluster)
     parts = [[tuple(row[number] for number in used) for _, row in group] for _, group in groups]
-    drawn = box(tuple(_HEAD[number] for number in used), parts)
+    drawn = box(tuple(head[number] for number in used), parts)
     if width(drawn.partition("\n")[0]) <= columns:
         return drawn
     paragraphs = []

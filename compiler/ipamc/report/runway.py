@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
 from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
@@ -32,7 +32,7 @@ class History(Struct, frozen=True, kw_only=True):
 
 def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers were found."""
-    name, unit = visible(found.cluster.name), unit_of(found.cluster)
+    name, unit = visible(found.cluster.name), terms(found.cluster).unit
     pools = sorted(found.pools, key=_urgency)
     rows = []
     for pool in pools:

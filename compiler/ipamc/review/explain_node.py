@@ -22,8 +22,8 @@ from ipamc.model.follows import address_for
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
-from ipamc.model.pool_words import never
-from ipamc.pipeline import Inputs, load_cluster
+from ipamc.model.pool_words import never, terms
+from ipamc.pipeline import Inputs, load_cluster, texts_of
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
@@ -89,7 +89,7 @@ def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, M
             if found := explain_alone(*load_cluster(replace(inputs, sources=sources)), node, today):
                 return found, sources
     found = explain_node(*load_cluster(inputs), node, today)
-    return (found, inputs.sources) if found else None
+    return (found, texts_of(inputs)) if found else None
 
 
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
@@ -168,6 +168,9 @@ class _Decisions:
         self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
         self.evidence = Evidence(cluster)
         self.followed = {pin.block for pool, pin in self.pins if pool.follows}
+        self.keeps, self.gone = "a node keeps the block that it holds", "its node left the inventory"
+        if cluster.is_space:
+            self.keeps, self.gone = "a pool keeps the range that it has", "no cluster asks for it any more"
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
@@ -219,7 +222,7 @@ class _Decisions:
             status=status,
             at=seen.at if seen else None,
             blocks=tuple(self._blocks(None)),
-            notes=("not in the inventory", *notes),
+            notes=(f"not {terms(self.cluster).listed}", *notes),
         )
 
     def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
@@ -291,9 +294,9 @@ class _Decisions:
                 settle = f"ipamc lock {self.cluster.name} --settle {self.name}"
                 held = "it becomes held when the node shows it"
                 return f"the node is to move here, by consent; {held}, or after: {settle}"
-            return "the next compile puts it in quarantine: its node left the inventory"
+            return f"the next compile puts it in quarantine: {self.gone}"
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
+            why = "its node moved to its pending block" if after.moved else self.gone
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -313,7 +316,7 @@ class _Decisions:
     def _of_held(self, line: Line, want: Want | None) -> str:
         place = self.ranges.of(line.block)
         if place is None:
-            return "a node keeps the block that it holds, although it is outside every pool now"
+            return f"{self.keeps}, although it is outside every pool now"
         pool = place.pool
         if line.block in self.started:
             operator = "Cilium's operator gives out this pool's blocks"
@@ -325,9 +328,9 @@ class _Decisions:
         offers = Offers(want.offers) if want else None
         overflows = offers is not None and pool.name in offers.overflow and not never(pool)
         if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
-            return "a node keeps the block that it holds"
+            return self.keeps
         why_not = never(pool) or "does not select it now"
-        return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
+        return f"{self.keeps}, although pool {pool.name} {why_not}"
 
 
 _ORIGINS = {

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import never, unit_of
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
@@ -75,7 +75,13 @@ class _Pools:
                 yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
-                why = never(pool) or f"does not select the node: {_labels(pool.selector, self.want.node)}"
+                node = self.want.node
+                why = f"does not select the {unit_of(node.name)}: {_labels(pool.selector, node)}"
+                if offers and pool.selector.matches(
+                    node.labels, node.name
+                ):  # a space gives ranges of one level
+                    why = _later(offers[0].pool, pool)
+                why = never(pool) or why
                 yield ExplainedPool(pool=pool, verdict=PoolRole.PASSED_OVER, why=why)
 
     def _explained(self, offer: Offer, verdict: PoolRole, why: str) -> ExplainedPool:
@@ -91,7 +97,10 @@ class _Pools:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
             if offer.pool.follows:
                 return PoolRole.FIRST, f"{never(offer.pool)}, where the node has its address"
-            return PoolRole.FIRST, f"pins the node, and pins come before selectors{only_pins}"
+            return (
+                PoolRole.FIRST,
+                f"pins the {unit_of(self.want.node.name)}, and pins come before selectors{only_pins}",
+            )
         if not index:
             of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
             return PoolRole.FIRST, of

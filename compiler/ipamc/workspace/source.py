@@ -15,7 +15,7 @@ from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
-from ipamc.workspace.spaces import indexes_beside, mentions_space, spaces_in, survey_members
+from ipamc.workspace.spaces import indexes_for, of_space, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Disk(Struct, frozen=True):
         published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
             published = _committed(folder, (*BINDING, INDEX))
-        of_space = mentions_space(sources)
+        own = of_space(lock.text, sources)
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -72,8 +72,8 @@ class Disk(Struct, frozen=True):
             lock=lock.text,
             rendered=is_rendered,
             published=published,
-            spaces={} if of_space else indexes_beside(folder, self.spaces),
-            surveyed=survey_members(folder, lock.text) if of_space and rendered else (),
+            spaces=indexes_for(folder, self.spaces, own=own),
+            surveyed=survey_members(folder, lock.text) if own and rendered else (),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             assume=self.assume,

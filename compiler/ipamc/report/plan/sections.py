@@ -6,11 +6,13 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
+from ipamc.model.pool_words import unit_of
 from ipamc.read.parts import INDEX
 from ipamc.report.aggregates import filter_lines, prefixes
 from ipamc.report.utilisation import number, state
@@ -103,7 +105,10 @@ def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]
 
 def sections(difference: Difference) -> Iterator[Section]:
     """Yield the sections that have rows, the worst first."""
-    return (section for section in _sections(difference) if section.rows)
+    for section in _sections(difference):
+        if section.rows:
+            head = tuple(difference.unit if title == "node" else title for title in section.head)
+            yield replace(section, head=head)
 
 
 def _sections(difference: Difference) -> Iterator[Section]:
@@ -197,7 +202,7 @@ def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
             yield pool.name, pool.change, "; ".join(fields)
     for (before, after), moved in difference.lines.pool_transfers.items():
         blocks = count(len(moved), "block")
-        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no node moves"
+        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no {difference.unit} moves"
     if not difference.pools_known:
         yield NONE, "unknown", "this version cannot read the base's documents"
 
@@ -226,7 +231,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         now = state(found.after) if found.after else "no line has its addresses"
         if found.other and not found.after:
             whole = found.other.block.contains(found.line.block)
-            now = f"node {found.to} has {'its addresses' if whole else found.other.block}"
+            now = f"{unit_of(found.to)} {found.to} has {'its addresses' if whole else found.other.block}"
         line = (str(found.line.block), found.line.pool or NONE)
         rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)

@@ -17,7 +17,7 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.quarantine import last_day
 from ipamc.read.kinds import POOL_WORDS
@@ -64,7 +64,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 class Difference(Struct, frozen=True, kw_only=True):
     """Everything that a plan shows of one cluster."""
 
-    unit: str = "node"  # `unit_of` the cluster
+    unit: str = "node"  # of the cluster's `terms`
     lines: LineChanges
     unlawful: tuple[Transition, ...]  # what no verb does to a line, and nobody agreed to: the plan is refused
     misplaced: tuple[Misplaced, ...]  # in the head, changed or not
@@ -170,7 +170,7 @@ def compare(
     flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
     restart = (trees, plan.cluster, flags, moved, before.lock.lines)
     return Difference(
-        unit=unit_of(plan.cluster),
+        unit=terms(plan.cluster).unit,
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
