@@ -208,8 +208,8 @@ def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
     ]
     nodes = [f"first choice of {count(pool.first, words.unit)}"] if pool.first else []
     nodes += [f"a further choice of {count(pool.further, words.unit)}"] if pool.further else []
-    nodes = nodes or [f"no {words.unit} {words.listed}"]
-    facts_of = [f"{words.selector} {model.selector.canonical}: {', '.join(nodes)}"]
+    nobody = [] if words.unit == "range" else ["no node in the inventory"]  # a commit's clusters are not read
+    facts_of = [": ".join((f"{words.selector} {model.selector.canonical}", *(nodes or nobody)))]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""
