@@ -17,11 +17,11 @@ from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
-from ipamc.lock.file import dumps, load
+from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block, Range, parse_block
 from ipamc.model.cilium.versions import taken_for
-from ipamc.model.cluster import Cluster, Version
+from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
@@ -118,9 +118,9 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     log.add(inputs.passed_over)
     # Text -> model, whatever dialect it came in.
-    read_cluster = log.keep(
-        read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests)
-    )
+    kind = "AddressSpace" if mode_of(inputs.lock) == Mode.SPACE else "Cluster"
+    what = inputs.name, inputs.folder, inputs.sources, inputs.schemas
+    read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
     # A Cilium that is newer than what is known is taken for another by consent alone.
     cluster = taken_for(read_cluster, inputs.assume)
     # Pools are disjoint, and the versions have what the cluster asks for.

@@ -12,7 +12,7 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms_by
 
 MOST_NAMED = 20
 """How many nodes are named in a command."""
@@ -48,7 +48,8 @@ class Faulty(Struct, frozen=True, kw_only=True):
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
         blocks = [f"{line.node} ({line.block})" for line in self.lines]
-        return several(blocks, unit_of(self.lines[0].node), number=len({line.node for line in self.lines}))
+        unit = terms_by(self.lines[0].node).unit
+        return several(blocks, unit, number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
         """Return how to move the nodes; "" where they move already, or the operator gives out blocks."""

@@ -74,9 +74,13 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
         rule = f"no more than half, {allowed:,}, may leave without consent"
-    words, every = terms(cluster), len(leavers) == holders
-    message = several(leavers, words.unit, f"of {holders:,} {words.left}, and {rule}") + _in_common(leavers)
-    another = "is this the inventory of another cluster? " if every and not cluster.is_space else ""
+    left, every = "left the inventory", len(leavers) == holders
+    if cluster.is_space:
+        left, every = "are no longer asked for", False
+    message = several(leavers, terms(cluster).unit, f"of {holders:,} {left}, and {rule}") + _in_common(
+        leavers
+    )
+    another = "is this the inventory of another cluster? " if every else ""
     return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
 
 
@@ -97,7 +101,8 @@ def emptied_pools(
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    message = f"{terms(cluster).nobody} {several(leavers, terms(cluster).unit)}"
+    empty = "no cluster asks for a range" if cluster.is_space else "the inventory is empty"
+    message = f"{empty} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
     return error("IPC0420", cluster.at, message, help=_way_out(cluster))
 
 

@@ -12,7 +12,7 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.wording import shown
+from ipamc.model.wording import nearest, shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
@@ -42,9 +42,16 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")
-                has = f"{len(part.ranges):,}" if part.ranges else "none"
-                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
+                has = f"has {len(part.ranges):,}" if part.ranges else "has none"
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
+                if ask.space not in ask.beside:
+                    has = "no index of it is beside the cluster"
+                    fix = (
+                        f"did you mean {near}? If not, {fix}"
+                        if (near := nearest(ask.space, ask.beside))
+                        else fix
+                    )
+                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and {has}'
                 yield error("IPC0704", ask.at, text, help=fix)
 
 

@@ -141,34 +141,20 @@ class Terms(NamedTuple):
     """Words for what has blocks: a node, or a range that a pool of a cluster asks an address space for."""
 
     unit: str
-    listed: str
-    """Where those that have not left are."""
-    home: str
-    """What such a one is to be taken out of."""
-    left: str
-    nobody: str
-    """A subject and its predicate: none is listed, and the lock has these."""
+    block: str  # what it has
+    owner: str
+    listed: str  # where those that have not left are
+    home: str  # what such a one is to be taken out of
+    selector: str  # the field that chooses them
 
 
-_NODES = Terms(
-    "node",
-    "in the inventory",
-    "the inventory",
-    "left the inventory",
-    "the inventory is empty while the lock has blocks of",
-)
-_RANGES = Terms(
-    "range",
-    "asked for by a cluster",
-    "its cluster",
-    "are no longer asked for",
-    "no cluster asks for a range, and the lock has",
-)
+_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector")
+_RANGES = Terms("range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector")
 
 
-def unit_of(name: str) -> str:
-    """Return the word for what has a line with this name: that of a range is CLUSTER/POOL."""
-    return (_RANGES if "/" in name else _NODES).unit
+def terms_by(name: str) -> Terms:
+    """Return the words for what has a line with this name: that of a range is CLUSTER/POOL."""
+    return _RANGES if "/" in name else _NODES
 
 
 def terms(of: Cluster | Lock) -> Terms:

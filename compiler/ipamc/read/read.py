@@ -94,11 +94,11 @@ class Assembly(Struct):
             self.twice[key][0].append(value.name)
 
     def cluster(
-        self, name: str, folder: str, spaces: Mapping[str, bytes], *, complete: bool
+        self, name: str, folder: str, spaces: Mapping[str, bytes], kind: str, *, complete: bool
     ) -> Cluster | None:
         """Return the Cluster called `name` with all added values. Raises Enough.
         `spaces` are the indexes of address spaces by path, from which pools may have ranges. `complete`: no
-        unreadable document may have been the Cluster, so a folder without one is reported.
+        unreadable document may have been the Cluster, or other `kind`, so a folder without one is reported.
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
@@ -119,7 +119,7 @@ class Assembly(Struct):
                 second = name in self.clusters
                 self.found.append(rules.other_folder(at, other, name, folder, second=second))
         if not self.clusters and complete:
-            self.found.append(rules.no_cluster(Span(folder), name, folder))
+            self.found.append(rules.no_cluster(Span(folder), name, folder, kind))
         cluster = self.clusters.get(name)
         if cluster is None:
             return None
@@ -156,7 +156,8 @@ class Assembly(Struct):
                     indexes[space] = index
                 else:
                     self.found.append(rules.index_unreadable(path, index))
-        return with_followed(with_ranges(replace(whole, address_space=space), indexes))
+        beside = tuple(map(space_of, spaces))
+        return with_followed(with_ranges(replace(whole, address_space=space), indexes, beside))
 
 
 def _name_at(value: Named) -> At:
@@ -175,13 +176,14 @@ def read(
     *,
     spaces: Mapping[str, bytes] = {},
     tests: bool = False,
+    kind: str = "Cluster",
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
     place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
-    `tests`, documents of kind Tests and errors in them are ignored. Raises Refused, with all findings up to
-    MOST errors, if one of them is an error. Linear: some 0.1 s for a megabyte of YAML, a quarter of that for
-    JSON, and a tenth for a dump of Nodes, of which nine tenths are skipped.
+    `tests`, documents of kind Tests and errors in them are ignored. `kind` is what the lock is of. Raises
+    Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1 s for a
+    megabyte of YAML, a quarter of that for JSON, a tenth for a dump of Nodes, of which most is skipped.
     """
     with paused_collector():
         reading = Reading()
@@ -189,7 +191,7 @@ def read(
         with contextlib.suppress(Enough):
             for path in sorted(sources):
                 _read_file(path, sources[path], shapes, reading, assembly, tests=tests)
-            cluster = assembly.cluster(name, folder, spaces, complete=reading.complete)
+            cluster = assembly.cluster(name, folder, spaces, kind, complete=reading.complete)
     found = list(reading.found)
     if cluster is None or reading.found.failed:
         raise Refused(tuple(found))

@@ -192,8 +192,17 @@ def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool
     return error("IPC0104", at, f"{kind} {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
-def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
-    """IPC0105: a folder has exactly one Cluster."""
+def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
+    """IPC0105: a folder has exactly one Cluster; or one AddressSpace, if that is the `kind` of its lock."""
+    if kind == "AddressSpace":
+        restore = f"restore its document: git checkout HEAD -- {typed(folder)}"
+        remove = f"or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"
+        return error(
+            "IPC0105",
+            at,
+            f"no {kind} in the folder {shown(name)}, which has its lock",
+            help=f"{restore}; {remove}",
+        )
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
     here = PurePath(folder)

@@ -112,10 +112,10 @@ def load_index(text: bytes, space: str) -> Index | str:
     return Index(header.space, lines)
 
 
-def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
+def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[str, ...]) -> Cluster:
     """Return a cluster whose pools have the ranges that address spaces gave them, in order of their numbers.
-    A range that will replace another comes after it. Pools that request fewer ranges than they have use the
-    first ones.
+    `beside` are all spaces with an index. A range that will replace another comes after it. Pools that
+    request fewer ranges than they have use the first ones.
     """
     if not any(part.ask for pool in cluster.pools for part in pool.families.values()):
         return cluster
@@ -131,7 +131,8 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
             return part
         found = sorted(given.get((ask.space, name), ()))
         mine = [block for number, _, block in found if block.family == part.family and number <= ask.ranges]
-        return replace(part, ranges=tuple(Range(block, ask.at) for block in mine))
+        ranges = tuple(Range(block, ask.at) for block in mine)
+        return replace(part, ranges=ranges, ask=replace(ask, beside=beside))
 
     pools = [
         replace(pool, families={family: served(pool.name, part) for family, part in pool.families.items()})

@@ -7,7 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms_by
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
@@ -26,17 +26,17 @@ _WIDTH = 13
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
     """Return a row for each reason, with file and line of its source; `lock` is the lock's path."""
     planned = ", planned: it has not joined yet" if node.planned else ""
+    words = terms_by(node.node)
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
-        rows += [_row(unit_of(node.node), labels or without), _row("", _line(find(node.at)))]
+        rows += [_row(words.unit, labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
     left_out = passed_over[LIMIT:]
-    field = "clusterSelector" if "/" in node.node else "nodeSelector"
     for pool in node.pools:
-        rows += _pool(pool, field, find) if pool not in left_out else ()
+        rows += _pool(pool, words.selector, find) if pool not in left_out else ()
     if left_out:
         rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
     for block in node.blocks:

@@ -32,14 +32,20 @@ class History(Struct, frozen=True, kw_only=True):
 
 def text(found: Runway, history: History) -> str:
     """Return the table of one cluster, and below it how its numbers are computed."""
-    name, unit = visible(found.cluster.name), terms(found.cluster).unit
+    name, words = visible(found.cluster.name), terms(found.cluster)
     pools = sorted(found.pools, key=_urgency)
     rows = []
     for pool in pools:
-        room = count(pool.nodes, unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {unit}s"
+        room = (
+            count(pool.nodes, words.unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {words.unit}s"
+        )
         label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
         rows.append((label, room, _span(pool), lasts(pool)))
-    table = box(("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS"), [rows], numbers={1}) if rows else "no pools\n"
+    table = (
+        box(("POOL", "ROOM FOR", f"{words.block.upper()}S A WEEK", "LASTS"), [rows], numbers={1})
+        if rows
+        else "no pools\n"
+    )
     if len(found.edges) < 2:
         return f"{name}: git has no week of history of its lock: nothing is said about its growth\n{table}"
     weeks, first = count(len(found.edges) - 1, "week"), _day(found.edges[0].second)

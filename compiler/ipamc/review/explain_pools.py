@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
-from ipamc.model.pool_words import never, unit_of
+from ipamc.model.pool_words import never, terms
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
@@ -76,7 +76,7 @@ class _Pools:
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
                 node = self.want.node
-                why = f"does not select the {unit_of(node.name)}: {_labels(pool.selector, node)}"
+                why = f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
                 if offers and pool.selector.matches(
                     node.labels, node.name
                 ):  # a space gives ranges of one level
@@ -97,10 +97,8 @@ class _Pools:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
             if offer.pool.follows:
                 return PoolRole.FIRST, f"{never(offer.pool)}, where the node has its address"
-            return (
-                PoolRole.FIRST,
-                f"pins the {unit_of(self.want.node.name)}, and pins come before selectors{only_pins}",
-            )
+            unit = terms(self.cluster).unit
+            return PoolRole.FIRST, f"pins the {unit}, and pins come before selectors{only_pins}"
         if not index:
             of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
             return PoolRole.FIRST, of

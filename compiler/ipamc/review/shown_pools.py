@@ -14,7 +14,7 @@ from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.pool_words import terms
+from ipamc.model.pool_words import Terms, terms
 from ipamc.place.quarantine import first_day, is_over, last_day, released_on
 
 
@@ -81,8 +81,8 @@ class ShownCluster(Struct, frozen=True, kw_only=True):
     """The data that is shown of one cluster."""
 
     name: str
-    unit: str  # of its `terms`
-    nodes: int  # units that hold blocks, in the whole cluster
+    terms: Terms
+    nodes: int  # that hold blocks, in the whole cluster; of an address space, clusters
     blocks: int  # held blocks of the whole cluster
     pools: tuple[ShownPool, ...]  # the chosen ones by name, IPv4 before IPv6
     every: int  # the number of the cluster's pools
@@ -126,8 +126,8 @@ def shown(
     inside = {line.block for found in by_range.values() for line in found} if outside else ()
     return ShownCluster(
         name=cluster.name,
-        unit=terms(cluster).unit,
-        nodes=len({line.node for line in of_lock if line.state is State.HELD}),
+        terms=terms(cluster),
+        nodes=len({line.node.partition("/")[0] for line in of_lock if line.state is State.HELD}),
         blocks=number[State.HELD],
         pools=pools,
         every=len(cluster.pools),

@@ -38,6 +38,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, State
 from ipamc.model.masquerade import native_limit
 from ipamc.pipeline import Inputs
+from ipamc.place.candidates import rank
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 
@@ -99,6 +100,7 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     cluster: Cluster | None  # the cluster of the pool; None for any cluster of the address space
     pool: Pool | None  # the pool that is to grow; None for a new one
     block_size: int  # the pool's block size; for a new pool, the cluster's usual one
+    space: Cluster | None = None  # the address space that is to choose, if the user named no ranges
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -123,7 +125,7 @@ def member_of(inputs: Inputs) -> Member:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     used = [
         *chain(*(blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values())),
-        *Member(cluster=cluster, used=()).ranges,
+        *(() if cluster.is_space else Member(cluster=cluster, used=()).ranges),
         *(found.block for pool in cluster.pools for found in pool.reserved),
         *(line.block for line in lock.lines if line.state is not State.RELEASED),
         *(shown.block for shown in Evidence(cluster, lock.lines).every()),
@@ -134,11 +136,17 @@ def member_of(inputs: Inputs) -> Member:
     return Member(cluster=cluster, used=tuple(used))
 
 
-def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
-    """Return free aligned space, the best first. O(n log n) in members' blocks, not in free space."""
+def suggest(
+    members: Sequence[Member], cluster: Cluster | None, wish: Wish, space: Member | None = None
+) -> Suggestions:
+    """Return free aligned space, the best first. O(n log n) in members' blocks, not in free space.
+    In an address `space` with levels, search the level that selects the cluster.
+    """
     family = wish.family
-    areas = tuple(Area(block, "--from") for block in wish.within) or areas_of(members, cluster, family)
-    used = [block for member in members for block in member.used]
+    areas = tuple(Area(block, "--from") for block in wish.within)
+    areas = areas or (tuple(_levels(space.cluster, cluster, family)) if space else ())
+    areas = areas or areas_of(members, cluster, family)
+    used = [block for member in (*members, *([space] if space else ())) for block in member.used]
     excluded = [block for member in members for block in _excluded(member, members, cluster)]
     busy = outermost([*used, *excluded, *NEVER_PODS])
     searched = outermost(area.block for area in areas if area.block.family == family)
@@ -157,7 +165,17 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
         cluster=cluster,
         pool=wish.pool,
         block_size=_block_size(members, cluster, wish),
+        space=space.cluster if space and not wish.within else None,
     )
+
+
+def _levels(space: Cluster, cluster: Cluster | None, family: int) -> Iterator[Area]:
+    levels = [pool for pool in sorted(space.pools, key=rank) if family in pool.families]
+    if cluster:
+        levels = [pool for pool in levels if pool.selector.matches(cluster.labels, cluster.name)][:1]
+    for level in levels:
+        for found in level.families[family].ranges:
+            yield Area(found.block, f"{level.name} of address space {space.name}")
 
 
 def _excluded(member: Member, members: Sequence[Member], cluster: Cluster | None) -> Iterator[Block]:

@@ -84,7 +84,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
             reading.found.append(rules.level_outside(each.at, str(each.block), raw.metadata.name))
     reserved = reading.reserved(spec.reserved, here / "reserved")
     root = Pool(name=raw.metadata.name, at=at, families={}, selector=EVERY, selector_at=here)
-    pools = [_with_ranges(root, whole, inner, sizes, reserved)]
+    # A level may have a CIDR of the space as a whole: then others get nothing of that.
+    rest = [each for each in whole if each.block not in {level.block for level in inner}]
+    pools = [_with_ranges(root, rest, inner, sizes, reserved)]
     for number, level in enumerate(spec.levels):
         place = here / "levels" / number
         reading.name(level.name, "level", place, "name")

@@ -24,6 +24,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
 from ipamc.model.follows import networks
 from ipamc.model.lock import State
+from ipamc.model.pool_words import Terms, terms
 from ipamc.report.page.data import Part, document
 from ipamc.report.plan.text import render as plan_text
 from ipamc.report.terminal_text import visible
@@ -166,14 +167,14 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
-    if unused and part.map.cluster.nodes:
+    if unused and part.map.cluster.nodes and not part.map.cluster.is_space:
         where = f"{part.map.cluster.name}: " if several else ""
         which = f"{count(len(unused), 'pool')} with a nodeSelector that selects no node: {names(unused)}"
         yield visible(f"{where}{which}")
 
 
 def _cluster(part: Part) -> dict[str, Any]:
-    mapped = part.map
+    mapped, words = part.map, terms(part.map.cluster)
     of_state = Counter(line.state for line in mapped.lock.lines)
     named = {line.node for line in mapped.lock.lines if line.in_use}
     without = sum(node.name not in named for node in mapped.cluster.nodes)
@@ -181,11 +182,12 @@ def _cluster(part: Part) -> dict[str, Any]:
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
     ranges = [part.range.block for pool in mapped.pools for part in pool.use.ranges]
     outside = len(mapped.lock.lines) - sum(len(lines_in(mapped.lock, block)) for block in ranges)
+    owners = {line.node.partition("/")[0] for line in held}
     said = [
-        f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
-        *([f"{count(of_state[State.PENDING], 'pending block')}"] if of_state[State.PENDING] else []),
-        *([f"{count(without, 'node')} of the inventory without a block"] if without else []),
-        *([f"{count(kept, 'line')} of blocks that no node holds"] if kept else []),
+        f"{count(len(owners), words.owner)} with {count(len(held), words.block)}",
+        *([f"{count(of_state[State.PENDING], f'pending {words.block}')}"] if of_state[State.PENDING] else []),
+        *([f"{count(without, words.unit)} {words.listed} without a block"] if without else []),
+        *([f"{count(kept, 'line')} of {words.block}s that no {words.owner} holds"] if kept else []),
         *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
         f"mode {mapped.cluster.mode}",
         part.lock_path,
@@ -193,20 +195,21 @@ def _cluster(part: Part) -> dict[str, Any]:
     return {
         "name": visible(mapped.cluster.name),
         "said": visible("; ".join(said)),
-        "pools": [_pool(pool) for pool in mapped.pools],
+        "pools": [_pool(pool, words) for pool in mapped.pools],
     }
 
 
-def _pool(pool: PoolMap) -> dict[str, str]:
+def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
     model, use = pool.use.pool, pool.use.use
     facts = [
         f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
         f"{percent(use)} used",
-        f"room for {number(pool.room)} more {'node' if pool.room == 1 else 'nodes'}",
+        f"room for {number(pool.room)} more {words.unit if pool.room == 1 else f'{words.unit}s'}",
     ]
-    nodes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
-    nodes += [f"a further choice of {count(pool.further, 'node')}"] if pool.further else []
-    facts_of = [f"nodeSelector {model.selector.canonical}: {', '.join(nodes) or 'no node of the inventory'}"]
+    nodes = [f"first choice of {count(pool.first, words.unit)}"] if pool.first else []
+    nodes += [f"a further choice of {count(pool.further, words.unit)}"] if pool.further else []
+    nobody = [] if words.unit == "range" else ["no node in the inventory"]  # a commit's clusters are not read
+    facts_of = [": ".join((f"{words.selector} {model.selector.canonical}", *(nodes or nobody)))]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""

@@ -42,7 +42,9 @@ def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     a compile warns of it, too (IPC0215). The bar has held addresses, then quarantined and reserved ones.
     """
     parts = [_cluster(cluster, look, screen) for cluster in clusters]
-    alike = [cluster for cluster in clusters if cluster.unit == "node"]  # a space's addresses include theirs
+    alike = [
+        cluster for cluster in clusters if cluster.terms.unit == "node"
+    ]  # a space's addresses include theirs
     totals = _totals("all clusters", alike) if len(alike) > 1 else ()
     layout = lay_out([*(row for rows, _ in parts for row in rows), *totals], screen)
     text: list[str] = []
@@ -77,12 +79,14 @@ def _cluster(cluster: ShownCluster, look: Look, screen: Screen) -> tuple[list[Ta
 
 def _title(cluster: ShownCluster, look: Look, screen: Screen, *, back: bool) -> list[str]:
     """Return the lines above a cluster's pools; with `back` also when the next blocks become free."""
-    parts = [f"{count(cluster.nodes, cluster.unit)} with {count(cluster.blocks, 'block')}"]
+    parts = [f"{count(cluster.nodes, cluster.terms.owner)} with {count(cluster.blocks, cluster.terms.block)}"]
     ends = [pool.ending for pool in cluster.pools if pool.ending]
     if ends and back:
         day = min(ending.day for ending in ends)
         number = sum(ending.blocks for ending in ends if ending.day == day)
-        parts.append(f"{count(number, 'block')} {'comes' if number == 1 else 'come'} free on {day}")
+        parts.append(
+            f"{count(number, cluster.terms.block)} {'comes' if number == 1 else 'come'} free on {day}"
+        )
     if cluster.outside:
         parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside every pool")
     if look.filtered:
@@ -128,7 +132,7 @@ def _pool_rows(
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
         ranges = shown.use.ranges
-        room = f"{'unlisted ' if pool.unlisted else ''}{cluster.unit}{'' if shown.room == 1 else 's'}"
+        room = f"{'unlisted ' if pool.unlisted else ''}{cluster.terms.unit}{'' if shown.room == 1 else 's'}"
         network = shown.use.family.follows
         closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
         closed = "for pods alone" if pool.pods_only else closed
@@ -197,7 +201,7 @@ def _totals(name: str, clusters: Sequence[ShownCluster]) -> list[TableRow]:
         room = sum(pool.room for pool in open_pools)
         said = open_pools and all(cluster.adds_up for cluster in clusters if cluster.pools)
         both = any(pool.use.family.family != family for cluster in clusters for pool in cluster.pools)
-        rooms = f"{amount(room)} {clusters[0].unit}{'' if room == 1 else 's'}" if said else ""
+        rooms = f"{amount(room)} {clusters[0].terms.unit}{'' if room == 1 else 's'}" if said else ""
         cells = {"name": f"{name}, IPv{family}" if both else name, **_numbers(use, family), "room": rooms}
         rows.append(TableRow(cells=cells, use=use))
     return rows
