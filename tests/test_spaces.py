@@ -320,9 +320,9 @@ def test_a_cluster_that_names_the_kind_in_a_comment_is_no_space(run: Run, tmp_pa
 
 def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
     said = run("show")[1]
-    assert "fabric: 2 ranges with 2 blocks" in said
+    assert "fabric: 2 clusters with 2 ranges" in said
     assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
-    assert "126 ranges" in run("show", "fabric", "--runway")[1]
+    assert "125 ranges" in run("show", "fabric", "--runway")[1]
     run("lock", "fabric", "--renumber", "a/pods")
     assert "then ipamc lock SPACE --settle CLUSTER/POOL" in run("plan", "fabric", "--base", "HEAD")[1]
 

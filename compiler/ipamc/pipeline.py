@@ -26,7 +26,7 @@ from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -38,7 +38,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.spaces import index_lines, with_given, with_members
+from ipamc.place.spaces import index_lines, with_given, with_members, with_others
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
@@ -253,8 +253,7 @@ def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
     """Return a space with its members; with what its index says of them where nobody read them."""
     if inputs.surveyed:
         return with_members(space, lock, _members(inputs), _former(inputs))
-    others = (line.cidr for line in _former(inputs) if line.cidr and not line.range)
-    return replace(space, excluded=tuple(Range(parse_block(cidr, pods=False), space.at) for cidr in others))
+    return with_others(space, _former(inputs))
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import BITS, Block, Range, parse_block
 from ipamc.model.cluster import Cluster, Node
-from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import ClusterPrefixes, Prefix
@@ -52,20 +51,23 @@ def with_members(
                 nodes[name] = Node(name=name, labels=dict(member.labels), at=each.ask.at)
                 size = each.ask.prefix or default.get(each.family, BITS[each.family])
                 asks.setdefault(name, {})[each.family] = size
-    excluded = tuple(
-        Range(prefix.block, prefix.at if isinstance(prefix.at, Place) else space.at)
-        for member in members
-        for prefix in member.prefixes
-        if not prefix.number
-    )
-    pins = _pins(space, lock, asks, _had(before), [each.block for each in excluded])
+    space = with_others(space, index_lines(members))
+    pins = _pins(space, lock, asks, _had(before), [each.block for each in space.excluded])
     return replace(
         space,
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         asks=asks,
-        excluded=excluded,
         pools=tuple(replace(pool, pins=pins.get(pool.name, pool.pins)) for pool in space.pools),
     )
+
+
+def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
+    """Return a space in which that is excluded which clusters have of their own, as an index says."""
+    others = (
+        (line, f"{line.cluster}/{line.pool or line.node}") for line in lines if line.cidr and not line.range
+    )
+    excluded = (Range(parse_block(line.cidr, pods=False), space.at, whose) for line, whose in others)
+    return replace(space, excluded=tuple(excluded))
 
 
 def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:

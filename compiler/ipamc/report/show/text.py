@@ -42,9 +42,8 @@ def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     which a compile warns too (IPC0215). The bar shows held addresses, then those in quarantine and reserved.
     """
     parts = [_cluster(cluster, look, screen) for cluster in clusters]
-    alike = [
-        cluster for cluster in clusters if cluster.terms.unit == "node"
-    ]  # a space has their addresses, too
+    # A space has the addresses of clusters, too.
+    alike = [cluster for cluster in clusters if cluster.terms.unit == "node"]
     totals = _totals("all clusters", alike) if len(alike) > 1 else ()
     layout = lay_out([*(row for rows, _ in parts for row in rows), *totals], screen)
     text: list[str] = []
