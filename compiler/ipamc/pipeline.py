@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.address_space import check_index, check_members, check_together, held_lines, prefixes_of
+from ipamc.address_space import (
+    check_index,
+    check_members,
+    check_renamed,
+    check_together,
+    held_lines,
+    prefixes_of,
+)
 from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
@@ -19,7 +26,7 @@ from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
-from ipamc.model.cidr import Block, Range, parse_block
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
 from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
@@ -31,7 +38,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.spaces import index_lines, with_given, with_members
+from ipamc.place.spaces import index_lines, with_given, with_members, with_others
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
@@ -123,11 +130,11 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
     # A Cilium that is newer than all known ones is treated as another only by consent.
     cluster = taken_for(read_cluster, inputs.assume)
-    # Pools are disjoint, and the versions support what the cluster needs.
-    log.add(check(cluster))
     # What earlier compiles promised.
     phase("reading the lock")
-    lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    # Pools are disjoint, and the versions support what the cluster needs.
+    log.add((*check(cluster), *found))
     return cluster, lock
 
 
@@ -146,7 +153,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.keep(run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> the addresses that each occupies now.
-            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
+            lines = index_lines(with_given(_members(inputs), plan.lock.lines, inputs.consent))
             files, index = {INDEX: dump_index(inputs.name, lines)}, {}
         else:
             # The cluster's addresses, compared with the others of its address space.
@@ -198,8 +205,10 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(check_members(cluster, inputs.surveyed))
-        log.add(check_together(with_given(_members(inputs), lock.lines)))
-        cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
+        members = with_given(_members(inputs), lock.lines, inputs.consent)
+        log.add(check_together(members))
+        cluster = with_members(cluster, lock, members, _former(inputs))
+        log.add(check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -244,8 +253,7 @@ def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
     """Return a space with its members; those that were not read are taken from its index."""
     if inputs.surveyed:
         return with_members(space, lock, _members(inputs), _former(inputs))
-    others = (line.cidr for line in _former(inputs) if line.cidr and not line.range)
-    return replace(space, excluded=tuple(Range(parse_block(cidr, pods=False), space.at) for cidr in others))
+    return with_others(space, _former(inputs))
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:

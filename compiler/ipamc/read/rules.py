@@ -193,7 +193,7 @@ def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool
 
 
 def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
-    """IPC0105: a folder has exactly one Cluster; or one AddressSpace, if that is the `kind` of its lock."""
+    """IPC0105: a folder has exactly one Cluster."""
     if kind == "AddressSpace":
         restore = f"restore its document: git checkout HEAD -- {typed(folder)}"
         remove = f"or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"

@@ -75,13 +75,10 @@ class _Pools:
                 yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
-                node = self.want.node
-                why = f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
-                if offers and pool.selector.matches(
-                    node.labels, node.name
-                ):  # a space gives ranges of one level
-                    why = _later(offers[0].pool, pool)
-                why = never(pool) or why
+                node, why = self.want.node, never(pool)
+                if not why and offers and pool.selector.matches(node.labels, node.name):
+                    why = _later(offers[0].pool, pool)  # a space gives ranges of one level
+                why = why or f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
                 yield ExplainedPool(pool=pool, verdict=PoolRole.PASSED_OVER, why=why)
 
     def _explained(self, offer: Offer, verdict: PoolRole, why: str) -> ExplainedPool:

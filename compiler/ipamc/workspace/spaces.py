@@ -55,7 +55,8 @@ def indexes_for(folder: str, spaces: Sequence[str] | None = None, *, own: bool =
     me = name_of(folder)
     known = (folder,) if own else spaces_in(parent_of(folder)) if spaces is None else spaces
     paths = [index_path(space) for space in known if own or name_of(space) != me]
-    return {path: text for path in paths if (text := safe_read.read(path)) is not None}
+    found = {path: text for path in paths if (text := safe_read.read(path)) is not None}
+    return {index_path(me): text for text in found.values()} if own else found  # also of "."
 
 
 def spaces_in(parent: str) -> tuple[str, ...]:

@@ -80,8 +80,8 @@ def lacking() -> str:
 
 def needs_ip6tables(version: tuple[int, int]) -> None:
     """Skip a test with IPv6 where agents cannot have it."""
-    if version < (1, 16) and not Path("/proc/net/ip6_tables_names").exists():
-        pytest.skip("agents up to 1.15 end with IPv6 on a kernel without ip6_tables")
+    if version < (1, 18) and not Path("/proc/net/ip6_tables_names").exists():
+        pytest.skip("agents up to 1.17 end with IPv6 on a kernel without ip6_tables")
 
 
 @pytest.fixture(scope="session")
