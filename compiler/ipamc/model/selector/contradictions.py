@@ -1,4 +1,4 @@
-"""Why no node can satisfy a selector.
+"""Reasons why no node can satisfy a selector.
 
 Only certain reasons, from the names, label keys and label values that Kubernetes allows.
 """
@@ -13,7 +13,7 @@ from ipamc.model.selector.label_syntax import label_key_problem, label_value_pro
 from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Normal, OtherTest, Outcomes
 
 _MOST_TESTS = 100_000
-"""Tests of one label's values above which a selector counts as possible; no real selector has so many."""
+"""A label with more tests of its values counts as possible; no real selector has so many."""
 
 _INT64_MAX = (1 << 63) - 1
 

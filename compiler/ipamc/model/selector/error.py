@@ -6,7 +6,7 @@ _SHOWN = 60
 
 
 class SelectorError(ValueError):
-    """A selector that its language does not allow. Messages are worded as those of a Diagnostic."""
+    """A selector that its language does not allow. Messages have the style of a Diagnostic's."""
 
     def __init__(
         self,
