@@ -42,7 +42,7 @@ def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     a compile warns of it, too (IPC0215). The bar has held addresses, then quarantined and reserved ones.
     """
     parts = [_cluster(cluster, look, screen) for cluster in clusters]
-    # A space's addresses include those of clusters.
+    # A space's addresses include theirs.
     alike = [cluster for cluster in clusters if cluster.terms.unit == "node"]
     totals = _totals("all clusters", alike) if len(alike) > 1 else ()
     layout = lay_out([*(row for rows, _ in parts for row in rows), *totals], screen)
