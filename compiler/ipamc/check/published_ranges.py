@@ -57,7 +57,7 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
 
 def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
     """Yield shared pools in use that the first compile of a running cluster has not rendered.
-    A lock with lines, but without a rendered tree, does not tell which.
+    If a lock has lines, but there is no rendered tree, nothing is known.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:

@@ -52,7 +52,7 @@ def digest(name: str) -> int:
 
 
 PROBE = "ipamc-probe"
-"""The name of a Node or CiliumNode that nobody uses. A dry run that creates it tests the policies."""
+"""The name of an unused Node or CiliumNode. A dry run that creates it tests the policies."""
 KNOWN = "ipamc/blocks-of"
 """The annotation in which a policy that gives blocks answers such a dry run: with its commit."""
 COMMIT = "commit"

@@ -1,7 +1,7 @@
 """Evidence of the blocks that nodes use, independent of the lock, each with its place.
 
-Its sources, the strongest first: 1. the object that gives a node its blocks. In kubernetes mode that is
-`spec.podCIDRs` of the Node, else the
+Its sources, the strongest first:
+1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, else the
    CiliumNode, else Cilium's annotations, where they are rendered; in the other modes the CiliumNode: there,
    podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
 2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. The block around

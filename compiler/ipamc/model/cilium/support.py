@@ -58,7 +58,7 @@ class Row(Struct, frozen=True):
         return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
     def known(self, version: Version) -> Known:
-        """Return how it is known whether a minor has it."""
+        """Return the evidence that a minor has it, or has it not."""
         _, minor = version
         return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
 

@@ -22,7 +22,7 @@ def can(version: Version, capability: Capability) -> bool:
 
 
 def known(version: Version, capability: Capability) -> Known:
-    """Return how it is known whether a minor has a capability."""
+    """Return the evidence that a minor has a capability, or has it not."""
     return _ROWS[capability].known(version)
 
 

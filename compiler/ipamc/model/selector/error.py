@@ -1,4 +1,4 @@
-"""How a selector is refused: the problem, its offset in the text or its keys in the object, and a fix."""
+"""The error for a refused selector: problem, offset in the text or keys in the object, and a fix."""
 
 from __future__ import annotations
 
