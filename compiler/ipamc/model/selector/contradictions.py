@@ -36,12 +36,12 @@ def impossible(form: Normal) -> str:
             return reasons[0] if all(reasons) else ""
         case Joint(parts=parts):
             reasons = [impossible(part) for part in parts if isinstance(part, Joint)]
-            return next(filter(None, [_together(parts), *reasons]), "")
+            return next(filter(None, [_conjunction(parts), *reasons]), "")
         case Condition() | OtherTest():
-            return _together((form,))
+            return _conjunction((form,))
 
 
-def _together(parts: tuple[Normal, ...]) -> str:
+def _conjunction(parts: tuple[Normal, ...]) -> str:
     """Return why parts of one conjunction exclude each other: the node's name first, then the labels."""
     outcomes = {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
     tests: dict[str, list[tuple[Test, bool]]] = {key: [] for key in outcomes}

@@ -80,8 +80,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
     new = [*(replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
-    new = _as_many(new, reconciled) if renumbers else new
-    lines = _together(kept, new)
+    new = _limited(new, reconciled) if renumbers else new
+    lines = _merged(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
     # A node that already shows its new block, or does not exist yet, moves without a second compile.
     one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
@@ -119,7 +119,7 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     )
 
 
-def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
+def _limited(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
     """Limit new pending lines to the number of addresses of the lines that they replace (crd mode)."""
     had: dict[tuple[str, int, str], list[int]] = {}
     for name in reconciled.renumbered:
@@ -153,7 +153,7 @@ def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
     return sorted(demands, key=key)
 
 
-def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
+def _merged(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
     """Return all lines by address. A few new ones are inserted: sorting 100,000 lines takes longer."""
     if len(new) * FEW > len(lines):
         return sorted([*lines, *new], key=by_block)

@@ -109,7 +109,7 @@ class Newcomers(Struct):
                     return
                 missing = _less(missing, asked)
             else:
-                missing = self._instead(node, offer, asked, missing)
+                missing = self._replace_full(node, offer, asked, missing)
                 if not set(asked).isdisjoint(missing):
                     self.short.append(self._explain(want, offer, asked, missing))
                     return
@@ -145,7 +145,7 @@ class Newcomers(Struct):
         if full:
             short.append(Short(node, offer, tuple(full), (), ()))
 
-    def _instead(self, node: str, full: Offer, asked: Families, missing: Families) -> Families:
+    def _replace_full(self, node: str, full: Offer, asked: Families, missing: Families) -> Families:
         """Serve the families of a full pool from its replacements; return the families still missing."""
         others = full.instead
         place = 0
@@ -199,10 +199,10 @@ class Newcomers(Struct):
         key = id(want.offers), id(full), asked, missing
         known = self._explained.get(key)
         if known is None or known.until not in {None, len(self.lines)}:
-            known = self._explained[key] = self._look(want.offers, full, asked, missing)
+            known = self._explained[key] = self._why(want.offers, full, asked, missing)
         return Short(want.node, full, known.full, known.room, known.passed)
 
-    def _look(self, offers: tuple[Offer, ...], full: Offer, asked: Families, missing: Families) -> _Explained:
+    def _why(self, offers: tuple[Offer, ...], full: Offer, asked: Families, missing: Families) -> _Explained:
         room = self._room(full, asked)
         passed: dict[str, Passed] = {}
         may = {full.pool.name, *(other.pool.name for other in full.instead)}

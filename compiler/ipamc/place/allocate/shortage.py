@@ -94,7 +94,7 @@ def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagno
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
-        pools = f"; {_why(passed)}" if passed else ", as they have none"
+        pools = f"; {_passed_text(passed)}" if passed else ", as they have none"
         message = f"no candidate pool gives {ip(families)} to {_nodes(cluster, nodes)}{pools}"
         fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
         if cluster.is_space:
@@ -154,7 +154,7 @@ class _FullPool(Struct, frozen=True, kw_only=True):
 
     def words(self, shortage: Shortage) -> str:
         """Return its contents, and the rejected pools."""
-        return self.contents + (f"; passed over: {_why(shortage.passed)}" if shortage.passed else "")
+        return self.contents + (f"; passed over: {_passed_text(shortage.passed)}" if shortage.passed else "")
 
 
 def _full_pools(
@@ -273,7 +273,7 @@ def ip(families: Iterable[int]) -> str:
     return " and ".join(f"IPv{family}" for family in families)
 
 
-def _why(passed: tuple[Passed, ...]) -> str:
+def _passed_text(passed: tuple[Passed, ...]) -> str:
     pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 

@@ -56,7 +56,7 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
     if changed:
         lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
-        return lines, list(several_blocks(context.cluster, list(_both(nodes, context))))
+        return lines, list(several_blocks(context.cluster, list(_of_movers(nodes, context))))
     gone: set[Block] = set()
     found: list[Diagnostic] = []
     for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
@@ -65,7 +65,7 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
             gone.add(over.block)
         else:
             found.append(already_given(context.lock, shown, line.block, over))
-    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_both(nodes, context)])
+    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_of_movers(nodes, context)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() reports it
             found.append(in_one_block(outer, inner, line.block))
@@ -73,7 +73,7 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
     return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
 
 
-def _both(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
+def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
     """Yield shown blocks of nodes in one-block modes, in families in which they show their pending block."""
     for node in nodes if context.one_block else ():
         pending = [(line, shown) for line in node.pending for shown in node.shown]

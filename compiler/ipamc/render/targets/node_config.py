@@ -145,7 +145,7 @@ class _ByLabels:
             result[pool.name] = None
             if not pool.disabled:  # else it is the first candidate by pins alone, and lists hostnames
                 if pool.name not in misled:
-                    result[pool.name] = self._of(pool)
+                    result[pool.name] = self._selector_of(pool)
                 self._add(pool)
         return result
 
@@ -181,7 +181,7 @@ class _ByLabels:
             for value in named.get(key, ()):
                 self._by_value[key, value].append(number)
 
-    def _of(self, pool: Pool) -> LabelSelector | None:
+    def _selector_of(self, pool: Pool) -> LabelSelector | None:
         mine = self._own[id(pool.selector)]
         if mine is None:
             return None
