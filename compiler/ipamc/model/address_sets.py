@@ -86,7 +86,7 @@ def lines_over(lines: Sequence[Line], block: Block) -> Sequence[Line]:
 
 
 def index_around(blocks: Sequence[Block], block: Block) -> int | None:
-    """Return the index of the disjoint block, of blocks by address, around a block, or None. O(log n)."""
+    """Return the index of the block around a block, or None. `blocks` are disjoint, by address. O(log n)."""
     index = bisect.bisect_right(blocks, block) - 1
     return index if index >= 0 and blocks[index].contains(block) else None
 

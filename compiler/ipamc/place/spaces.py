@@ -62,7 +62,7 @@ def with_members(
 
 
 def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
-    """Return a space that excludes the CIDRs that clusters have of their own by an index."""
+    """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
     others = (
         (line, f"{line.cluster}/{line.pool or line.node}") for line in lines if line.cidr and not line.range
     )
