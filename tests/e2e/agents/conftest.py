@@ -61,7 +61,18 @@ def lacking() -> str:
     known = Path("/proc/filesystems").read_text().split()
     if absent := [each for each in ("bpf", "cgroup2") if each not in known]:
         return f"the kernel does not have {', '.join(absent)}"
-    programs = ("bird", "clang-19", "gobgpd", "ip", "ipset", "iptables", "nsenter", "ping", "unshare")
+    programs = (
+        "bird",
+        "clang-19",
+        "gobgpd",
+        "ip",
+        "ipset",
+        "iptables",
+        "nsenter",
+        "ping",
+        "unshare",
+        "vtysh",
+    )
     if absent := [each for each in programs if not shutil.which(each)]:
         return f"not installed: {', '.join(absent)}"
     return ""

@@ -1,9 +1,10 @@
-"""A router of the fabric, which nodes have BGP sessions with: GoBGP, or BIRD."""
+"""A router of the fabric, which nodes have BGP sessions with: GoBGP, BIRD or FRR."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -61,7 +62,7 @@ class Router(Machine, ABC):
 
     def __init__(self, folder: Path, neighbours: Iterable[str]) -> None:
         """Start it. `neighbours`: the addresses of the nodes."""
-        own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird"  # where BIRD's socket is
+        own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird /run/frr"  # where sockets are
         super().__init__("router", NUMBER, folder, own_run)
         self.folder = folder
         command = self.configured(folder, list(neighbours))
@@ -80,7 +81,7 @@ class Router(Machine, ABC):
         files = []
         for number, command in enumerate(self.PRINTS):
             files.append(self.folder / f"table-{number}")
-            files[-1].write_text(self.run(*command.split()))
+            files[-1].write_text(self.run(*shlex.split(command)))
         return files
 
     @abstractmethod
@@ -157,6 +158,45 @@ class Bird(Router):
 
     def sessions(self) -> int:
         return self.run("birdc", "show", "protocols").count("Established")
+
+
+class Frr(Router):
+    """A router with bgpd and zebra of FRR, which gives what it learns to the kernel: the router reaches pods."""
+
+    PRINTS = (
+        "vtysh -c 'show ip route'",
+        "vtysh -c 'show ip route json'",
+        "vtysh -c 'show bgp ipv4 unicast'",
+        "vtysh -c 'show bgp ipv4 unicast json'",
+        "ip -j route",
+    )
+
+    def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
+        sessions = [
+            f" neighbor {each} {what}\n"
+            for each in neighbours
+            for what in (f"remote-as {THEIRS}", "passive", "timers connect 1")
+        ]
+        file = folder / "frr.conf"
+        file.write_text(
+            f"router bgp {OURS}\n bgp router-id {self.address}\n no bgp ebgp-requires-policy\n{''.join(sessions)}"
+        )
+        script = (  # the daemons leave root; so it is their parent that ends with this process, and the kernel ends them
+            f"cp {file} /run/frr/bgpd.conf; chown -R frr /run/frr; cd /usr/lib/frr; "
+            "./zebra -f /dev/null -A 127.0.0.1 & ./bgpd -f /run/frr/bgpd.conf -A 127.0.0.1 --log stdout & wait"
+        )
+        return ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+
+    def table(self) -> dict[str, list[str]]:
+        routes = json.loads(self.run("vtysh", "-c", "show bgp ipv4 unicast json"))["routes"]
+        return {
+            prefix: sorted(hop["ip"] for path in paths for hop in path["nexthops"])
+            for prefix, paths in routes.items()
+        }
+
+    def sessions(self) -> int:
+        found = json.loads(self.run("vtysh", "-c", "show bgp ipv4 unicast summary json"))
+        return sum(each["state"] == "Established" for each in found["peers"].values())
 
 
 def version_of_kinds(version: tuple[int, int]) -> str:
