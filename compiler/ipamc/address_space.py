@@ -13,6 +13,7 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -43,10 +44,12 @@ Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is
 HeldBlock = tuple[Block, Line | Record]  # a block of a lock that is not released, and its line
 
 _NEEDED = (b"addressSpace", *(word for word in POOL_WORDS if word != b"Cluster"))
-"""One of these is in every file that matters here.
+"""One of these is in every file that matters here, but for pools that ask, and their Cluster.
 
 Most inventories have none of them, and they take most of the time.
 """
+ASKS = re.compile(rb"""\bfrom["']?\s*:""").search
+"""Tells whether a file may have a pool that asks an address space: an escaped key is not found here."""
 
 
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
@@ -87,8 +90,10 @@ def survey(
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
-    words = POOL_WORDS if every else _NEEDED
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in words)}
+    asking = [path for path, data in inputs.sources.items() if ASKS(data)]
+    words = POOL_WORDS if every or asking else _NEEDED
+    texts = inputs.sources.items()
+    wanted = {path: data for path, data in texts if path in asking or any(word in data for word in words)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces

@@ -84,6 +84,13 @@ class Inputs(Struct, frozen=True, kw_only=True):
         return found if isinstance(found, Index) else None
 
     @property
+    def indexed(self) -> list[IndexLine]:
+        """The lines of the index that an earlier compile of an address space wrote."""
+        text = self.published.get(INDEX)
+        found = load_index(text, self.name) if text else self.index_of(self.name)
+        return [line for _, line in found.lines] if isinstance(found, Index) else []
+
+    @property
     def before(self) -> Rendered:
         """What an earlier compile rendered: the cluster may run with it."""
         return Rendered(self.published, f"{self.folder}/rendered")
@@ -199,7 +206,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
         # Pools of clusters are its nodes.
         log.add(check_members(cluster, inputs.surveyed))
         log.add(check_together(with_given(_members(inputs), lock.lines)))
-        cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
+        cluster = with_members(cluster, lock, _members(inputs), inputs.indexed)
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -233,18 +240,11 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     return [found for found in every if found.space == inputs.name]
 
 
-def _former(inputs: Inputs) -> Iterator[IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote, or of the last commit's."""
-    text = inputs.published.get(INDEX)
-    found = load_index(text, inputs.name) if text else inputs.index_of(inputs.name)
-    return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
-
-
 def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
     """Return a space with its members; with what its index says of them where nobody read them."""
     if inputs.surveyed:
-        return with_members(space, lock, _members(inputs), _former(inputs))
-    return with_others(space, _former(inputs))
+        return with_members(space, lock, _members(inputs), inputs.indexed)
+    return with_others(space, inputs.indexed)
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
