@@ -58,6 +58,8 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     for row in rows:
         cells = dict(zip(_HEAD, row, strict=True))
         lines = [f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"]
+        if "/" in cells["NODE"]:
+            cells["RANGE"] = cells.pop("NODE")
         lines += [f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text]
         paragraphs.append("".join(lines))
     return "\n".join(paragraphs)
