@@ -117,6 +117,35 @@ def test_a_cluster_that_goes_leaves_its_range_in_quarantine(run: Run, tmp_path: 
     assert ("d", "10.0.96.0/19") in index(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("edits", "new"),
+    [
+        ({"metadata: {name: pods}": "metadata: {name: workers}"}, "b/workers"),
+        ({"metadata: {name: b}": "metadata: {name: west}"}, "west/pods"),
+    ],
+)
+def test_another_name_keeps_the_range_by_consent(
+    run: Run, tmp_path: Path, edits: dict[str, str], new: str
+) -> None:
+    for old, other in edits.items():
+        edit(tmp_path, "b/c.yaml", old, other)
+    folder = new.partition("/")[0]
+    if folder != "b":
+        (tmp_path / "clusters/b").rename(tmp_path / "clusters" / folder)
+        code, said = run("compile", "--jobs", "1")
+        assert (code, 'write "cluster":"west" in place of "cluster":"b" in line 1' in said) == (1, True)
+        edit(tmp_path, f"{folder}/ipam.lock", '"cluster":"b"', f'"cluster":"{folder}"')
+    code, said = run("compile", "--jobs", "1")
+    assert (code, said.count("error[IPC0710]")) == (1, 1)
+    assert f"{new} asks for a range, and has 10.0.64.0/25 of node n1, and 1 more in 10.0.64.0/20" in said
+    rename = ["lock", "fabric", "--rename", f"b/pods={new}"]
+    assert f"ipamc {' '.join(rename)}" in said
+    assert run(*rename)[0] == 0
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert index(tmp_path) == [*START[:2], (folder, "10.0.64.0/20")]
+    assert run("compile", "--check", "--jobs", "1")[0] == 0
+
+
 def test_one_compile_changes_only_its_own_lines(run: Run, tmp_path: Path) -> None:
     edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "cidrs: [10.0.0.0/19, 10.1.0.0/19]")
     code, said = run("compile", "c", "--check")

@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.address_space import check_index, check_members, check_together, held_lines, prefixes_of
+from ipamc.address_space import (
+    check_index,
+    check_members,
+    check_renamed,
+    check_together,
+    held_lines,
+    prefixes_of,
+)
 from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
@@ -130,11 +137,11 @@ def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
     # A Cilium that is newer than what is known is taken for another by consent alone.
     cluster = taken_for(read_cluster, inputs.assume)
-    # Pools are disjoint, and the versions have what the cluster asks for.
-    log.add(check(cluster))
     # What earlier compiles promised.
     phase("reading the lock")
-    lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    # Pools are disjoint, and the versions have what the cluster asks for.
+    log.add((*check(cluster), *found))
     return cluster, lock
 
 
@@ -153,7 +160,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.keep(run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> what each of them occupies now.
-            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
+            lines = index_lines(with_given(_members(inputs), plan.lock.lines, inputs.consent))
             files, index = {INDEX: dump_index(inputs.name, lines)}, {}
         else:
             # What the cluster occupies, among the others of its address space.
@@ -205,8 +212,10 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(check_members(cluster, inputs.surveyed))
-        log.add(check_together(with_given(_members(inputs), lock.lines)))
-        cluster = with_members(cluster, lock, _members(inputs), inputs.indexed)
+        members = with_given(_members(inputs), lock.lines, inputs.consent)
+        log.add(check_together(members))
+        cluster = with_members(cluster, lock, members, inputs.indexed)
+        log.add(check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -243,7 +252,8 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
 def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
     """Return a space with its members; with what its index says of them where nobody read them."""
     if inputs.surveyed:
-        return with_members(space, lock, _members(inputs), inputs.indexed)
+        members = with_given(_members(inputs), lock.lines, inputs.consent)
+        return with_members(space, lock, members, inputs.indexed)
     return with_others(space, inputs.indexed)
 
 

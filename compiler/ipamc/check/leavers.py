@@ -1,4 +1,4 @@
-"""Whether the nodes that left can be gone: a truncated inventory looks like many leavers (rule 5)."""
+"""Detects a truncated inventory, which looks like many nodes that left (rule 5)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ipamc.model.pool_words import terms
 from ipamc.model.wording import nearest
 
 FEW = 3
-"""So many nodes may leave, whatever the percentage says, if they are not more than half of all."""
+"""This number of nodes may leave at any percentage, unless it is more than half of all."""
 
 Leavers = Mapping[str, tuple[Line, ...]]
-"""The held and pending lines of the nodes that are not in the inventory, by node name."""
+"""Held and pending lines of nodes that are not in the inventory, by node."""
 
 
 def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent) -> Iterator[Diagnostic]:
-    """Yield why the leavers are refused. O(leavers), and O(lines) where one leaves without consent."""
+    """Yield why the leavers are refused. O(leavers), and O(lines) if one leaves without consent."""
     yield from consent_without_leaver(cluster, lock, leavers, consent)
     unexpected = ((node, lines) for node, lines in leavers.items() if not consent.leave & {"all", node})
     surprising = {node: its for node, its in unexpected if any(line.state is State.HELD for line in its)}
@@ -38,7 +38,7 @@ def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Con
 
 
 def allowed_to_leave(cluster: Cluster, holders: int) -> int:
-    """Return how many of the nodes that hold blocks may leave in one compile without consent."""
+    """Return how many of the nodes with blocks may leave in one compile without consent."""
     return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
@@ -56,7 +56,7 @@ def _first(lock: Lock, leavers: Leavers) -> At:
 
 
 def _in_common(leavers: Leavers) -> str:
-    """Say what the leavers share, which is often the file or the rack that was forgotten."""
+    """Return what the leavers have in common, often a forgotten file or rack."""
     pools = {line.pool or "no pool" for lines in leavers.values() for line in lines}
     first, last = min(leavers), max(leavers)
     prefix = first

@@ -18,11 +18,11 @@ CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
 
 IPV6_DIFFERENCE = 16
-"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes keep a bitmap (clusterSubnetMaxDiff)."""
+"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes use a bitmap (clusterSubnetMaxDiff)."""
 
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pools, whatever the mode."""
+    """Yield every finding about pools in any mode."""
     yield from not_given(cluster)
     yield from ranges_overlap(cluster.pools)
     yield from over_excluded_world(cluster)
@@ -106,7 +106,7 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
-    """Return the size for which the host bits, or a size of IPv4, was written, with what follows; or ""."""
+    """Return the size that host bits, or an IPv4 size, probably mean, with the text that follows; or ""."""
     size = pool.families[family].block_size
     meant = 64 if family == 6 else BITS[4] - size
     if size > 32 or not cidr.prefix < meant:
@@ -213,7 +213,7 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`."""
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel" or cluster.masquerade:
-        return  # with `masquerade` all pools are in a list, or it is an error (IPC0583)
+        return  # with `masquerade` all pools are in a list, or IPC0583 reports it
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
@@ -260,7 +260,7 @@ class Pin(Struct, frozen=True):
 
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pins that needs no lock; `check/follows.py` looks at those that follow."""
+    """Yield every finding about pins that needs no lock; `check/follows.py` has those about `follows`."""
     written = [pool for pool in cluster.pools if not pool.follows]
     by_node = ((pool, node, pins) for pool in written for node, pins in pool.pins.items())
     pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]

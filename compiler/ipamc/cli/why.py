@@ -92,8 +92,8 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
 
 
 def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
-    """Return the arguments of `report.explanation`, or None where the cluster does not know the node.
-    They are the explanation, the lock's path, and the function that finds a place. Raises Refused.
+    """Return the arguments of `report.explanation`, or None if the cluster has no such node.
+    They are the explanation, the lock's path, and the function that locates a field. Raises Refused.
     """
     from ipamc.read.locate import Texts
     from ipamc.review.explain_node import explain_one

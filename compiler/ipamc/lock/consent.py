@@ -1,4 +1,4 @@
-"""Consent: read from the words of a command line once, and applied to the lock's lines, where it is reviewed.
+"""Consent: parsed once from the command line, and applied to the lock's lines.
 
 A consent that matches nothing is a typo, and is refused.
 """
@@ -33,7 +33,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     mode: bool = False,
     reshard: bool = False,
 ) -> Consent:
-    """Read consent as it is typed: `renumber` takes NODE, CIDR or pool/NAME, `release` NODE or CIDR."""
+    """Parse consent: `renumber` takes NODE, CIDR or pool/NAME, `release` takes NODE or CIDR."""
     return Consent(
         leave=frozenset(leave),
         no_pods=frozenset(no_pods),
@@ -58,7 +58,7 @@ def _scope(text: str, *, pools: bool) -> Scope:
 
 
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Return the lock with nodes renamed, lines released, shards grown. O(lines) a rename and a release."""
+    """Return the lock with nodes renamed, lines released, shards grown. O(lines) per rename and release."""
     found: list[Diagnostic] = []
     lines = lock.lines
     for old, new in consent.rename:
@@ -71,7 +71,7 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        # The block of a node that has left and is named need not be quarantined first.
+        # A held block of a named node that has left need not be quarantined first.
         named = [line for line in chosen if line.node not in present and scope.cidr in {None, line.block}]
         held = [line for line in chosen if line.state is State.HELD and line not in named]
         refused = list(release_refused(lock, lines, chosen, held, scope, present))

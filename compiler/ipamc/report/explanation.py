@@ -1,4 +1,4 @@
-"""Why a node has its blocks: the answer of `ipamc why`, as text and for programs."""
+"""The answer of `ipamc why`, why a node has its blocks: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
 
-LIMIT = 10  # pools that were passed over, for a person
+LIMIT = 10  # the most rejected pools in the text
 
-Find = Callable[[At], Span]  # from a place in the input to its line
+Find = Callable[[At], Span]  # maps a place in the input to its line
 
 _WIDTH = 13
 
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
-    """Return the reasons, a row each, with the file and line of their source; `lock` is the lock's path."""
+    """Return a row for each reason, with file and line of its source; `lock` is the lock's path."""
     planned = ", planned: it has not joined yet" if node.planned else ""
     words = terms_by(node.node)
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
@@ -73,7 +73,7 @@ def _line(span: Span) -> str:
 
 
 def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
-    """Return the explanation for JSON: canonical selectors; pools in order of `key`, the smallest first."""
+    """Return the explanation for JSON: canonical selectors; pools in ascending order of `key`."""
     planned = {"planned": True} if node.planned else {}
     return {
         "cluster": node.cluster,

@@ -1,4 +1,4 @@
-"""Suggestions for a pool as text: each place with its reasons, and the lines to paste; and as JSON."""
+"""Suggestions for a pool as text, each with its reasons and the lines to paste; and as JSON."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _areas(answer: Suggestions) -> str:
 
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
-    """Yield why a place was chosen, and what is against it."""
-    # One range may be the nearest of the pool, of the cluster and of the address space.
+    """Yield why a suggestion was chosen, and its disadvantages."""
+    # One range may be the nearest for the pool, the cluster and the address space.
     nearest: dict[tuple[Block, Block], Near] = {}
     for near in found.near:
         nearest.setdefault((near.with_range, near.within), near)
@@ -104,7 +104,7 @@ def _where(answer: Suggestions, block: Block) -> str:
 
 
 def yaml(answer: Suggestions, block: Block) -> str:
-    """Return the YAML lines that add a block to the pool, or make a pool of it."""
+    """Return the YAML lines that add a block to the pool, or create a pool with it."""
     family, size, pool = f"ipv{block.family}", answer.block_size, answer.pool
     part = pool.families.get(block.family) if pool else None
     if part and part.ask:
@@ -142,7 +142,7 @@ def _quoted(value: str) -> str:
 
 
 def record(answer: Suggestions) -> dict[str, Any]:
-    """Return the same for JSON."""
+    """Return the answer for JSON."""
     return {
         "version": VERSION,
         "cluster": answer.cluster.name if answer.cluster else None,

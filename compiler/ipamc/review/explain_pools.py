@@ -1,4 +1,4 @@
-"""The pools from the view of one node: which serve it, which stand in, which are passed over, and why."""
+"""All pools as seen by one node: which serve it, which are overflow, which are skipped, and why."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from ipamc.place.quarantine import last_day
 
 
 class PoolRole(enum.StrEnum):
-    """What a pool is to a node."""
+    """The role of a pool for a node."""
 
     FIRST = "first"  # the first candidate
     SERVES = "serves"  # another candidate that gives the node blocks
-    STANDS_IN = "stands in"  # it takes the place of a candidate that is full
+    STANDS_IN = "stands in"  # it replaces a candidate that is full
     PASSED_OVER = "passed over"
 
 
 class ExplainedPool(Struct, frozen=True, kw_only=True):
-    """A pool, what it is to the node, and why."""
+    """A pool, its role for the node, and the reason."""
 
     pool: Pool
     verdict: PoolRole
     why: str
     size: SizeClass | None = None
-    """The class of `blockSizes` that the node belongs to, if the pool may give it blocks."""
+    """The class of `blockSizes` that matches the node, if the pool can give it blocks."""
 
 
 def explain_pools(
     cluster: Cluster, want: Want, placement: Placement | None, today: str
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
-    `assign` chose the offers; this function only explains them. With `placement`, which is the result of
+    The offers are those of `assign`; this function only explains them. With `placement`, the result of
     `place` for the whole cluster, it also says which pools are full.
     """
     return tuple(_Pools(cluster, want, placement, today).explained())
@@ -126,7 +126,7 @@ class _Pools:
                 yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
     def _full(self, offer: Offer) -> str:
-        """Say that a pool is full now, if not then, where the node has its block of a family in another."""
+        """Return a phrase if a pool is full now for a family of which the node has its block elsewhere."""
         if not self.placement or not self.cluster.mode.one_block:
             return ""
         plan, after = self.placement.plan, self.placement.after

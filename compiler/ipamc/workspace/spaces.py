@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
-_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # not in a comment
+_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches no comment
 
 
 def of_space(lock: bytes | None, sources: Mapping[str, bytes]) -> bool:
-    """Tell whether a lock is that of an address space; without one, whether a document is."""
+    """Return whether a lock belongs to an address space; without a lock, whether a document does."""
     if lock:
         return b'"mode":"address-space"' in lock.partition(b"\n")[0]
     return any(map(_document, sources.values()))
 
 
 def is_space(folder: str) -> bool:
-    """Tell whether a folder is that of an address space."""
+    """Return whether a folder is that of an address space."""
     try:
         lock = disk.read_lock(folder)
         return of_space(lock, {} if lock else read_sources(folder)[0])
-    except (Trouble, OSError):  # its own compile says why
+    except (Trouble, OSError):  # its own compile reports why
         return False
 
 
 def not_space(folder: str) -> str:
-    """Return the folder of a cluster. Raises Misnamed for that of an address space."""
+    """Return the folder of a cluster. Raises Misnamed for the folder of an address space."""
     if is_space(folder):
         raise Misnamed(f"{name_of(folder)} is an address space; it has no nodes: name a cluster")
     return folder
@@ -50,7 +50,7 @@ def index_path(folder: str) -> str:
 
 def indexes_for(folder: str, spaces: Sequence[str] | None = None, *, own: bool = False) -> dict[str, bytes]:
     """Read the indexes of address spaces beside a cluster's folder, or its own, by path. Raises Trouble for
-    a link. `spaces` are the folders with an index where they are known: a fleet looks for them once.
+    a link. `spaces` are the folders with an index, if known: a fleet looks for them once.
     """
     me = name_of(folder)
     known = (folder,) if own else spaces_in(parent_of(folder)) if spaces is None else spaces
@@ -68,7 +68,7 @@ def spaces_in(parent: str) -> tuple[str, ...]:
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
-    """Read what the clusters beside a space occupy, and what they ask for."""
+    """Read the addresses that the clusters beside a space occupy and request."""
     from ipamc.address_space import known_ranges
     from ipamc.workspace.neighbours import beside, survey_of
 
@@ -81,8 +81,8 @@ def survey_members(folder: str, lock: bytes | None) -> Surveyed:
 
 
 def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> None:
-    """Write lines of clusters into indexes; what others have written there meanwhile stays.
-    `changed` are a path, a cluster, and its lines.
+    """Write lines of clusters into indexes; lines that others wrote there meanwhile stay.
+    `changed` yields a path, a cluster, and its lines.
     """
     from ipamc.read.space_index import Index, dump_index, load_index, space_of
     from ipamc.workspace.cluster_lock import lock_folder

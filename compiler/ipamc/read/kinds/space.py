@@ -20,7 +20,7 @@ from ipamc.read.kinds.pools import Percent, RawSelector, read_selector
 from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
 
 _SHARDS = 1 << 30
-"""More nodes than there are in one shard: the lock of a space has one."""
+"""More nodes than one shard can have: the lock of a space has one shard."""
 
 
 class _Ranges(Own):
@@ -67,8 +67,8 @@ class RawSpace(Own):
 
 
 def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster | Pool]:
-    """Yield the space as a Cluster, and a pool for each of its levels, and for what no level has.
-    A level has its CIDRs without those of levels inside of them, so that pools are disjoint.
+    """Yield the space as a Cluster, a pool for each of its levels, and one for the rest.
+    A level has its CIDRs without those of levels inside it, so that pools are disjoint.
     """
     spec, here = raw.spec, at / "spec"
     sizes = {

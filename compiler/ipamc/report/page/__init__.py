@@ -1,4 +1,4 @@
-"""The page that `ipamc report` and `ipamc plan --output html` write: tables, and maps that its script draws.
+"""The page of `ipamc report` and `ipamc plan --output html`: tables, and maps that its script draws.
 
 It loads nothing, and sends nothing: its policy allows this script and this style by their hashes, and no
 connection, image, frame or form. Text of users is escaped by the template, or is in the JSON of `data`.
@@ -36,14 +36,14 @@ _TEMPLATE = "page.html.j2"
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What the page says of itself."""
+    """Facts about the page itself."""
 
     title: str
     subtitle: str
     day: str  # today, ISO 8601
     plan: bool = False  # each cluster has two versions, before and after
-    failures: Sequence[str] = ()  # lines about clusters that are not on the page
-    text: str = ""  # shown above the maps, as it is
+    failures: Sequence[str] = ()  # lines about omitted clusters
+    text: str = ""  # text above the maps, unchanged
 
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
@@ -51,7 +51,7 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
     `assets` are the files of `page/`: scripts (joined by name), `style.css`, `dark.css`, the template.
     """
     script = "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
-    # The dark theme is in both of its places: CSS has no name for a list of declarations.
+    # The dark theme is inserted in two places: CSS cannot name a list of declarations.
     declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
     style = assets["style.css"].replace("/* dark.css */", declarations)
     hashes = f"script-src {_hash(script)}; style-src {_hash(style)}"
@@ -69,7 +69,7 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
 
 
 def render_plan(report: PlanReport, assets: Mapping[str, str], day: str) -> str:
-    """Return a plan as a page: its text, and the maps before and after with what changes. `day` is today."""
+    """Return a plan as a page: its text, and maps before and after, with changes. `day` is today."""
     pictures = [cluster.picture for cluster in report.clusters if cluster.picture]
     parts = [Part(map=each.map, versions=each.versions, lock_path=each.lock_path) for each in pictures]
     about = About(
@@ -95,11 +95,11 @@ def _template(text: str) -> jinja2.Template:
 
 
 _LEFT, _WIDTH, _ROW = 200, 1200, 24
-"""Of the picture of an address space: where its axis begins, its length, and a row's height."""
+"""Of the picture of an address space: the start of its axis, its length, and the height of a row."""
 
 
 def summary(parts: Sequence[Part]) -> dict[str, Any]:
-    """Return what the template shows of some clusters: texts, and numbers as text."""
+    """Return the values for the template about some clusters: texts, and numbers as text."""
     rows = [
         _row(part, place, index, pool)
         for place, part in enumerate(parts)
@@ -138,7 +138,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
 
 
 def number(value: int) -> str:
-    """Return a count as text: with commas; above a billion, as IPv6 has them, as a power of two."""
+    """Return a count as text: with commas; above a billion, as for IPv6, as a power of two."""
     if value < 1_000_000_000:
         return f"{value:,}"
     power = value.bit_length() - 1
@@ -150,12 +150,12 @@ def _share(use: Use) -> float:
 
 
 def percent(use: Use) -> str:
-    """Return how much cannot be given out as `ipamc show` says it: rounded down, and exact for IPv6, too."""
+    """Return the used share of addresses as in `ipamc show`: rounded down, and exact for IPv6, too."""
     return share_of(use.total - use.available, use.total).replace("%", " %") or "0 %"
 
 
 def _bar(use: Use) -> Iterator[dict[str, str]]:
-    """Yield the parts of a bar of 100, from the left. The rest can be given out: what is free or released."""
+    """Yield the parts of a bar of 100, from the left. The rest is free or released."""
     at = 0.0
     for state in ("held", "quarantined", "reserved"):
         part = 100 * getattr(use, state) / use.total if use.total else 0
@@ -222,7 +222,7 @@ def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
 
 
 def _spaces(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
-    """Yield a picture for each address space and family with several clusters: their ranges on one axis."""
+    """Yield a picture, per family, of each address space with several clusters: their ranges on one axis."""
     spaces: dict[tuple[str, int], list[tuple[Part, PoolMap]]] = defaultdict(list)
     for part in parts:
         for pool in part.map.pools if part.map.cluster.address_space else ():

@@ -1,4 +1,4 @@
-"""The plan of one cluster as rows, which the formats lay out and escape."""
+"""The plan of one cluster as rows, which formats arrange and escape."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _UNLAWFUL = {
 
 
 class Sign(enum.StrEnum):
-    """What stands before each row of a section."""
+    """The mark before each row of a section."""
 
-    URGENT = "!"  # it must be read
+    URGENT = "!"  # urgent
     ADDED = "+"
     REMOVED = "-"
     CHANGED = "~"
@@ -51,19 +51,19 @@ class Sign(enum.StrEnum):
 
 
 class Section(Struct, frozen=True):
-    """Rows of one kind. Text is as in the input: formats must escape it."""
+    """Rows of one kind. Text is unchanged from the input: formats must escape it."""
 
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     sign: Sign = Sign.CHANGED
-    about: str = ""  # the nodes or pools of the rows, in short
+    about: str = ""  # a short list of the nodes or pools of the rows
     folded: bool = False  # it is always folded away in a comment, even if it is short
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
-    Before them, where there are any: refused and deleted clusters, vanished nodes, changes of mode.
+    Refused and deleted clusters, vanished nodes and changes of mode come before, if there are any.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {PlanStatus.REFUSED, PlanStatus.FAILED} for cluster in clusters)
@@ -89,12 +89,12 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
 
 
 def quiet(cluster: ClusterReport) -> bool:
-    """Return whether the name of a cluster is enough: nothing changes, and no block is misplaced."""
+    """Return whether a cluster needs only its name: nothing changes, and no block is misplaced."""
     return not cluster.changed and not (cluster.difference and cluster.difference.misplaced)
 
 
 def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]]]:
-    """Return the notes of all clusters, each once, with the clusters that it is about."""
+    """Return the notes of all clusters, each once, with the clusters that it concerns."""
     found: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
     for cluster in clusters:
         for note in cluster.findings:
@@ -150,7 +150,7 @@ def _misplaced(group: Misplaced) -> str:
 
 
 def _cluster(difference: Difference) -> Iterator[Section]:
-    """Yield what happens in the running cluster: restarts, and objects that nobody applies any more."""
+    """Yield effects on the running cluster: restarts, and objects that ipamc no longer applies."""
     files = difference.files
     of_cluster = {*files.written, *files.removed} - {INDEX}
     nothing = of_cluster and not difference.flags and not difference.lines.completed
