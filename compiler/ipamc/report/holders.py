@@ -56,10 +56,10 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
         return drawn
     paragraphs = []
     for row in rows:
-        cells = dict(zip(_HEAD, row, strict=True))
+        # A line of an address space is of a range.
+        of_range = ("RANGE" if title == "NODE" and "/" in row[3] else title for title in _HEAD)
+        cells = dict(zip(of_range, row, strict=True))
         lines = [f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"]
-        if "/" in cells["NODE"]:
-            cells["RANGE"] = cells.pop("NODE")
         lines += [f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text]
         paragraphs.append("".join(lines))
     return "\n".join(paragraphs)
