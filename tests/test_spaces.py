@@ -428,8 +428,14 @@ def test_what_clusters_have_of_their_own_is_not_free(run: Run, tmp_path: Path) -
         assert "125 ranges" in run("show", "fabric", *words)[1]
     assert "excluded: c/pods" in run("which", "10.0.20.0")[1]
     edit(tmp_path, "b/c.yaml", "prefixLength: 20", "prefixLength: 20, ranges: 2")
-    assert run("compile", "--jobs", "1")[0] == 0
-    assert "~ fabric /19 125 → 125" not in run("plan", "fabric", "--base", "HEAD")[1]
+    for _ in ("before the compile", "after it"):
+        said = run("plan", "fabric", "--base", "HEAD")[1]
+        assert ("+ b/pods/2 10.0.80.0/20 fabric" in said, "  pools\n" in said, "capacity" in said) == (
+            True,
+            False,
+            False,
+        )
+        assert run("compile", "--jobs", "1")[0] == 0
 
 
 def test_suggest_proposes_what_asks_the_space(run: Run, tmp_path: Path) -> None:

@@ -146,10 +146,13 @@ class Terms(NamedTuple):
     listed: str  # where those that have not left are
     home: str  # what such a one is to be taken out of
     selector: str  # the field that chooses them
+    size: str  # the field of a prefix length
 
 
-_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector")
-_RANGES = Terms("range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector")
+_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector", "blockSize")
+_RANGES = Terms(
+    "range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector", "prefixLength"
+)
 
 
 def terms(of: Cluster | Lock | str) -> Terms:
