@@ -126,7 +126,12 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
         cluster, lock = _load(inputs, Log(), tests=False)
-        return (_as_indexed(cluster, lock, inputs) if cluster.is_space else cluster), lock
+        if cluster.is_space and inputs.surveyed:
+            members = with_given(_members(inputs), lock.lines, inputs.consent)
+            cluster = with_members(cluster, lock, members, inputs.indexed)
+        elif cluster.is_space:  # nobody read its members
+            cluster = with_others(cluster, inputs.indexed)
+        return cluster, lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
@@ -247,14 +252,6 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
 def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     every = (found for found in inputs.surveyed if isinstance(found, ClusterPrefixes))
     return [found for found in every if found.space == inputs.name]
-
-
-def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
-    """Return a space with its members; with what its index says of them where nobody read them."""
-    if inputs.surveyed:
-        members = with_given(_members(inputs), lock.lines, inputs.consent)
-        return with_members(space, lock, members, inputs.indexed)
-    return with_others(space, inputs.indexed)
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:

@@ -23,11 +23,6 @@ UNKNOWN = (
 )
 
 
-def asks(answer: Suggestions) -> bool:
-    """Tell whether the pool is to ask an address space: a new one, and one that does so already."""
-    return answer.pool is None or any(part.ask for part in answer.pool.families.values())
-
-
 def about_space(space: Cluster) -> str:
     """Return the line that says what an address space gives to nobody."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
@@ -93,9 +88,9 @@ def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
 
 def _where(answer: Suggestions, block: Block) -> str:
     pool = answer.pool
-    if answer.space and asks(answer):
-        then = f"ipamc compile {answer.space.name}"
-        return f"address space {visible(answer.space.name)} chooses the place, this one or another: {then}"
+    asked = [part.ask.space for part in pool.families.values() if part.ask] if pool else []
+    if space := next(iter(asked), answer.space.name if answer.space and not pool else ""):
+        return visible(f"address space {space} chooses the place, this one or another: ipamc compile {space}")
     if pool is None:
         return f"a new pool with {block}; write its name and whom it selects"
     if pool.dialect is Dialect.NATIVE:
