@@ -24,7 +24,7 @@ UNKNOWN = (
 
 
 def about_space(space: Cluster) -> str:
-    """Return the line that says what an address space gives to nobody."""
+    """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
     said = ", ".join(
         f"{block} ({reason})" if reason else str(block) for block, reason in sorted(kept.items())
