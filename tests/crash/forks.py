@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import errno
+import gc
 import importlib
 import io
 import json
@@ -189,6 +190,7 @@ def serve() -> None:
     for module in pkgutil.walk_packages(ipamc.__path__, "ipamc."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    gc.freeze()  # a fork that collects garbage would copy all that is imported
     for line in sys.stdin:
         task = json.loads(line)
         if "resume" in task:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import importlib
 import json
 import os
@@ -69,6 +70,7 @@ def _main(path: str, ready: int) -> None:
     for module in pkgutil.walk_packages(ipamc.__path__, "ipamc."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    gc.freeze()  # a fork that collects garbage would copy all that is imported
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(path)
         door.listen(64)
