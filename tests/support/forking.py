@@ -10,7 +10,7 @@ import atexit
 import functools
 import gc
 import importlib
-import json
+import marshal
 import os
 import pkgutil
 import select
@@ -23,15 +23,17 @@ from pathlib import Path
 
 _CLIENT = """\
 #!{python} -IS
-import json, os, socket, sys
-call = socket.socket(socket.AF_UNIX)
+import _socket, marshal, posix, sys
+call = _socket.socket(_socket.AF_UNIX)
 call.connect({path!r})
-said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
-socket.send_fds(call, [len(said).to_bytes(4, "big")], [0, 1, 2])
+said = marshal.dumps([sys.argv[1:], posix.getcwd(), posix.environ])
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+call.sendmsg([len(said).to_bytes(4, "big")], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
 call.sendall(said)
 code = call.recv(1)
 sys.exit(code[0] if code else 70)
 """
+"""It imports what is compiled into Python, which takes 10 ms: `json` and `socket` would take 20 more."""
 
 
 @functools.cache
@@ -94,7 +96,7 @@ def _answer(call: socket.socket, main: object) -> None:
     size, said = int.from_bytes(head, "big"), b""
     while len(said) < size:
         said += call.recv(size - len(said))
-    words, folder, environment = json.loads(said)
+    words, folder, environment = marshal.loads(said)  # noqa: S302 - of our own program
     worker = os.fork()  # whoever ends it, the code is told
     if worker:
         _, status = os.waitpid(worker, 0)
@@ -106,7 +108,7 @@ def _answer(call: socket.socket, main: object) -> None:
     call.close()
     os.chdir(folder)
     os.environ.clear()
-    os.environ.update(environment)
+    os.environb.update(environment)
     sys.argv = ["ipamc", *words]
     sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
     sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
