@@ -7,9 +7,11 @@ hands over its arguments, folder, environment and streams, waits, and ends with 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import gc
 import importlib
+import io
 import marshal
 import os
 import pkgutil
@@ -18,7 +20,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 _CLIENT = """\
@@ -64,14 +65,11 @@ def _main(path: str, ready: int) -> None:
 
     for verb in VERBS:
         Verbs().get_command(None, verb)  # type: ignore[arg-type]  # the context is not looked at
-    from ipamc import catalogue, pipeline
-    from ipamc.cli import runner
-
-    runner.prepare()
-    del catalogue, pipeline
     for module in pkgutil.walk_packages(ipamc.__path__, "ipamc."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    with contextlib.redirect_stderr(io.StringIO()):
+        main(["compile", "--check", "clusters/zones"])  # what the first compile keeps for others is made once
     gc.freeze()  # a fork that collects garbage would copy all that is imported
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(path)
@@ -82,7 +80,7 @@ def _main(path: str, ready: int) -> None:
             call, _ = door.accept()
             if os.fork():
                 call.close()
-                with suppress(ChildProcessError):
+                with contextlib.suppress(ChildProcessError):
                     while os.waitpid(-1, os.WNOHANG)[0]:
                         pass
                 continue
