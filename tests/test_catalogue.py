@@ -35,6 +35,7 @@ ELSEWHERE = {
     "IPC0703": "it takes two clusters and a base: tests/test_address_space.py",
     "IPC0705": "it takes an index of an address space: tests/test_spaces.py",
     "IPC0707": "it takes two clusters: tests/test_spaces.py",
+    "IPC0710": "it takes a space and a cluster: tests/test_spaces.py",
     "IPC0312": "thousands of pools are no page to read: tests/place/test_choose.py",
     **{f"IPC080{number}": "a dump is no input: tests/read/test_dump.py" for number in range(1, 7)},
     **{

@@ -134,6 +134,43 @@ def test_a_cluster_that_goes_leaves_its_range_in_quarantine(run: Run, tmp_path: 
     assert ("d", "10.0.96.0/19") in index(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("edits", "new"),
+    [
+        ({"metadata: {name: pods}": "metadata: {name: workers}"}, "b/workers"),
+        ({"metadata: {name: b}": "metadata: {name: west}"}, "west/pods"),
+    ],
+)
+def test_another_name_keeps_the_range_by_consent(
+    run: Run, tmp_path: Path, edits: dict[str, str], new: str
+) -> None:
+    for old, other in edits.items():
+        edit(tmp_path, "b/c.yaml", old, other)
+    folder = new.partition("/")[0]
+    if folder != "b":
+        (tmp_path / "clusters/b").rename(tmp_path / "clusters" / folder)
+        code, said = run("compile", "--jobs", "1")
+        assert (code, 'write "cluster":"west" in place of "cluster":"b" in line 1' in said) == (1, True)
+        edit(tmp_path, f"{folder}/ipam.lock", '"cluster":"b"', f'"cluster":"{folder}"')
+    code, said = run("compile", "--jobs", "1")
+    assert (code, said.count("error[IPC0710]")) == (1, 1)
+    assert f"{new} asks for a range, and has 10.0.64.0/25 of node n1, and 1 more in 10.0.64.0/20" in said
+    rename = ["lock", "fabric", "--rename", f"b/pods={new}"]
+    assert f"ipamc {' '.join(rename)}" in said
+    assert run(*rename)[0] == 0
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert index(tmp_path) == [*START[:2], (folder, "10.0.64.0/20")]
+    assert run("compile", "--check", "--jobs", "1")[0] == 0
+
+
+def test_a_cluster_that_names_no_space_asks_from_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
+    ours, pool, _ = CLUSTER.replace("NAME", "d").replace("  addressSpace: fabric\n", "").split("---\n")
+    write(tmp_path, "d/cluster.yaml", ours)
+    write(tmp_path, "d/pools.yaml", pool.replace("RANGES", "from: fabric"))
+    assert run("compile", "--jobs", "1")[0] == 0
+    assert ("d", "10.0.96.0/19") in index(tmp_path)
+
+
 def test_one_compile_changes_only_its_own_lines(run: Run, tmp_path: Path) -> None:
     edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "cidrs: [10.0.0.0/19, 10.1.0.0/19]")
     code, said = run("compile", "c", "--check")
@@ -282,9 +319,9 @@ def test_a_cluster_that_names_the_kind_in_a_comment_is_no_space(run: Run, tmp_pa
 
 def test_a_space_counts_ranges_and_no_total_counts_them_twice(run: Run) -> None:
     said = run("show")[1]
-    assert "fabric: 2 ranges with 2 blocks" in said
+    assert "fabric: 2 clusters with 2 ranges" in said
     assert [line.split()[2] for line in said.splitlines() if line.startswith("all clusters")] == ["20,480"]
-    assert "126 ranges" in run("show", "fabric", "--runway")[1]
+    assert "125 ranges" in run("show", "fabric", "--runway")[1]
     run("lock", "fabric", "--renumber", "a/pods")
     assert "then ipamc lock SPACE --settle CLUSTER/POOL" in run("plan", "fabric", "--base", "HEAD")[1]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.file import load, skim
+from ipamc.lock.file import line_at, load, skim
 from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
@@ -41,13 +41,6 @@ if TYPE_CHECKING:
 
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the one that is checked
 HeldBlock = tuple[Block, Line | Record]  # a block of a lock that is not released, and its line
-
-_NEEDED = (b"addressSpace", *(word for word in POOL_WORDS if word != b"Cluster"))
-"""One of these is in every file that matters here.
-
-Most inventories have none of them, and they take most of the time.
-"""
-
 
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
@@ -87,8 +80,8 @@ def survey(
     The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
-    words = POOL_WORDS if every else _NEEDED
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in words)}
+    # Most inventories have none of these words, and they take most of the time.
+    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in POOL_WORDS)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces
@@ -342,6 +335,35 @@ def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
         if met:
             yield from overlapping_clusters(mine, [members[number] for number in met])
     yield from same_identity(members)
+
+
+def check_renamed(
+    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
+) -> Iterator[Diagnostic]:
+    """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
+    have = {line.node for line in lock.lines} | {new for _, new in consent.rename}
+    asking = {node.name: node for node in space.nodes}
+    former = [line for line in lock.lines if line.in_use and line.node not in asking]
+    former = [line for line in former if line.node not in dict(consent.rename)]
+    for member in members if former else ():
+        new = [name for name in asking if name not in have and range_of(name)[0] == member.cluster]
+        outside = [prefix for prefix in member.prefixes if prefix.state]
+        for line in former if new else ():
+            if not (used := [prefix for prefix in outside if line.block.contains(prefix.block)]):
+                continue
+            name = min(new, key=lambda name: (range_of(name)[1:] != range_of(line.node)[1:], name))
+            whose = f"{used[0]}" + (f", and {len(used) - 1:,} more" if len(used) > 1 else "")
+            message = (
+                f"{name} asks for a range, and has {whose} in {line.block}, which {line.node} gives back"
+            )
+            also = [
+                Related(used[0].at, f"{used[0].block} is held here"),
+                Related(line_at(lock, line), f"{line.node} has {line.block} here"),
+            ]
+            rename = f"ipamc lock {space.name} --rename {line.node}={name}"
+            keep = f"else keep pool {range_of(line.node)[1]}, disabled: true, until its nodes have moved"
+            fix = f"if the cluster or the pool got another name: {rename}; {keep}"
+            yield error("IPC0710", asking[name].at, message, also=also, help=fix)
 
 
 def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:

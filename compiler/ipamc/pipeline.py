@@ -8,7 +8,14 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.address_space import check_index, check_members, check_together, held_lines, prefixes_of
+from ipamc.address_space import (
+    check_index,
+    check_members,
+    check_renamed,
+    check_together,
+    held_lines,
+    prefixes_of,
+)
 from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
 from ipamc.check import check, check_plan
 from ipamc.check.admission import policy_too_large
@@ -17,11 +24,11 @@ from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
-from ipamc.lock.file import dumps, load
+from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
-from ipamc.model.cluster import Cluster, Version
+from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
@@ -31,7 +38,7 @@ from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.spaces import index_lines, with_given, with_members
+from ipamc.place.spaces import index_lines, with_given, with_members, with_others
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
@@ -111,22 +118,23 @@ class MadeTests(Struct, frozen=True, kw_only=True):
 def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
-        return _load(inputs, Log(), tests=False)
+        cluster, lock = _load(inputs, Log(), tests=False)
+        return (_as_indexed(cluster, lock, inputs) if cluster.is_space else cluster), lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     log.add(inputs.passed_over)
     # Text -> model, whatever dialect it came in.
-    read_cluster = log.keep(
-        read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests)
-    )
+    kind = "AddressSpace" if mode_of(inputs.lock) == Mode.SPACE else "Cluster"
+    what = inputs.name, inputs.folder, inputs.sources, inputs.schemas
+    read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
     # A Cilium that is newer than what is known is taken for another by consent alone.
     cluster = taken_for(read_cluster, inputs.assume)
-    # Pools are disjoint, and the versions have what the cluster asks for.
-    log.add(check(cluster))
     # What earlier compiles promised.
     phase("reading the lock")
-    lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    # Pools are disjoint, and the versions have what the cluster asks for.
+    log.add((*check(cluster), *found))
     return cluster, lock
 
 
@@ -145,7 +153,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         log.keep(run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> what each of them occupies now.
-            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
+            lines = index_lines(with_given(_members(inputs), plan.lock.lines, inputs.consent))
             files, index = {INDEX: dump_index(inputs.name, lines)}, {}
         else:
             # What the cluster occupies, among the others of its address space.
@@ -161,7 +169,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             phase("checking what was rendered")
             log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
             log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
-    found = locate(log.diagnostics, _texts(inputs))
+    found = locate(log.diagnostics, texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
@@ -177,7 +185,7 @@ def make_tests(inputs: Inputs) -> MadeTests:
         if len(made) < len(plan.cluster.tests):
             log.add(found)
     results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
-    sources = _texts(inputs)
+    sources = texts_of(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
         replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
@@ -197,8 +205,10 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(check_members(cluster, inputs.surveyed))
-        log.add(check_together(with_given(_members(inputs), lock.lines)))
-        cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
+        members = with_given(_members(inputs), lock.lines, inputs.consent)
+        log.add(check_together(members))
+        cluster = with_members(cluster, lock, members, _former(inputs))
+        log.add(check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -233,9 +243,17 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
 
 
 def _former(inputs: Inputs) -> Iterator[IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote."""
-    found = load_index(inputs.published.get(INDEX, b""), inputs.name)
+    """Yield the lines of the index that an earlier compile of a space wrote, or of the last commit's."""
+    text = inputs.published.get(INDEX)
+    found = load_index(text, inputs.name) if text else inputs.index_of(inputs.name)
     return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
+
+
+def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
+    """Return a space with its members; with what its index says of them where nobody read them."""
+    if inputs.surveyed:
+        return with_members(space, lock, _members(inputs), _former(inputs))
+    return with_others(space, _former(inputs))
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
@@ -260,7 +278,8 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[Inde
     return changed
 
 
-def _texts(inputs: Inputs) -> Mapping[str, bytes]:
+def texts_of(inputs: Inputs) -> Mapping[str, bytes]:
+    """Return the texts in which places of findings are, by path."""
     beside = [found.texts for found in inputs.surveyed if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
@@ -273,4 +292,4 @@ def _located(inputs: Inputs) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, _texts(inputs))) from None
+        raise Refused(locate(refused.diagnostics, texts_of(inputs))) from None

@@ -1,4 +1,4 @@
-"""Rules about the CIDRs of CiliumPodIPPools that are published: what nodes share is given out already."""
+"""Rules about CIDRs of published CiliumPodIPPools: shared ones may be in use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
 
 def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
     """Yield shared pools in use that the first compile of a running cluster has not rendered.
-    A lock with lines and without a rendered tree says nothing about that.
+    A lock with lines, but without a rendered tree, does not tell which.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:
@@ -130,7 +130,7 @@ def _pool_changes(
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
     for family, part in ranges.items():
         at = pool.families[family].at / "cidrs"
-        # What leaves together with a change that the operator does not follow.
+        # CIDRs removed together with a change that the operator does not follow.
         with_a_family = (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving if gained)
         refused = (*part.obstacles, *with_a_family)
         yield from (cidr_taken_away(cluster, pool, before, obstacle) for obstacle in refused)
@@ -147,7 +147,7 @@ def _pool_changes(
 def _pool_leaves(
     cluster: Cluster, pool: Pool | None, before: PublishedPool, given: Given
 ) -> Iterator[Diagnostic]:
-    """Yield why a published CiliumPodIPPool cannot go: one reason."""
+    """Yield one reason why a published CiliumPodIPPool cannot be removed."""
     for cidrs in before.cidrs.values():
         for cidr in cidrs:
             if obstacle := obstacle_to_leave(cidr, given):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ipamc.workspace.source import Source
 
 _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
-"""Parameters of `show` that both questions have, too."""
+"""Parameters of `show` that both questions accept."""
 
 
 def tell_future(

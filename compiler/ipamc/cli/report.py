@@ -91,8 +91,11 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
     from ipamc.review.as_needed import started_with
     from ipamc.workspace.lock_history import lock_history, texts
+    from ipamc.workspace.spaces import of_space
 
     inputs = source.inputs(folder, rendered=False)
+    if of_space(inputs.lock, inputs.sources):  # also what its clusters ask for
+        inputs = source.inputs(folder)
     cluster, lock = load_cluster(inputs)
     mapped = map_of(cluster, lock, assign(cluster), day)
     versions = versions_of(lock)

@@ -29,7 +29,7 @@ _ERASE = "\r\x1b[K"  # to the first column, and clear to the end of the line: al
 
 
 def colour(stream: TextIO) -> bool:
-    """Tell whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else a terminal."""
+    """Return whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:

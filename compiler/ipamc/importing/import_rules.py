@@ -1,4 +1,4 @@
-"""Rules of an import: what the dump does not tell, and what a person must decide."""
+"""Rules of an import: facts that the dump lacks, and what a person must decide."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GIVERS = {
     "alibabacloud": "Alibaba Cloud gives pods addresses of VPC subnets",
     "delegated-plugin": "another IPAM plugin gives pods their addresses",
 }
-"""Where pods have their addresses from in the modes of clouds."""
+"""The source of pods' addresses in the modes of clouds."""
 
 
 def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
@@ -28,7 +28,7 @@ def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering 
 
 
 def _there(managed: Offering | None) -> str:
-    """Return what can be done in a managed Kubernetes, behind other words of a help."""
+    """Return what can be done in a managed Kubernetes, as the end of a help."""
     return f"; this is {managed.name}: {managed.way}" if managed else ""
 
 
@@ -149,7 +149,7 @@ def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
 
 
 def joined(nodes: Sequence[str]) -> str:
-    """Return what IPC0823 says of planned nodes that a dump shows."""
+    """Return the text in IPC0823 about planned nodes that a dump shows."""
     return f"{count(len(nodes), 'planned node that has', 'planned nodes that have')} joined ({names(nodes)})"
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Pool
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.follows import networks
+from ipamc.model.lock import Lock
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
 """Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
@@ -136,6 +137,26 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     return f"a {pool.dialect} has one CIDR; {native}; {search}"
 
 
-def unit_of(cluster: Cluster) -> str:
-    """Return the word for what has blocks: a node, or a range that a pool of a cluster asks for."""
-    return "range" if cluster.is_space else "node"
+class Terms(NamedTuple):
+    """Words for what has blocks: a node, or a range that a pool of a cluster asks an address space for."""
+
+    unit: str
+    block: str  # what it has
+    owner: str
+    listed: str  # where those that have not left are
+    home: str  # what such a one is to be taken out of
+    selector: str  # the field that chooses them
+
+
+_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector")
+_RANGES = Terms("range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector")
+
+
+def terms_by(name: str) -> Terms:
+    """Return the words for what has a line with this name: that of a range is CLUSTER/POOL."""
+    return _RANGES if "/" in name else _NODES
+
+
+def terms(of: Cluster | Lock) -> Terms:
+    """Return the words for a cluster, or for an address space."""
+    return _RANGES if of.mode is Mode.SPACE else _NODES

@@ -18,6 +18,8 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Prefix length of each range; 0: the space's."""
     ranges: int = 1
     """How many ranges the pool is to have."""
+    beside: tuple[str, ...] = ()
+    """The address spaces that have an index beside the cluster."""
     at: Place
 
 

@@ -15,7 +15,7 @@ from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.follows import networks
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import never, terms
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
 
@@ -166,13 +166,15 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
-        group_names = several([node.name for node in group], "node", "without a candidate pool")
+        group_names = several([node.name for node in group], terms(cluster).unit, "without a candidate pool")
         message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
         label = f"{enable}label the node, widen a pool's nodeSelector"
         if followed and not any(node.internal_ips for node in group):
             lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
             label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
+        if cluster.is_space:
+            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         if not cluster.pools:
             fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
         yield error("IPC0302", first.at, message, help=fix)

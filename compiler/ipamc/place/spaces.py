@@ -14,11 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import BITS, Block, Range, parse_block
 from ipamc.model.cluster import Cluster, Node
-from ipamc.model.diagnostics import Place
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import ClusterPrefixes, Prefix
 from ipamc.read.space_index import IndexLine
@@ -52,20 +51,23 @@ def with_members(
                 nodes[name] = Node(name=name, labels=dict(member.labels), at=each.ask.at)
                 size = each.ask.prefix or default.get(each.family, BITS[each.family])
                 asks.setdefault(name, {})[each.family] = size
-    excluded = tuple(
-        Range(prefix.block, prefix.at if isinstance(prefix.at, Place) else space.at)
-        for member in members
-        for prefix in member.prefixes
-        if not prefix.number
-    )
-    pins = _pins(space, lock, asks, _had(before), [each.block for each in excluded])
+    space = with_others(space, index_lines(members))
+    pins = _pins(space, lock, asks, _had(before), [each.block for each in space.excluded])
     return replace(
         space,
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         asks=asks,
-        excluded=excluded,
         pools=tuple(replace(pool, pins=pins.get(pool.name, pool.pins)) for pool in space.pools),
     )
+
+
+def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
+    """Return a space in which that is excluded which clusters have of their own, as an index says."""
+    others = (
+        (line, f"{line.cluster}/{line.pool or line.node}") for line in lines if line.cidr and not line.range
+    )
+    excluded = (Range(parse_block(line.cidr, pods=False), space.at, whose) for line, whose in others)
+    return replace(space, excluded=tuple(excluded))
 
 
 def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
@@ -130,20 +132,29 @@ def _beside(block: Block, prefix: int) -> Iterator[Block]:
             yield Block(family, start, prefix)
 
 
-def with_given(members: Iterable[ClusterPrefixes], lines: Iterable[Line]) -> list[ClusterPrefixes]:
-    """Return members with the ranges that a space gives them, held and pending ones."""
+def with_given(
+    members: Iterable[ClusterPrefixes], lines: Iterable[Line], consent: Consent
+) -> list[ClusterPrefixes]:
+    """Return members with the ranges that a space gives them: held and pending ones, renamed by consent.
+    Blocks of a member's nodes that lie in one of its ranges do not count by themselves.
+    """
+    renamed = dict(consent.rename)
     given: dict[str, list[Prefix]] = defaultdict(list)
     places = {(one.cluster, each.pool, each.family): each.ask.at for one in members for each in one.asks}
     for line in lines:
-        cluster, pool, number = range_of(line.node)
+        cluster, pool, number = range_of(renamed.get(line.node, line.node))
         at = places.get((cluster, pool, line.block.family))
         if line.in_use and at:
             moving = line.state is State.PENDING
             given[cluster].append(Prefix(block=line.block, at=at, owner=pool, number=number, moving=moving))
-    return [
-        replace(each, prefixes=(*given[each.cluster], *(own for own in each.prefixes if not own.number)))
-        for each in members
-    ]
+
+    def alone(member: ClusterPrefixes) -> Iterator[Prefix]:
+        ranges = outermost(prefix.block for prefix in given[member.cluster])
+        for own in member.prefixes:
+            if not own.number and not (own.state and covers(ranges, own.block)):
+                yield own
+
+    return [replace(each, prefixes=(*given[each.cluster], *alone(each))) for each in members]
 
 
 def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:

@@ -17,7 +17,7 @@ from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Offer
-from ipamc.model.pool_words import block_size, more_room, range_for
+from ipamc.model.pool_words import block_size, more_room, range_for, terms
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse
 from ipamc.place.quarantine import first_day
@@ -62,8 +62,8 @@ def no_room(
     """IPC0303: the pool that serves a node has room for it."""
     these = (short for short in shorts if not short.room)
     for shortage, nodes, pool in _full_pools(cluster, these, after, before):
-        message = f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.words(shortage)}"
-        also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
+        message = f"pool {shortage.pool} has no room for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"{terms(cluster).unit} {nodes[0].name} needs a block")]
         yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
 
 
@@ -74,15 +74,17 @@ def half_room(
     these = (short for short in shorts if short.room)
     for shortage, nodes, pool in _full_pools(cluster, these, after, before):
         rooms = f"room in {ip(shortage.room)} but not in {ip(dict(shortage.full))}"
-        message = f"pool {shortage.pool} has {rooms} for {_nodes(nodes)}; {pool.words(shortage)}"
-        also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
+        message = f"pool {shortage.pool} has {rooms} for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"{terms(cluster).unit} {nodes[0].name} needs both")]
         yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
     for shortage, nodes, pool in _full_pools(cluster, shorts, after):
-        message = f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.words(shortage)}"
+        message = (
+            f"pool {shortage.pool} has no room to grow for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        )
         also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
@@ -93,8 +95,10 @@ def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagno
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
         pools = f"; {_why(passed)}" if passed else ", as they have none"
-        message = f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}"
+        message = f"no candidate pool gives {ip(families)} to {_nodes(cluster, nodes)}{pools}"
         fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        if cluster.is_space:
+            fix = f"add {' and '.join(f'ipv{family}' for family in families)} to the address space"
         if any(cluster.pools_by_name[pool.pool].follows for pool in passed):
             fix = f"write its InternalIP of {ip(families)}, which the inventory lacks (internalIPs); or {fix}"
         yield error("IPC0307", nodes[0].at, message, help=fix)
@@ -260,8 +264,8 @@ def _blocks(addresses: int, size: int) -> str:
     return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
 
-def _nodes(nodes: list[Node]) -> str:
-    return several([node.name for node in nodes], "node")
+def _nodes(cluster: Cluster, nodes: list[Node]) -> str:
+    return several([node.name for node in nodes], terms(cluster).unit)
 
 
 def ip(families: Iterable[int]) -> str:

@@ -12,6 +12,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
+from ipamc.model.pool_words import terms
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import changed, complete, has_arrived, needed, quarantined
 
@@ -100,10 +101,10 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
-            message = f"{scope.text} matches no held line of a node in the inventory"
+            message = f"{scope.text} matches no held line of a {terms(lock).unit} {terms(lock).listed}"
             meant = did_you_mean(scope, [line for line in lock.lines if line.in_use])
             show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
-            fix = f"{meant}name a node, a CIDR or pool/NAME; {show}"
+            fix = f"{meant}name a {terms(lock).unit}, a CIDR or pool/NAME; {show}"
             yield error("IPC0427", Span(lock.path), message, help=fix)
 
 

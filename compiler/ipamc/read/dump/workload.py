@@ -1,4 +1,4 @@
-"""The containers of a DaemonSet or a Deployment as kubectl prints it, whose shape nobody checked."""
+"""The containers of a DaemonSet or a Deployment as kubectl prints it, without a check of its shape."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def containers(workload: Any) -> list[Mapping[str, Any]]:
 
 
 def words_of(deployment: Any) -> tuple[str, ...]:
-    """Return the words of the operator's command line, from its Deployment, whose shape nobody checked.
-    They are of the container cilium-operator, and of all containers where none is called so.
+    """Return the operator's arguments from its unchecked Deployment.
+    They are those of the container cilium-operator, or of all containers if none has this name.
     """
     every = containers(deployment)
     some = [container for container in every if container.get("name") == OPERATOR] or every

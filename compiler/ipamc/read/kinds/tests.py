@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 Tests`: what the plan of a cluster has to be like."""
+"""`ipamc/v1alpha1 Tests`: assertions about the plan of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipamc.read.kinds.pools import RawSelector, by_family, read_selector
 from ipamc.read.values import AnyOf, Own, Reading, Text, given
 
 MOST_NODES = 100_000
-"""The most nodes that `room` asks for."""
+"""The most nodes in a test of `room`."""
 MOST_ITEMS = 1000
 """The most CIDRs, selectors and tests of one list."""
 
@@ -198,7 +198,7 @@ def _label(key: str | UnsetType, at: Place, reading: Reading) -> str:
 
 
 def _said(asserts: assertion.Asserted) -> str:
-    """Return the assertion of a test without a name, in words."""
+    """Return a description of the assertion of a test without a name."""
     match asserts:
         case assertion.BlocksOf():
             return f"blocks of {cut(asserts.selector.canonical)}"

@@ -1,7 +1,7 @@
-"""Waves of many nodes on one page: loops over a file of each wave's nodes, steps that waves share only once.
+"""Shortens waves of many nodes: a loop over a file of each wave's nodes, and steps once for equal waves.
 
-A loop is printed only where its turns are the commands of the runbook, letter by letter; what differs from
-node to node, as a seed does, stays as it is.
+A loop is printed only if its iterations are exactly the runbook's commands, character by character. Commands
+that differ from node to node in more than the name, such as a seed, stay as they are.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from msgspec.structs import replace
 
 from ipamc.review.runbook.values import Phase, Step
 
-MANY = 12  # a phase with more nodes is told with loops
+MANY = 12  # a phase with more nodes is printed with loops
 
 
 class Short(NamedTuple):
-    """A step with loops in place of its nodes."""
+    """A step that loops over its nodes."""
 
     step: Step
-    each: bool = False  # whether the check prints what it expects once for each node, as `$node`
+    each: bool = False  # the check prints its expected line once per node, with `$node`
 
 
 class Group(NamedTuple):
-    """Waves, one after the other, whose steps differ in nothing but `$wave`, the number of the wave."""
+    """Consecutive waves whose steps differ only in the number of the wave, written `$wave`."""
 
     first: int
     last: int
@@ -34,12 +34,12 @@ class Group(NamedTuple):
 
 
 def file_of(letter: str, wave: int | str) -> str:
-    """Return the name of the file with the nodes of a wave, a line each."""
+    """Return the name of the file with the nodes of a wave, one per line."""
     return f"wave-{letter.lower()}-{wave}.txt"
 
 
 def written(phase: Phase, letter: str) -> list[str]:
-    """Return the command that writes each wave's file, in order."""
+    """Return the commands that write each wave's file, in order."""
     return [
         f"printf '%s\\n' {' '.join(map(quote, wave.nodes))} > {file_of(letter, number)}"
         for number, wave in enumerate(phase.waves, 1)
@@ -47,7 +47,7 @@ def written(phase: Phase, letter: str) -> list[str]:
 
 
 def groups(phase: Phase, letter: str) -> list[Group]:
-    """Return the waves of a phase with loops, in order; those with the same steps are together."""
+    """Return the waves of a phase with loops, in order; consecutive waves with equal steps form a group."""
     file = file_of(letter, "$wave")
     found: list[Group] = []
     for number, wave in enumerate(phase.waves, 1):
@@ -58,7 +58,7 @@ def groups(phase: Phase, letter: str) -> list[Group]:
 
 
 def _numbered(step: Step, number: int) -> Step:
-    """Return a step with `$wave` for the number of its wave."""
+    """Replace the number of a step's wave by `$wave`."""
     word = re.compile(rf"\bwave-{number}\b")
 
     def prose(text: str) -> str:
@@ -84,7 +84,7 @@ def _looped(step: Step, nodes: Sequence[str], file: str) -> Short:
     lines, line = step.check.expect.split("\n"), None
     if len(lines) == len(nodes):
         same = lines[0] if len(set(lines)) == 1 and lines[0] else None
-        line = _turn(lines, nodes, shell=False) or same
+        line = _template(lines, nodes, shell=False) or same
     check = replace(
         step.check,
         command=_listed(step.check.command, nodes, file),
@@ -94,10 +94,10 @@ def _looped(step: Step, nodes: Sequence[str], file: str) -> Short:
 
 
 def _loops(commands: Sequence[str], nodes: Sequence[str], file: str) -> Iterator[str]:
-    """Yield commands, with a loop in place of as many as there are nodes that differ in the node only."""
+    """Yield commands; a run of one command per node that differ only in the node becomes a loop."""
     start = 0
     while start < len(commands):
-        turn = _turn(commands[start : start + len(nodes)], nodes)
+        turn = _template(commands[start : start + len(nodes)], nodes)
         yield (
             f"for node in $(cat {file}); do {turn} || break; done"
             if turn
@@ -106,8 +106,8 @@ def _loops(commands: Sequence[str], nodes: Sequence[str], file: str) -> Iterator
         start += len(nodes) if turn else 1
 
 
-def _turn(texts: Sequence[str], nodes: Sequence[str], *, shell: bool = True) -> str | None:
-    """Return one text with `$node` that stands for all of the texts, in order; None if there is none."""
+def _template(texts: Sequence[str], nodes: Sequence[str], *, shell: bool = True) -> str | None:
+    """Return the text whose `$node` expands to each of the texts, in order of nodes; None without one."""
     if len(texts) != len(nodes) or nodes[0] not in texts[0]:
         return None
     parts = texts[0].split(nodes[0])
@@ -122,7 +122,7 @@ def _turn(texts: Sequence[str], nodes: Sequence[str], *, shell: bool = True) -> 
 
 
 def _listed(command: str, nodes: Sequence[str], file: str) -> str:
-    """Return a command with the wave's file in place of its nodes, or of an option with each of them."""
+    """Replace the nodes in a command by the wave's file, and an option per node by a loop over it."""
     option = re.search(rf"(--[a-z-]+) {re.escape(nodes[0])}(?![\w.-])", command) if nodes else None
     lists = [(" ".join(nodes), f"$(cat {file})")]
     if option:
@@ -136,12 +136,12 @@ def _listed(command: str, nodes: Sequence[str], file: str) -> str:
 
 
 def _expanded(before: str, variable: str) -> str:
-    """Return a variable as it is written behind some text of a command, so that a shell expands it."""
+    """Return a variable with the quotes that a shell needs behind `before`, a part of a command."""
     return variable if _is_bare(before) else f"""'"{variable.strip('"')}"'"""
 
 
 def _is_bare(before: str) -> bool:
-    """Return whether a shell that has read a text is outside of quotes."""
+    """Return whether a shell is outside of quotes after a text."""
     try:
         split(before)
     except ValueError:
