@@ -1,4 +1,4 @@
-"""The verdict on each test. Only clusters with tests load these modules: a tenth of a small compile."""
+"""The result of each test. Only clusters with tests load these modules: a tenth of a small compile."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ipamc.model.plan import Plan
 
 
 def judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[Assertion, Judgement]]:
-    """Yield each test of a plan with its verdict, in order. Adds to `found` why others could not be made."""
+    """Yield each test of a plan with its result, in order. Adds to `found` why others could not run."""
     tests, number = plan.cluster.tests, 0
     try:
         subjects = Subjects(plan)
         rooms, aparts = Rooms(subjects, today), Aparts(subjects)
-        for number, test in enumerate(tests):  # noqa: B007 - of the test that fails
+        for number, test in enumerate(tests):  # noqa: B007 - used for the test that fails
             yield test, _judgement(test, subjects, rooms, aparts, today)
     except TooMany as problem:
         found.append(rules.too_much(tests[number].at, str(problem)))

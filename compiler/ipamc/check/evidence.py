@@ -100,10 +100,10 @@ def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diag
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
     adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
-    yield error("IPC0434", first.at, message, help=f"{_again(cluster, first)}; {adopt}{none}")
+    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first)}; {adopt}{none}")
 
 
-def _again(cluster: Cluster, node: Node) -> str:
+def _add_to_input(cluster: Cluster, node: Node) -> str:
     """Return how to add the objects that show the blocks of running nodes to the input."""
     if not node.live:
         kinds = "nodes,ciliumnodes,ciliumendpoints,pods"

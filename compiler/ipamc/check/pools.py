@@ -194,15 +194,15 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
                 what = "is the pool itself" if name == pool.name else "names no pool"
                 at = pool.at / "spec" / "overflow" / index
                 message = f'overflow {name!r} of pool "{pool.name}" {what}'
-                yield error("IPC0219", at, message, help=f"one of: {_some(in_order, pool.name)}")
+                yield error("IPC0219", at, message, help=f"one of: {_names_except(in_order, pool.name)}")
     for index, name in enumerate(cluster.auto_create):
         if name not in known:
             at = cluster.field("spec", "ipam", "autoCreate") / index
             message = f"autoCreate {name!r} names no pool"
-            yield error("IPC0219", at, message, help=f"one of: {_some(in_order)}")
+            yield error("IPC0219", at, message, help=f"one of: {_names_except(in_order)}")
 
 
-def _some(known: list[str], but: str = "") -> str:
+def _names_except(known: list[str], but: str = "") -> str:
     """Return the first of sorted names without one of them, and the number of the others."""
     first = [name for name in known[:9] if name != but]
     others = len(known) - bool(but)

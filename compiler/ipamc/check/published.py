@@ -186,7 +186,7 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
         yield from known_in_part(plan, before)
     ranges = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
     old_list = [block for blocks in before.lists.values() for block in blocks]
-    if sorted(old_list) != sorted(ranges):  # else it is of an earlier ipamc, without given blocks
+    if sorted(old_list) != sorted(ranges):  # else an earlier ipamc wrote it, without given blocks
         yield from taken_from_the_operator(cluster, before)
         yield from still_given_out(plan, before)
 

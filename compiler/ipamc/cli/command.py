@@ -77,7 +77,7 @@ class Verb(_Helped):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line as click does, after former names of options are replaced."""
-        with _about(ctx):
+        with _attached_to(ctx):
             return super().parse_args(ctx, renamed(args, self.former))
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -92,7 +92,7 @@ class Verb(_Helped):
     def invoke(self, ctx: click.Context) -> Any:
         """Invoke the command as click does; turn a misspelled name into a usage error."""
         try:
-            with _about(ctx):
+            with _attached_to(ctx):
                 return super().invoke(ctx)
         except click.ClickException:
             raise
@@ -117,7 +117,7 @@ class Lazy(_Helped, click.Group):
         """Parse the command line as click does. A group without a command is a usage error."""
         if not args and not ctx.resilient_parsing:
             raise NoVerb(None, self.lines, ctx)
-        with _about(ctx):
+        with _attached_to(ctx):
             return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -163,7 +163,7 @@ def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
 
 
 @contextlib.contextmanager
-def _about(ctx: click.Context) -> Iterator[None]:
+def _attached_to(ctx: click.Context) -> Iterator[None]:
     """Attach this command to a usage error that names no command."""
     try:
         yield

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-_Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for what is typed
+_Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for the typed text
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
 _MOST_BYTES = 64 << 20  # of locks that are searched

@@ -19,11 +19,11 @@ _URL = re.compile(
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """An argument IP, CIDR or NODE. A node may have a name like an IPv4 address: then it is both."""
+    """An argument IP, CIDR or NODE. A text like an IPv4 address may also be the name of a node."""
 
     text: str
     block: Block | None  # for an address, the block of this address only
-    node: str  # "" where it cannot be the name of a node
+    node: str  # "" if it cannot be the name of a node
 
 
 def parse_query(text: str) -> Query:
@@ -56,7 +56,7 @@ def _is_range(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """Return the CIDR that a part of an address stands for, `10.0.0.0/24` for `10.0.0`; or ""."""
+    """Return the CIDR of an incomplete IPv4 address: `10.0.0.0/24` for `10.0.0`; "" for other texts."""
     if not _PART(text):
         return ""
     points = text.count(".")
@@ -73,7 +73,7 @@ def is_address(text: str) -> bool:
 
 
 def parse_cidr(text: str) -> Block:
-    """Read a CIDR, of addresses of pods or not. Raises UsageError, with a similar one."""
+    """Read a CIDR, of pod addresses or any others. Raises UsageError that suggests a similar one."""
     try:
         return parse_block(text, pods=False)
     except CidrError as problem:

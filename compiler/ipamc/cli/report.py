@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipamc.workspace.source import Source
 
 _MOST_BYTES = 100 << 20
-"""Of all versions of a lock that are read, if they are as large as the last one: a second of work for git."""
+"""The most bytes of versions of a lock, each counted with the size of the last: git takes about a second."""
 
 
 @click.command(cls=Verb)

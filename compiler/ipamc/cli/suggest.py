@@ -165,7 +165,7 @@ def _read(
 def _family(
     size: int, areas: Sequence[Block], asked: str | None, cluster: Cluster | None, pool: Pool | None
 ) -> int:
-    """Return the family of the space. Raises UsageError where the options do not fit together."""
+    """Return the family, 4 or 6, of the wanted space. Raises UsageError for contradictory options."""
     families = {block.family for block in areas}
     if len(families) > 1:
         raise click.UsageError("--from names both families: ask for one after the other")

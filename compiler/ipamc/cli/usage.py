@@ -34,7 +34,7 @@ def tell(problem: click.UsageError) -> None:
         show(f"{problem.ctx.get_help()}\n", err=True)
         return
     path = problem.ctx.command_path if problem.ctx else "ipamc"
-    first, *more = _said(problem, path)
+    first, *more = _error_lines(problem, path)
     if not (more and isinstance(problem, NoVerb)):
         more.append(f"{path} --help")
     # What is wrong is wrapped where a terminal would break words; commands stay whole.
@@ -47,7 +47,7 @@ def tell(problem: click.UsageError) -> None:
     say("\n".join((said, *(f"  = help: {line}" for line in more))))
 
 
-def _said(problem: click.UsageError, path: str) -> Iterator[str]:
+def _error_lines(problem: click.UsageError, path: str) -> Iterator[str]:
     match problem:
         case NoVerb(word=None, known=known):
             yield f"{path} needs one of: {', '.join(known)}"

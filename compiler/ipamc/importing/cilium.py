@@ -51,7 +51,7 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     for family in families:
         texts = [flags.get(f"node-cidr-mask-size{suffix}", "") for suffix in (f"-ipv{family}", "")]
         given = next((int(text) for text in texts if text.isdecimal() and len(text) < 4), 0)
-        masks[family] = given or usual_size(_every(blocks), family, _NODE_MASK[family])
+        masks[family] = given or usual_size(_all_blocks(blocks), family, _NODE_MASK[family])
     with_blocks = [node for node in dump.nodes if blocks[node.name]]
     annotated = with_blocks and not any(node.pod_cidrs for node in with_blocks)
     patch = {"patchNodes": "annotations"} if annotated else {}
@@ -72,7 +72,7 @@ def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     ranges = [block for family in families for block in facts.blocks(f"cluster-pool-ipv{family}-cidr")]
     masks = {}
     for family in families:
-        usual = usual_size(_every(blocks), family, MASK[family])
+        usual = usual_size(_all_blocks(blocks), family, MASK[family])
         masks[family] = facts.number(f"cluster-pool-ipv{family}-mask-size", usual)
     shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
     return _one_block(dump, facts, shell, ranges, masks)
@@ -86,7 +86,7 @@ def _one_block(
     others = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
     others += [item.block for item in facts.excluded]
     decisions: list[Diagnostic] = []
-    every = [block for block in _every(blocks) if block.family in families]
+    every = [block for block in _all_blocks(blocks) if block.family in families]
     given = [block for block in ranges if block.family in families and block.prefix <= masks[block.family]]
     for family in families:
         if not any(block.family == family for block in given):
@@ -193,7 +193,7 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         for name, some in shown.items():
             whole = dict.fromkeys(block.widened(prefix) for block in some)
             blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
-    masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
+    masks = {family: usual_size(_all_blocks(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
     draft = _one_block(dump, facts, shell, (), masks)
     # The number of single addresses of nodes without a block.
@@ -219,7 +219,7 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     return bits
 
 
-def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
+def _all_blocks(blocks: Mapping[str, Blocks]) -> list[Block]:
     return [block for some in blocks.values() for block, _ in some]
 
 

@@ -117,7 +117,7 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     found: list[Diagnostic] = []
     for item in items:
         try:
-            one = _one(item)
+            one = _cluster_cidr(item)
         except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
             found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
         else:
@@ -129,7 +129,7 @@ class _NoRangeError(ValueError):
     """A ClusterCIDR without a range, or with more host bits than its range."""
 
 
-def _one(item: SeenObject) -> _ClusterCidr:
+def _cluster_cidr(item: SeenObject) -> _ClusterCidr:
     """Return a ClusterCIDR. Raises CidrError, SelectorError, _NoRangeError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec

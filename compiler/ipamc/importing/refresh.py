@@ -60,7 +60,7 @@ def refresh(
     a selector tests stay. `rebuilt`: every node has a new uid.
     """
     log = Log()
-    homes = _homes(cluster, folder, dump, sources)
+    homes = _written_files(cluster, folder, dump, sources)
     log.add(_elsewhere(cluster, folder, dump, homes))
     if dump.is_of_another(cluster) and not rebuilt:
         nodes = sorted(node.name for node in cluster.nodes if not node.planned)
@@ -172,7 +172,7 @@ def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic
         yield rules.never_seen(nodes[0].at, path.removeprefix(f"{folder}/"), [node.name for node in nodes])
 
 
-def _homes(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
+def _written_files(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
     """Return the inventories with a node that exists, nodes.yaml first, by path: a refresh writes them.
     Another file counts only if it is one NodeInventory and nothing else, which would be lost.
     """

@@ -38,12 +38,12 @@ def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
     """Return the lines that share addresses with a block, by address. O(log n + result), plus counting rows.
     If a row is not canonical, the whole lock is read. Raises Refused with its errors.
     """
-    return _found(text, path, _over(text, block), lambda line: line.block.overlaps(block))
+    return _found(text, path, _rows_over(text, block), lambda line: line.block.overlaps(block))
 
 
 def of(text: bytes, path: str, node: str) -> list[NumberedLine]:
     """Return the lines of a node, by address. One search through the text. Raises Refused as `over` does."""
-    return _found(text, path, _of(text, node), lambda line: line.node == node)
+    return _found(text, path, _rows_of(text, node), lambda line: line.node == node)
 
 
 def _found(
@@ -71,7 +71,7 @@ def similar(texts: Iterable[bytes], name: str) -> str:
     return f"pool/{name}" if name in pools else nearest(name, nodes)
 
 
-def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
+def _rows_over(text: bytes, block: Block) -> Iterator[NumberedLine]:
     start = text.find(b"\n") + 1
     if start == len(text) or _is_outside(text, start, block):
         return
@@ -115,7 +115,7 @@ def _first_from(text: bytes, low: int, block: Block) -> int:
     return low
 
 
-def _of(text: bytes, node: str) -> Iterator[NumberedLine]:
+def _rows_of(text: bytes, node: str) -> Iterator[NumberedLine]:
     name = f'"node":"{node}"'.encode()  # a node's name has no character that JSON escapes
     at = text.find(name)
     number, counted = 1, 0

@@ -275,7 +275,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         }
 
     def place(self, ranked: RankedLine) -> tuple[object, ...]:
-        """Return a key for one side alone: a node's place in a state; of several blocks, the new ones."""
+        """Return what only one side may fill: a node's place in a state; of several blocks, the new ones."""
         new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
         return (*self.key(ranked.line), ranked.state) if self.one_block or new else ranked.block
 

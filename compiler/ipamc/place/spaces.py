@@ -1,8 +1,8 @@
-"""An address space is to pools of clusters what a pool is to nodes: members in, a Cluster to place out.
+"""Places ranges of an address space: pools of clusters take the place of nodes, and ranges that of blocks.
 
 The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` the
 second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, nothing
-is given twice. A further range is pinned beside one that the pool has, where that is free, so that both
+is given twice. A further range is pinned next to one that the pool has, if that is free, so that both
 aggregate; and a pool that had CIDRs of its own is pinned to them.
 """
 
@@ -24,12 +24,12 @@ from ipamc.read.space_index import IndexLine
 
 
 def node_name(cluster: str, pool: str, number: int) -> str:
-    """Return the name that a range of a pool has as a node of a space; ranges count from 1."""
+    """Return the name of a pool's range as a node of a space; ranges count from 1."""
     return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
 
 
 def range_of(node: str) -> tuple[str, str, int]:
-    """Return the cluster, the pool and the number of a range. The reverse of `node_name`."""
+    """Return the cluster, the pool and the number of a range: the inverse of `node_name`."""
     cluster, _, pool = node.partition("/")
     pool, _, number = pool.partition("/")
     return cluster, pool, int(number) if number.isdecimal() else 1
@@ -38,8 +38,8 @@ def range_of(node: str) -> tuple[str, str, int]:
 def with_members(
     space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
 ) -> Cluster:
-    """Return a space with its members' pools as nodes, and what members occupy otherwise as excluded.
-    `before` are lines of an earlier index: it knows the CIDRs that a pool had before it asked. O(n log n).
+    """Return a space with its members' pools as nodes, and the members' other addresses as excluded.
+    `before` are lines of an earlier index, with the CIDRs that a pool had before its request. O(n log n).
     """
     default = {family: part.block_size for pool in space.pools for family, part in pool.families.items()}
     nodes: dict[str, Node] = {}
@@ -62,7 +62,7 @@ def with_members(
 
 
 def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
-    """Return a space in which that is excluded which clusters have of their own, as an index says."""
+    """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
     others = (
         (line, f"{line.cluster}/{line.pool or line.node}") for line in lines if line.cidr and not line.range
     )
@@ -71,7 +71,7 @@ def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
 
 
 def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
-    """Return the CIDRs of their own that pools had, as the ranges that they would be, in order of address."""
+    """Return the CIDRs that pools had of their own, named as future ranges, in order of address."""
     found: dict[tuple[str, str], list[Block]] = defaultdict(list)
     for line in before:
         if line.pool and line.cidr and not line.range:
@@ -91,7 +91,7 @@ def _pins(
     had: Mapping[str, Block],
     others: list[Block],
 ) -> dict[str, dict[str, tuple[Range, ...]]]:
-    """Return, by pool of the space and node, the blocks that nodes without a line are to have."""
+    """Return, by pool of the space and node, the blocks to which nodes without a line are pinned."""
     lines = [line for line in lock.lines if line.state is not State.RELEASED]
     mine: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
@@ -122,7 +122,7 @@ def _pins(
 
 
 def _beside(block: Block, prefix: int) -> Iterator[Block]:
-    """Yield the blocks of a prefix length beside one: first the other half of what both make, if they do."""
+    """Yield the blocks of a prefix length next to a block: first the one that aggregates with it."""
     family, first, size = block.family, block.first, 1 << (BITS[block.family] - prefix)
     if prefix == block.prefix:
         yield Block(family, first ^ size, prefix)
@@ -135,8 +135,8 @@ def _beside(block: Block, prefix: int) -> Iterator[Block]:
 def with_given(
     members: Iterable[ClusterPrefixes], lines: Iterable[Line], consent: Consent
 ) -> list[ClusterPrefixes]:
-    """Return members with the ranges that a space gives them: held and pending ones, renamed by consent.
-    Blocks of a member's nodes that lie in one of its ranges do not count by themselves.
+    """Return members with the held and pending ranges that a space gives them, renamed by consent.
+    Blocks of a member's nodes inside one of its ranges do not count by themselves.
     """
     renamed = dict(consent.rename)
     given: dict[str, list[Prefix]] = defaultdict(list)
@@ -158,7 +158,7 @@ def with_given(
 
 
 def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:
-    """Yield the lines of an index for what members occupy."""
+    """Yield the lines of an index for the addresses that members occupy."""
     for member in members:
         name = member.cluster
         if member.cluster_id or member.mesh_name:

@@ -142,7 +142,7 @@ class Texts:
 
 
 def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
-    """Return a text, and the spots of values in it; if none is in an unread part, of a text without them."""
+    """Return a text, without unread parts if no wanted value is in one, and the spots of the values."""
     is_json, found = path.endswith(".json"), None
     if not is_json and not isinstance(data, Excerpt):  # offsets in an Excerpt are mapped to those in its file
         with contextlib.suppress(UnicodeDecodeError):

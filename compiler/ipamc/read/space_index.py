@@ -32,8 +32,8 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 class IndexLine(
     msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False, kw_only=True
 ):
-    """A CIDR that a cluster has, as a range of a pool or a block of a node outside every pool; or, without a
-    CIDR, its identity in ClusterMesh.
+    """A CIDR of a cluster: a range of a pool, or a block of a node outside every pool. Or, without a CIDR,
+    the cluster's identity in ClusterMesh.
     """
 
     cidr: str = ""

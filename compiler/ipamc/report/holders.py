@@ -63,7 +63,7 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     return "\n".join(paragraphs)
 
 
-def _said(answer: LockAnswer | InputAnswer) -> tuple[Block, str, str, str, dict[str, str | int]]:
+def _answer(answer: LockAnswer | InputAnswer) -> tuple[Block, str, str, str, dict[str, str | int]]:
     """Return block, pool and node of an answer, and its state as text and for JSON."""
     if isinstance(answer, LockAnswer):
         line, started = answer.line, answer.started
@@ -76,7 +76,7 @@ def _said(answer: LockAnswer | InputAnswer) -> tuple[Block, str, str, str, dict[
 
 
 def _row(answer: LockAnswer | InputAnswer) -> Cells:
-    block, pool, node, in_state, _ = _said(answer)
+    block, pool, node, in_state, _ = _answer(answer)
     cells = (answer.cluster, str(block), pool, node, in_state)
     return (*map(visible, cells), where(Span(answer.at.path, answer.at.line)))
 
@@ -85,7 +85,7 @@ def records(answers: Sequence[LockAnswer | InputAnswer]) -> dict[str, list[dict[
     """Return the answers for JSON: `lines` of locks, and the inputs' texts about `vacant` addresses."""
     found: dict[str, list[dict[str, str | int]]] = {"lines": [], "vacant": []}
     for answer in answers:
-        block, pool, node, _, record = _said(answer)
+        block, pool, node, _, record = _answer(answer)
         about = {"cluster": answer.cluster, "block": str(block), "pool": pool, "node": node}
         entry = {**about, **record, "file": answer.at.path, "line": answer.at.line}
         found["lines" if isinstance(answer, LockAnswer) else "vacant"].append(entry)

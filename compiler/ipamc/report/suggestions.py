@@ -24,12 +24,12 @@ UNKNOWN = (
 
 
 def asks(answer: Suggestions) -> bool:
-    """Tell whether the pool is to ask an address space: a new one, and one that does so already."""
+    """Return whether the pool should request its range: a new pool, or one that already requests."""
     return answer.pool is None or any(part.ask for part in answer.pool.families.values())
 
 
 def about_space(space: Cluster) -> str:
-    """Return the line that says what an address space gives to nobody."""
+    """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
     said = ", ".join(
         f"{block} ({reason})" if reason else str(block) for block, reason in sorted(kept.items())

@@ -35,7 +35,7 @@ class PoolMap(Struct, frozen=True, kw_only=True):
     use: PoolUse
     reserved: tuple[Block, ...]
     """Reserved in the pool, clipped to its ranges; disjoint, by address."""
-    excluded: tuple[Block, ...]  # excluded in the cluster, likewise
+    excluded: tuple[Block, ...]  # excluded in the cluster, clipped in the same way
     without_line: tuple[Block, ...]  # shown by CiliumNodes without a Node: in use, and in no line
     first: int  # the number of nodes with the pool as first candidate
     room: int

@@ -77,7 +77,7 @@ class _Pools:
             if pool.name not in done:
                 node, why = self.want.node, never(pool)
                 if not why and offers and pool.selector.matches(node.labels, node.name):
-                    why = _later(offers[0].pool, pool)  # a space gives ranges of one level
+                    why = _why_later(offers[0].pool, pool)  # a space gives ranges of one level
                 why = why or f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
                 yield ExplainedPool(pool=pool, verdict=PoolRole.PASSED_OVER, why=why)
 
@@ -99,7 +99,7 @@ class _Pools:
         if not index:
             of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
             return PoolRole.FIRST, of
-        order = _later(first.pool, offer.pool)
+        order = _why_later(first.pool, offer.pool)
         if first.pinned and not offer.pinned:
             pins = "has the block of its address" if first.pool.follows else "pins the node"
             order = f"{first.pool.name} {pins}"
@@ -140,7 +140,7 @@ class _Pools:
         return f"is full in {ip(full)} now" if full else ""
 
 
-def _later(first: Pool, later: Pool) -> str:
+def _why_later(first: Pool, later: Pool) -> str:
     key, one, other = deciding(first, later)
     words = {"blocks": "blocks in all", "addresses": "addresses a block"}
     if key == "name":

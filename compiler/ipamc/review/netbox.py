@@ -204,7 +204,7 @@ def later_import(
         else:
             unchanged += 1
     gone += [each for same in known.values() for each in same if each.description.startswith(marks)]
-    left = [away for each in gone if (away := _gone(each, statuses["gone"]))]
+    left = [away for each in gone if (away := _gone_row(each, statuses["gone"]))]
     return NetBoxImport(
         rows=tuple(sorted((*rows, *left), key=lambda row: (row.block, row.id))),
         created=created,
@@ -237,7 +237,7 @@ def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) ->
     return not same or any(columns.get(name, text) != text for name, text in there.others.items())
 
 
-def _gone(there: NetBoxPrefix, status: str) -> ImportRow | None:
+def _gone_row(there: NetBoxPrefix, status: str) -> ImportRow | None:
     """Return the row that marks a prefix as gone; None if NetBox has that mark already."""
     text = there.description.partition(": ")[0][: LONGEST - len(_GONE)] + _GONE
     if plain(there.status) == plain(status) and there.description == text:

@@ -12,12 +12,13 @@ Free space is divided into aligned holes of the largest possible size. All block
 to anything outside of it, so a hole gives one suggestion: its lowest block, or its highest one if only that
 touches a range. The order of preference:
 
-1. inside nativeRoutingCIDR, where the cluster has one: agents masquerade what leaves it; 2. together with
-ranges of the pool it makes a larger prefix, the larger the better: that saves a route or a
+1. inside nativeRoutingCIDR, if the cluster has one: agents masquerade traffic that leaves it;
+2. it completes a larger prefix with ranges of the pool, the larger the better: that saves a route or a
    firewall rule;
-3. the prefix that has both it and a range of the pool is small: what is free beside them can join them later;
-4. the same two for the ranges of the cluster, and then of the address space; a new pool has only these; 5.
-the hole is small, so that the large ones stay whole; 6. the lowest address.
+3. the smallest prefix around it and a range of the pool is small: free space beside them can join them later;
+4. the same two for the ranges of the cluster, and then of the address space; a new pool has only these;
+5. the hole is small, so that the large ones stay whole;
+6. the lowest address.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def find(given: Sequence[str] = ()) -> list[str]:
     A link counts as a folder; reading it raises. Raises Misnamed; Trouble if clusters/ is empty or missing
     and no CLUSTER is given, or if clusters/ is itself a link.
     """
-    folders = [_typed(text) for text in given] if given else _all()
+    folders = [_typed(text) for text in given] if given else _all_names()
     return sorted(
         {disk.identity(folder): folder for folder in reversed(folders)}.values(),
         key=lambda folder: (name_of(folder), folder),
@@ -73,12 +73,12 @@ def parent_of(folder: str) -> str:
 def known_names() -> list[str]:
     """Return the names of the clusters below clusters/; none where they cannot be listed."""
     try:
-        return [PurePath(folder).name for folder in _all()]
+        return [PurePath(folder).name for folder in _all_names()]
     except (Trouble, OSError):
         return []
 
 
-def _all() -> list[str]:
+def _all_names() -> list[str]:
     where = clusters_folder()
     refuse_links(where)
     try:

@@ -78,7 +78,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     for item in wanted:
         if not item.name:
             try:
-                items += _all(kube, item, system)
+                items += _items_of(kube, item, system)
             except Forbidden:
                 if not item.optional:
                     raise
@@ -96,7 +96,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
 
 
-def _all(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
+def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
     if item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":

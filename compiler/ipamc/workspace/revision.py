@@ -126,7 +126,7 @@ def look_back(at: str, clusters: Sequence[str]) -> Commit:
             raise unknown(top, at, f" (a date is written as 2026-11-21){more}")
     found = Commit(top=top, revision=revision, commit=commit, folders=())
     folders = _folders(found, clusters)
-    there = [folder for folder in folders if _had(found, folder)]
+    there = [folder for folder in folders if _has_folder(found, folder)]
     notes += [f"{name_of(folder)}: not in {revision}, left out" for folder in folders if folder not in there]
     return replace(found, folders=tuple(there), notes=tuple(notes))
 
@@ -177,12 +177,12 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
 def _folder(commit: Commit, text: str) -> str:
     """Return the folder that TEXT names in the commit, or else on the disk. Raises Misnamed."""
     folder = folder_of(text)
-    if PurePosixPath(text).name == text and _had(commit, folder):
+    if PurePosixPath(text).name == text and _has_folder(commit, folder):
         return folder
-    return text if not disk.is_folder(text) and _had(commit, text) else find([text])[0]
+    return text if not disk.is_folder(text) and _has_folder(commit, text) else find([text])[0]
 
 
-def _had(commit: Commit, folder: str) -> bool:
+def _has_folder(commit: Commit, folder: str) -> bool:
     path = PurePosixPath(below(commit.top, folder))
     parent = "" if path.parent == PurePosixPath() else path.parent.as_posix()
     return path.name in folders_at(commit.top, commit.commit, parent)

@@ -36,7 +36,7 @@ class Disk(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     """As the user would type them, in order of name; for a commit, only those that it has."""
     assume: Version | None = None  # the known minor to assume for a newer Cilium
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside them, if known
 
     def has(self, folder: str) -> bool:
         """Return whether the folder exists."""

@@ -62,7 +62,7 @@ def run_all(
 def perform(
     run: Callable[[Work], Result], failed: Callable[[Work, BaseException], Result], task: Work
 ) -> Result:
-    """Run a task; return its result, or what `failed` makes of its exception."""
+    """Run a task; return its result, or the result that `failed` makes of its exception."""
     try:
         with paused_collector():
             return run(task)

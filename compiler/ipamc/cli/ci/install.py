@@ -148,7 +148,7 @@ def install_options(*, image: bool) -> Callable[[Command], Command]:
 
 
 def _chosen(wheel: str | None, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
-    """Return the way that the options name. Raises UsageError where they contradict each other."""
+    """Return the way that the options select. Raises UsageError if they contradict each other."""
     ways = [name for name, value in (("--wheel", wheel), ("--git", source), ("--image", image)) if value]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are different ways to get ipamc: choose one of them")

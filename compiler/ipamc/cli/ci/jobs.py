@@ -18,7 +18,7 @@ from ipamc.read.parts import shards_of
 
 GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
 GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
-IMAGE = "python:3.13"  # what GitLab's jobs run in where nothing names another image: it compiles and plans
+IMAGE = "python:3.13"  # the default image of GitLab's jobs that compile and plan
 LONGEST = 200
 """Characters of a target in a job's name.
 Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
@@ -26,7 +26,7 @@ LARGE = 8  # the most shards that one job applies; a cluster with more gets a jo
 SEVERAL = "ipamc"
 """The environment of a job with several clusters that share no other."""
 ALWAYS = 1 << 16
-"""What a cluster of any size costs a job, as bytes of a lock: a compile and kubectl take some seconds."""
+"""The fixed cost of a cluster in a job, as bytes of a lock: a compile and kubectl take some seconds."""
 
 
 def is_name(text: str) -> bool:

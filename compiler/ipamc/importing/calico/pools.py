@@ -174,8 +174,8 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
             cut[pool.name] = small
     some = [pool for pool in pools if whole[pool.name]]
     active, unlike = _by_selector([pool for pool in some if not pool.halted], whole)
-    split = list(_apart(active))
-    halted = [_alone(pool, whole) for pool in some if pool.halted]
+    split = list(_disjoint(active))
+    halted = [_group_of_one(pool, whole) for pool in some if pool.halted]
     halted += unlike + [group for group in split if group.halted]
     return Grouped(
         active=tuple(group for group in split if not group.halted),
@@ -185,7 +185,7 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     )
 
 
-def _alone(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
+def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
     return Group(
         pools=(pool,),
         ranges={pool.block.family: whole[pool.name]},
@@ -215,7 +215,7 @@ def _by_selector(
             else:
                 first = next(each for each in chosen if each.block.family == family)
                 why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
-                others.append(_alone(pool, whole, why))
+                others.append(_group_of_one(pool, whole, why))
         ordered = {family: ranges[family] for family in sorted(ranges)}
         ordered_sizes = {family: sizes[family] for family in ordered}
         selector = members[0].selector
@@ -223,7 +223,7 @@ def _by_selector(
     return groups, others
 
 
-def _apart(groups: Sequence[Group]) -> Iterator[Group]:
+def _disjoint(groups: Sequence[Group]) -> Iterator[Group]:
     """Make the groups' selectors disjoint, and yield the groups; a group that selects no node is halted."""
     before: list[Group] = []
     for group in groups:

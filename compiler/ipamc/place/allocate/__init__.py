@@ -1,1 +1,1 @@
-"""What nodes still need in, a plan with their new blocks or findings out; changes no block that is held."""
+"""Places the blocks that nodes still need, or returns findings; changes no block that is held."""

@@ -18,7 +18,7 @@ from ipamc.place.reconcile.transitions import changed, complete, has_arrived, ne
 
 
 def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
-    """Ask for pending blocks by consent, all of a key together; a key with a pending line stays."""
+    """Request pending blocks by consent, all of a key together; a key with a pending line is skipped."""
     if not node.pending and not context.consent.renumber:
         return node
     found = list(torn_apart(node, context))
@@ -36,7 +36,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         serving = [each.pool for each in want.offers if pool in {"", each.pool.name}]
         pins = {pin.block for each in serving for pin in each.pins.get(node.name, ())}
         if {line.block for line in lines} <= pins:
-            if any(scope.node for scope in scopes):  # else it is one of many, and stays at its pin
+            if any(scope.node for scope in scopes):  # else it is one of several, and keeps its pin
                 found.append(pinned_already(context.lock, want, lines[0]))
         elif family not in context.cluster.families:
             found.append(nowhere_to_go(context.lock, lines[0], f"IPv{family} is not in ipFamilies"))
@@ -46,7 +46,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
         else:
-            # A node that was given more by its use moves with as much.
+            # A node that got more blocks by its use keeps their number when it moves.
             had = len(lines) if offer.pool.usage else 0
             number = max(needed(offer.pool, node.name, family, had), had)
             demands.append(Demand(want, (family,), offer, {family: number}))
@@ -61,7 +61,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
 def complete_placed(
     nodes: Mapping[str, NodeState], new: Iterable[Line], today: str, *, one_block: bool
 ) -> Iterator[NodeState]:
-    """Yield the renumbered nodes that have arrived already, with the `new` lines that were placed."""
+    """Yield the renumbered nodes that have already arrived, with their placed `new` lines."""
     placed: dict[str, list[Line]] = defaultdict(list)
     for line in new if nodes else ():
         placed[line.node].append(line)
@@ -138,7 +138,7 @@ def resize(node: NodeState, context: Context) -> NodeState:
 
 
 def grow(node: NodeState, want: Want, context: Context) -> NodeState:
-    """List what a node gets beside what its pools owe it."""
+    """Add demands for the blocks that a resize gives a node in addition."""
     decided = context.consent.resize.get(node.name)
     demands = [
         Demand(want, (more.family,), offer, {more.family: more.blocks}, more)

@@ -111,7 +111,7 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[assertion
         asserts = _asserted(test, here, reading)
         if asserts is not None:
             yield assertion.Assertion(
-                name=_said(asserts) if isinstance(test.name, UnsetType) else test.name,
+                name=_description(asserts) if isinstance(test.name, UnsetType) else test.name,
                 because=test.because,
                 at=here,
                 asserts=asserts,
@@ -197,7 +197,7 @@ def _label(key: str | UnsetType, at: Place, reading: Reading) -> str:
     return key
 
 
-def _said(asserts: assertion.Asserted) -> str:
+def _description(asserts: assertion.Asserted) -> str:
     """Return a description of the assertion of a test without a name."""
     match asserts:
         case assertion.BlocksOf():
@@ -205,7 +205,7 @@ def _said(asserts: assertion.Asserted) -> str:
         case assertion.NodeHas():
             return f"node {asserts.node} has {_ranges(asserts.has)}"
         case assertion.Room():
-            return f"room for {count(asserts.nodes, 'more node')}{_of(asserts)}"
+            return f"room for {count(asserts.nodes, 'more node')}{_of_room(asserts)}"
         case assertion.Apart():
             lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(asserts.prefixes.items()))
             some = " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
@@ -216,7 +216,7 @@ def _said(asserts: assertion.Asserted) -> str:
             return f"no renumber without a ticket {cut(asserts.ticket)}"
 
 
-def _of(room: assertion.Room) -> str:
+def _of_room(room: assertion.Room) -> str:
     if room.pool:
         return f" in pool {cut(room.pool)}"
     if room.like is not None:

@@ -50,7 +50,7 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
             also.append(Related(line_at(context.lock, line), row))
     causes = [Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(gone)]
     for one, other in (order for pair in pairs for order in (pair, pair[::-1])):
-        # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
+        # A CiliumNode does not prove that a Node is wrong: the dump may lack CiliumNodes.
         by_node = context.source(one.node) == f"{NODE} {one.node}"
         if not (by_node and context.source(other.node) == f"{CILIUM_NODE} {other.node}"):
             causes.append(context.other_blocks(one.node, (one.block, other.block)))

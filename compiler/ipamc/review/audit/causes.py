@@ -18,7 +18,7 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
 
 class Fact(StrEnum):
-    """What a finding proves of an object."""
+    """A fact about an object that a finding proves."""
 
     NO_MACHINE = "no kubelet and no agent runs for the Node"
     GONE = "there is no such Node"

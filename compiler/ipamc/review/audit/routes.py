@@ -1,8 +1,8 @@
 """Rules about routers' tables: each prefix of a pool comes from the node that has the block.
 
-The owner of a prefix is the node that may have it by `place/reconcile`, and the node whose address is the
-next hop must be that one. Where Cilium's operator allocates, the dump decides. A table may also have leaves
-as next hops, and default routes: routes that cannot be attributed to a node are counted, and not judged.
+The rules of `model/ownership.py` decide whether the node whose address is the next hop may have the block.
+Where Cilium's operator allocates, the dump decides. A table may also have leaves as next hops, and default
+routes: routes that cannot be attributed to a node are counted, and not judged.
 """
 
 from __future__ import annotations

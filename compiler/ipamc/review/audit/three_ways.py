@@ -144,7 +144,7 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
         else:
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
-        text = f"missing: {several([*map(_short, some)], _kind_of(some), 'not in the dump')}{unknown}"
+        text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
         also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
         blocks = {name: cidrs(git, git) for name in some if known and (git := context.git.objects[name])}
         causes = [Cause(name, Fact.MISSING, tuple(parsed(each))) for name, each in blocks.items()]
@@ -220,7 +220,7 @@ def _kind_of(objects: Sequence[str] | Fields) -> str:
     return kinds.pop() if len(kinds) == 1 else "object"
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     """Return the name of an object in findings: a policy and its binding share one."""
     return name if name.partition(" ")[0] in POLICIES else name.rpartition(" ")[2]
 
@@ -238,7 +238,7 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
             value = fields[name][0].rpartition(".")[2]
         else:
             value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
-        values.append(f"{_short(name)} ({value})")
+        values.append(f"{_short_name(name)} ({value})")
     return f"{paths} of {several(values, _kind_of(some), words)}"
 
 
@@ -276,7 +276,7 @@ def _git_places(context: Context, objects: Sequence[str]) -> list[Related]:
 
 
 def _repair(context: Context, kind: str, name: str) -> str:
-    node = _short(name)
+    node = _short_name(name)
     if kind == _POLICY:
         (typed, called) = name.split(" ")
         first = f"where the apply is refused, first kubectl delete {typed.lower()} {called}"

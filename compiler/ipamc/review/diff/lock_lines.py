@@ -209,12 +209,12 @@ class _Comparison:
         every: dict[bool, list[Renumber]] = {True: [], False: []}
         for key, new in sorted(groups.items()):
             old = held.get(key, [])
-            reason = next((why[line.block] for line in old if line.block in why), "") or self._aim(old, new)
+            reason = next((why[line.block] for line in old if line.block in why), "") or self._goal(old, new)
             renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
             every[any(line.block in begun for line in new)].append(renumber)
         return tuple(every[True]), tuple(every[False])
 
-    def _aim(self, old: list[Line], new: list[Line]) -> str:
+    def _goal(self, old: list[Line], new: list[Line]) -> str:
         """Return a phrase that says where a node moves although its old block is not misplaced."""
         if pinned := next((pinned for line in new if (pinned := self._pinned(line))), None):
             place = "the block of its address" if pinned is Origin.FOLLOWS else "its pin"
@@ -299,7 +299,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
         want, family = wants.get(line.node), line.block.family
         if want is None or _is_at_home(cluster, want, line, pool) or not line.in_use:
             continue
-        faults = [(fault.rule not in ILLEGAL, _why(fault)) for fault in classify(cluster, want, line, pool)]
+        faults = [(fault.rule not in ILLEGAL, _words(fault)) for fault in classify(cluster, want, line, pool)]
         faults = [(legal, why) for legal, why in faults if why]
         key = id(want.offers), family
         if key not in firsts:
@@ -324,7 +324,7 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
 
 
 def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> bool:
-    """Return whether a block lies in its node's first candidate pool, so that `_why` has no fault to name.
+    """Return whether a block lies in its node's first candidate pool, so that `_words` has no fault to name.
     `pool` is the one whose range contains the block. False if CIDRs are excluded: then `classify` decides.
     """
     family, first = line.block.family, want.offers[0] if want.offers else None
@@ -333,7 +333,7 @@ def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> 
     return family in first.sizes and family in cluster.families
 
 
-def _why(fault: Fault) -> str:
+def _words(fault: Fault) -> str:
     """Return a phrase for a fault of a block; "" for faults that a plan reports elsewhere."""
     if fault.rule is other_family:
         return f"IPv{fault.family} is not in ipFamilies"

@@ -154,7 +154,7 @@ _UNLAWFUL = {
 }
 
 
-def _which(each: Transition) -> str:
+def _line_text(each: Transition) -> str:
     was, now = each.before or each.line, each.other or each.after
     if each.reason is Reason.DAY_CHANGED and now:
         return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
@@ -187,7 +187,7 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
         for reason in REFUSED:
-            if which := [_which(each) for each in cluster.difference.unlawful if each.reason is reason]:
+            if which := [_line_text(each) for each in cluster.difference.unlawful if each.reason is reason]:
                 yield f"{cluster.name}: {several(which, *_UNLAWFUL[reason])}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {

@@ -68,11 +68,11 @@ def lost(live: Object, tree: Object) -> tuple[Block, ...]:
         gone -= {str(block) for entry in entries if entry not in ours if (block := address(entry))}
     if not gone:
         return ()
-    kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _all(tree)
+    kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _blocks_of(tree)
     return tuple(outermost(without(parsed(gone), kept)))
 
 
-def _all(tree: Object) -> list[Block]:
+def _blocks_of(tree: Object) -> list[Block]:
     return parsed(cidrs(tree, tree))
 
 
@@ -90,7 +90,7 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
             pieces = lost(there, document)
         elif node and node in former:
             old = set(map(str, former[node]))
-            pieces = tuple(outermost(without(former[node], _all(document))))
+            pieces = tuple(outermost(without(former[node], _blocks_of(document))))
         else:
             continue
         if pieces:
@@ -135,7 +135,7 @@ def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
     rendered: list[tuple[Block, Object, bool]] = []
     for document in tree:
         of_cilium = document["kind"] == CILIUM_NODE
-        blocks = parsed(ipam(document).get("podCIDRs") or ()) if of_cilium else _all(document)
+        blocks = parsed(ipam(document).get("podCIDRs") or ()) if of_cilium else _blocks_of(document)
         rendered += ((block, document, True) for block in blocks if node_of(document))
     pattern = next((document for _, document, _ in rendered if document["kind"] == NODE), None)
     kinds = {CILIUM_NODE, NODE} if pattern else {CILIUM_NODE}
@@ -176,7 +176,7 @@ def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld
         if document["kind"] == POOL and not node_of(document) and there is not None:
             gone = lost(there, document)
             # A CIDR of the live pool may be only a part of one of the rendered pool.
-            wider, blocks = _all(document), parsed(cidrs(there, document))
+            wider, blocks = _blocks_of(document), parsed(cidrs(there, document))
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
             if pieces := gone or tuple(outermost(parts)):
                 changed[name_of(document)] = identity(document), pieces, bool(gone)
