@@ -12,6 +12,7 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
+ASKS = re.compile(rb"""\bfrom["']?\s*:""").search
+"""Tells whether a file may have a pool that asks an address space: an escaped key is not found here."""
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
 
@@ -80,7 +83,8 @@ def survey(
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
     # Most inventories have none of these words, and they take most of the time.
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in POOL_WORDS)}
+    texts = inputs.sources.items()
+    wanted = {path: data for path, data in texts if ASKS(data) or any(word in data for word in POOL_WORDS)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces

@@ -91,6 +91,13 @@ class Inputs(Struct, frozen=True, kw_only=True):
         return found if isinstance(found, Index) else None
 
     @property
+    def indexed(self) -> list[IndexLine]:
+        """The lines of the index that an earlier compile of an address space wrote."""
+        text = self.published.get(INDEX)
+        found = load_index(text, self.name) if text else self.index_of(self.name)
+        return [line for _, line in found.lines] if isinstance(found, Index) else []
+
+    @property
     def before(self) -> Rendered:
         """The output of an earlier compile, with which the cluster may run."""
         return Rendered(self.published, f"{self.folder}/rendered")
@@ -119,7 +126,12 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
         cluster, lock = _load(inputs, Log(), tests=False)
-        return (_as_indexed(cluster, lock, inputs) if cluster.is_space else cluster), lock
+        if cluster.is_space and inputs.surveyed:
+            members = with_given(_members(inputs), lock.lines, inputs.consent)
+            cluster = with_members(cluster, lock, members, inputs.indexed)
+        elif cluster.is_space:  # nobody read its members
+            cluster = with_others(cluster, inputs.indexed)
+        return cluster, lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
@@ -207,7 +219,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
         log.add(check_members(cluster, inputs.surveyed))
         members = with_given(_members(inputs), lock.lines, inputs.consent)
         log.add(check_together(members))
-        cluster = with_members(cluster, lock, members, _former(inputs))
+        cluster = with_members(cluster, lock, members, inputs.indexed)
         log.add(check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
@@ -240,20 +252,6 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
 def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     every = (found for found in inputs.surveyed if isinstance(found, ClusterPrefixes))
     return [found for found in every if found.space == inputs.name]
-
-
-def _former(inputs: Inputs) -> Iterator[IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote, or of the last commit's."""
-    text = inputs.published.get(INDEX)
-    found = load_index(text, inputs.name) if text else inputs.index_of(inputs.name)
-    return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
-
-
-def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
-    """Return a space with its members; those that were not read are taken from its index."""
-    if inputs.surveyed:
-        return with_members(space, lock, _members(inputs), _former(inputs))
-    return with_others(space, _former(inputs))
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:

@@ -12,7 +12,7 @@ from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
-from ipamc.model.pool_words import terms_by
+from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
 from ipamc.report.aggregates import filter_lines, prefixes
 from ipamc.report.utilisation import number, state
@@ -231,7 +231,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         now = state(found.after) if found.after else "no line has its addresses"
         if found.other and not found.after:
             what = "its addresses" if found.other.block.contains(found.line.block) else found.other.block
-            now = f"{terms_by(found.to).unit} {found.to} has {what}"
+            now = f"{terms(found.to).unit} {found.to} has {what}"
         line = (str(found.line.block), found.line.pool or NONE)
         rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)
