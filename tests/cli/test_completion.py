@@ -98,7 +98,6 @@ OFFERED = {
 }
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("line", OFFERED)
 def test_what_is_offered(line: str, program: Path, repository: Path) -> None:  # noqa: ARG001
     assert offered(program, line) == OFFERED[line]
