@@ -125,6 +125,11 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
     return _parse_slowly(text, pods=pods)
 
 
+def parse_either(text: str) -> Block:
+    """Read a CIDR, or an address as the block of this address only. Raises CidrError as `parse_block`."""
+    return parse_block(text if "/" in text else f"{text}/{BITS[6 if ':' in text else 4]}", pods=False)
+
+
 def _parse_slowly(text: str, *, pods: bool) -> Block:
     address, slash, length = text.partition("/")
     if not slash:

@@ -51,9 +51,11 @@ def find(given: Sequence[str] = ()) -> list[str]:
     A link is a folder of its own, which is refused where it is read. Raises Misnamed, and Trouble where none
     is given and there is none, or where clusters/ is a link itself.
     """
-    folders = [_typed(text) for text in given] if given else _all()
+    if not given:
+        return _all()
+    folders = {disk.identity(folder): folder for folder in map(_typed, reversed(given))}
     return sorted(
-        {disk.identity(folder): folder for folder in reversed(folders)}.values(),
+        folders.values(),
         key=lambda folder: (name_of(folder), folder),
     )
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.inputs import may_mention, read_sources
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
+    from ipamc.model.cidr import Block
     from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
@@ -63,9 +64,28 @@ def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str
 def spaces_in(parent: str) -> tuple[str, ...]:
     """Return the folders below one that have an index. O(folders)."""
     try:
-        return tuple(folder for folder in disk.below(parent) if Path(index_path(folder)).is_file())
+        return tuple(folder for folder in disk.below(parent) if Path(folder, disk.RENDERED, INDEX).is_file())
     except OSError:
         return ()
+
+
+def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
+    """Return those folders of address spaces and their members that certainly say nothing about a block:
+    neither an index nor their own files have an address of it. They take a twentieth of what reading takes.
+    """
+    from ipamc.read.space_index import Index, load_index
+
+    silent, over = set[str](), set[str]()
+    try:
+        for space in spaces:
+            index = load_index(safe_read.read(index_path(space)) or b"", name_of(space))
+            if isinstance(index, Index):
+                silent |= {index.space, *(line.cluster for _, line in index.lines)}
+                over |= {line.cluster for found, line in index.lines if found and found.overlaps(block)}
+        silent -= over
+        return frozenset(each for each in folders if name_of(each) in silent and not may_mention(each, block))
+    except (Trouble, OSError):  # whatever it is, who reads the cluster reports it
+        return frozenset()
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
