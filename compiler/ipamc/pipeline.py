@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.address_space import check_index, check_members, check_together, held_lines, prefixes_of
-from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
-from ipamc.check import check, check_plan
-from ipamc.check.admission import policy_too_large
+from ipamc import address_space
+from ipamc.assertions import run
+from ipamc.check import admission, check, check_plan, masquerade
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
@@ -27,17 +25,17 @@ from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
 from ipamc.model.space import ClusterPrefixes, Surveyed
+from ipamc.place import spaces
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.spaces import index_lines, with_given, with_members
+from ipamc.read import space_index
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.read.rules import index_unreadable
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, space_of
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -77,11 +75,13 @@ class Inputs(Struct, frozen=True, kw_only=True):
     assume: Version | None = None
     """The minor that a Cilium newer than the known ones is taken for, in this run."""
 
-    def index_of(self, space: str) -> Index | None:
+    def index_of(self, space: str) -> space_index.Index | None:
         """Return the index of an address space, with which its members are compared, if there is one."""
-        texts = [text for path, text in self.spaces.items() if space_of(path) == space]
-        found = load_index(texts[0], space) if texts else None
-        return found if isinstance(found, Index) else None
+        for path, text in self.spaces.items():
+            if space_index.space_of(path) == space:
+                found = space_index.load_index(text, space)
+                return found if isinstance(found, space_index.Index) else None
+        return None
 
     @property
     def before(self) -> Rendered:
@@ -96,14 +96,14 @@ class Compilation(Struct, frozen=True, kw_only=True):
     lock: str
     plan: Plan
     diagnostics: tuple[Located, ...]  # warnings and notes, located, in order of file, line and column
-    index: Mapping[str, tuple[IndexLine, ...]] = field(default_factory=dict)
+    index: Mapping[str, tuple[space_index.IndexLine, ...]] = field(default_factory=dict)
     """The lines that address spaces are to have of this cluster, by path of the index, where they differ."""
 
 
 class MadeTests(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and what became of them."""
 
-    results: tuple[TestResult, ...]
+    results: tuple[run.TestResult, ...]
     """Tests of the cluster, then those of files beside it for other clusters. Their findings are located."""
     places: tuple[Span, ...]  # where each of them stands
 
@@ -142,24 +142,27 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         plan, before = _plan(inputs, log)
         # What the documents of kind Tests demand.
         phase("testing")
-        log.keep(run_tests(plan, inputs.today))
+        if plan.cluster.tests:
+            log.keep(run.run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> what each of them occupies now.
-            lines = index_lines(with_given(_members(inputs), plan.lock.lines))
-            files, index = {INDEX: dump_index(inputs.name, lines)}, {}
+            lines = spaces.index_lines(spaces.with_given(_members(inputs), plan.lock.lines))
+            files, index = {INDEX: space_index.dump_index(inputs.name, lines)}, {}
         else:
             # What the cluster occupies, among the others of its address space.
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
             space = inputs.index_of(plan.cluster.address_space)
             others = space.others(inputs.name) if space else inputs.members
-            log.add(check_masquerading(plan, others))
+            if plan.cluster.masquerade:
+                log.add(masquerade.check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
             files = emit(arranged, inputs.templates)
             # What the apiserver has no room for, and what no template may do.
             phase("checking what was rendered")
-            log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
+            policies = admission.policy_too_large(plan.cluster, files) if plan.cluster.admission.used else ()
+            log.add((*config_map_too_large(plan.cluster, files), *policies))
             log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
     found = locate(log.diagnostics, _texts(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
@@ -173,10 +176,10 @@ def make_tests(inputs: Inputs) -> MadeTests:
     with _located(inputs):
         plan, _ = _plan(inputs, log)
         phase("testing")
-        made, found = run_tests(plan, inputs.today)
+        made, found = run.run_tests(plan, inputs.today)
         if len(made) < len(plan.cluster.tests):
             log.add(found)
-    results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
+    results = (*made, *run.elsewhere(plan.cluster, _shared(inputs, Log())))
     sources = _texts(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
@@ -193,12 +196,12 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if not inputs.untested and (cluster.tests or inputs.shared or inputs.not_shared):
         # All tests that hold for the cluster.
         log.add(inputs.not_shared)
-        cluster = replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
+        cluster = replace(cluster, tests=tuple(log.keep(run.of_cluster(cluster, _shared(inputs, log)))))
     if cluster.is_space:
         # Pools of clusters are its nodes.
-        log.add(check_members(cluster, inputs.surveyed))
-        log.add(check_together(with_given(_members(inputs), lock.lines)))
-        cluster = with_members(cluster, lock, _members(inputs), _former(inputs))
+        log.add(address_space.check_members(cluster, inputs.surveyed))
+        log.add(address_space.check_together(spaces.with_given(_members(inputs), lock.lines)))
+        cluster = spaces.with_members(cluster, lock, _members(inputs), _former(inputs))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -232,28 +235,33 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     return [found for found in every if found.space == inputs.name]
 
 
-def _former(inputs: Inputs) -> Iterator[IndexLine]:
+def _former(inputs: Inputs) -> Iterator[space_index.IndexLine]:
     """Yield the lines of the index that an earlier compile of a space wrote."""
-    found = load_index(inputs.published.get(INDEX, b""), inputs.name)
-    return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
+    found = space_index.load_index(inputs.published.get(INDEX, b""), inputs.name)
+    return (line for _, line in found.lines) if isinstance(found, space_index.Index) else iter(())
 
 
-def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
+def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[space_index.IndexLine, ...]]:
     """Compare a cluster with the indexes of address spaces; return its lines where they are to differ.
     Lines of ranges that a space gave are the space's own to change.
     """
-    changed: dict[str, tuple[IndexLine, ...]] = {}
+    changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
     for path, text in inputs.spaces.items():
-        found, space = load_index(text, space_of(path)), plan.cluster.address_space
-        if not isinstance(found, Index):
-            log.add([index_unreadable(path, found)] if space_of(path) == space else [])
+        name, space = space_index.space_of(path), plan.cluster.address_space
+        found = space_index.load_index(text, name)
+        if not isinstance(found, space_index.Index):
+            log.add([index_unreadable(path, found)] if name == space else [])
             continue
         before = found.of(inputs.name)
-        own: Iterable[IndexLine] = ()
+        own: Iterable[space_index.IndexLine] = ()
         if found.space == space:
-            mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
-            log.add(check_index(mine, path, found))
-            own = index_lines([replace(mine, prefixes=tuple(one for one in mine.prefixes if not one.number))])
+            mine = address_space.prefixes_of(
+                plan.cluster, address_space.held_lines(plan.lock), inputs.lock_path, inputs.lock
+            )
+            log.add(address_space.check_index(mine, path, found))
+            own = spaces.index_lines(
+                [replace(mine, prefixes=tuple(one for one in mine.prefixes if not one.number))]
+            )
         now = [*(line for line in before if line.range), *own]
         if set(now) != set(before):
             changed[path] = tuple(now)

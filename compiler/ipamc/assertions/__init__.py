@@ -10,3 +10,7 @@ assertion_rules  the findings, and why a node has a block
 What counts is where nodes are to be: a held block, or the pending one that is to replace it. The held one of
 these two may break a test until its node has moved: else no renumber could ever mend what a test finds.
 """
+
+from ipamc import on_demand
+
+on_demand(__name__, "run")

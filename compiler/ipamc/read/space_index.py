@@ -126,8 +126,6 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
     A range that is to take the place of another one comes behind it. Pools that ask for fewer ranges than
     they have use the first ones.
     """
-    if not any(part.ask for pool in cluster.pools for part in pool.families.values()):
-        return cluster
     given: dict[tuple[str, str], list[tuple[int, bool, Block]]] = {}
     for name, index in indexes.items():
         for block, line in index.lines:

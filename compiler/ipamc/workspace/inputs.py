@@ -9,6 +9,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
+from ipamc.read import space_index
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.clusters import parent_of
@@ -65,8 +66,6 @@ def may_mention(folder: str, block: Block) -> bool:
     """Tell whether an input of a cluster may have an address of a block, entries of nodes aside.
     Of a large file only the beginning is read. Raises Trouble as `read_sources` does.
     """
-    from ipamc.read import space_index
-
     for path in source_paths(folder):
         data = safe_read.head(path, _HEAD)
         small = 0 < len(data) < _HEAD

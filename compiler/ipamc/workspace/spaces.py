@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
@@ -73,13 +74,11 @@ def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) 
     """Return those folders of address spaces and their members that certainly say nothing about a block:
     neither an index nor their own files have an address of it. They take a twentieth of what reading takes.
     """
-    from ipamc.read.space_index import Index, load_index
-
     silent, over = set[str](), set[str]()
     try:
         for space in spaces:
-            index = load_index(safe_read.read(index_path(space)) or b"", name_of(space))
-            if isinstance(index, Index):
+            index = space_index.load_index(safe_read.read(index_path(space)) or b"", name_of(space))
+            if isinstance(index, space_index.Index):
                 silent |= {index.space, *(line.cluster for _, line in index.lines)}
                 over |= {line.cluster for found, line in index.lines if found and found.overlaps(block)}
         silent -= over
@@ -105,7 +104,6 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     """Write lines of clusters into indexes; what others have written there meanwhile stays.
     `changed` are a path, a cluster, and its lines.
     """
-    from ipamc.read.space_index import Index, dump_index, load_index, space_of
     from ipamc.workspace.cluster_lock import lock_folder
 
     by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
@@ -114,8 +112,8 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     for path, clusters in by_path.items():
         # A compile of the space has it locked, and so has every other run that writes lines here.
         with lock_folder(PurePath(path).parent.parent.as_posix(), wait=True):
-            found = load_index(safe_read.read(path) or b"", space_of(path))
-            if isinstance(found, Index):
+            found = space_index.load_index(safe_read.read(path) or b"", space_index.space_of(path))
+            if isinstance(found, space_index.Index):
                 kept = [line for _, line in found.lines if line.cluster not in clusters]
                 new = [line for lines in clusters.values() for line in lines]
-                disk.replace(path, dump_index(found.space, [*kept, *new]))
+                disk.replace(path, space_index.dump_index(found.space, [*kept, *new]))
