@@ -7,7 +7,7 @@ import re
 import click
 from msgspec import Struct
 
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block, parse_either, too_large_octet
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block, too_large_octet
 from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
 _PART = re.compile(r"\d{1,3}(?:\.\d{1,3}){1,2}", re.ASCII).fullmatch
@@ -62,7 +62,7 @@ def whole(text: str) -> str:
 def is_address(text: str) -> bool:
     """Return whether a text is an address or a CIDR, also one with host bits."""
     try:
-        parse_either(text)
+        parse_block(text if "/" in text else f"{text}/{BITS[6 if ':' in text else 4]}", pods=False)
     except CidrError as problem:
         return problem.rule == "host bits"
     return True

@@ -126,8 +126,11 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
 
 
 def parse_either(text: str) -> Block:
-    """Read a CIDR, or an address as the block of this address only. Raises CidrError as `parse_block`."""
-    return parse_block(text if "/" in text else f"{text}/{BITS[6 if ':' in text else 4]}", pods=False)
+    """Read a CIDR, or an address as the block of this address only. Raises CidrError."""
+    if "/" in text:
+        return parse_block(text, pods=False)
+    family, number = parse_address(text)
+    return Block(family, number, BITS[family])
 
 
 def _parse_slowly(text: str, *, pods: bool) -> Block:
