@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ipamc.workspace import source
+from ipamc.workspace import spaces
 from tests.support.in_process import ipamc
 
 ENVIRONMENT = {"SOURCE_DATE_EPOCH": "1795305600", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
@@ -249,7 +249,7 @@ def test_an_address_that_is_in_no_index_is_looked_for_in_the_files(
     """Files that say nothing about it are not read: the answer is that of reading all."""
     write(tmp_path, name, text.replace("NAME", "c").replace("RANGES", "cidrs: [10.0.0.0/19]"))
     quick = run("which", "192.0.2.200")
-    monkeypatch.setattr(source, "silent_members", lambda *_: frozenset())
+    monkeypatch.setattr(spaces, "silent_members", lambda *_: frozenset())
     assert quick == run("which", "192.0.2.200")
     assert row in quick[1]
     assert bool(row) == ("no pool of" not in quick[1])

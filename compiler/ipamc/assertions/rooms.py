@@ -107,7 +107,11 @@ class Rooms:
             kinds = [want for group in some for want in self._subjects.kinds(group)]
             self._subjects.count(len(some) + len(kinds))
             for want in sorted(kinds, key=lambda want: want.node.name):
-                offers = self._offers_like(want)
+                offers = self._like.get(want.node.name)
+                if offers is None:  # the pools of a further node with its labels, but for its host name
+                    labels = want.node.labels
+                    labels = {**labels, HOSTNAME: ""} if HOSTNAME in labels else labels
+                    offers = self._like[want.node.name] = self._offers(labels)
                 if id(offers) not in known:
                     known.add(id(offers))
                     of = f" ({asserts.each}={value})" if asserts.each else ""
@@ -121,15 +125,6 @@ class Rooms:
         of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
         near = self._subjects.nearest(asserts.each, self._subjects.labels)
         return no_nodes(test, at / "each", f"no node{of} has the label {shown(asserts.each)}", near)
-
-    def _offers_like(self, want: Want) -> tuple[Offer, ...]:
-        """Return the pools of a further node with the labels of one, but for its host name."""
-        offers = self._like.get(want.node.name)
-        if offers is None:
-            labels = want.node.labels
-            labels = {**labels, HOSTNAME: ""} if HOSTNAME in labels else labels
-            offers = self._like[want.node.name] = self._offers(labels)
-        return offers
 
     def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
         """Return the pools of a node that is not there yet. No selector names it, and no pin."""

@@ -120,7 +120,9 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield the answers of the inputs for a block that no line of a lock overlaps."""
-        silent = self.source.silent(block)
+        from ipamc.workspace.spaces import silent_members
+
+        silent = silent_members(self.source.folders, self.source.spaces or (), block)
         for folder in self.source.folders:
             with self.problems.of(folder):
                 if folder not in silent:

@@ -15,17 +15,10 @@ from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
-from ipamc.workspace.spaces import (
-    indexes_beside,
-    mentions_space,
-    silent_members,
-    spaces_in,
-    survey_members,
-)
+from ipamc.workspace.spaces import indexes_beside, mentions_space, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
-    from ipamc.model.cidr import Block
     from ipamc.model.cluster import Version
     from ipamc.pipeline import Inputs
 
@@ -86,10 +79,6 @@ class Disk(Struct, frozen=True):
             assume=self.assume,
         )
 
-    def silent(self, block: Block) -> frozenset[str]:
-        """Return folders that certainly say nothing about a block beside their locks."""
-        return silent_members(self.folders, self.spaces, block) if self.spaces else frozenset()
-
     def changed(self, inputs: Inputs) -> str:
         """Return a file, but for the lock, that is not there as it was read; "" where nothing changed.
         The bytes are compared, and not the times: two branches may be checked out within one tick of a clock.
@@ -148,6 +137,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
     assume: Version | None = None
+    spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
     known: _Known | None = None
 
     def has(self, folder: str) -> bool:
@@ -185,10 +175,6 @@ class Commit(Struct, frozen=True, kw_only=True):
             locked=True,
             assume=self.assume,
         )
-
-    def silent(self, _: Block) -> frozenset[str]:
-        """Return none: what git reads of a commit is as much for one file as for all."""
-        return frozenset()
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
         """Return the files below a cluster's `rendered/`."""

@@ -102,7 +102,13 @@ class Newcomers(Struct):
             offer = offers[place]
             asked = _asked(offer, missing)
             if not asked:
-                place = self._next(offers, missing, place)
+                # On to the next offer that has a missing family.
+                known = self._askable.get((id(offers), missing))
+                if known is None:
+                    known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
+                    self._askable[id(offers), missing] = known
+                index = bisect.bisect_left(known, place)
+                place = known[index] if index < len(known) else len(offers)
                 continue
             if self._give(node, offer, asked):
                 if asked == missing:
@@ -117,15 +123,6 @@ class Newcomers(Struct):
                 return
             place += 1
         self.unserved.append(shortage.Unserved(want.node, missing, self._without_family(offers, missing)))
-
-    def _next(self, offers: tuple[Offer, ...], missing: Families, place: int) -> int:
-        """Return the place of the first offer from one on that has a missing family."""
-        known = self._askable.get((id(offers), missing))
-        if known is None:
-            known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
-            self._askable[id(offers), missing] = known
-        index = bisect.bisect_left(known, place)
-        return known[index] if index < len(known) else len(offers)
 
     def _serve_pool(self, demand: Demand, offer: Offer) -> None:
         """Place blocks of one pool for a node; those of growth, but the last, have all their addresses."""
