@@ -153,8 +153,9 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
             space = inputs.index_of(plan.cluster.address_space)
-            others = space.others(inputs.name) if space else inputs.members
+            others = None
             if plan.cluster.masquerade:
+                others = space.others(inputs.name) if space else inputs.members
                 log.add(masquerade.check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
