@@ -17,7 +17,9 @@ function ofFree(view, block, range) {
 function ofNode(page, view, node, chosen) {
   const { cluster } = view,
     { lines } = cluster,
-    known = node < cluster.inventory;
+    known = node < cluster.inventory,
+    space = cluster.mode === "address-space",
+    nowhere = space ? "not asked for by a cluster" : "not in the inventory";
   const own = [...cluster.linesOf(node)].filter((index) => view.alive[index]);
   const row = (index) =>
     el(
@@ -48,17 +50,17 @@ function ofNode(page, view, node, chosen) {
       el(
         "small",
         {},
-        "nodeSelector ",
+        space ? "clusterSelector " : "nodeSelector ",
         el("code", {}, (cluster.pools.find((one) => one.name === pool) || {}).selector || ""),
       ),
     ),
   );
   const keeps = own.some((index) => lines.state[index] === HELD)
-    ? "It has this block since it was placed, and keeps it. These pools take such a node, the first one first:"
+    ? "It has this block since it was placed, and keeps it. These pools take it, the first one first:"
     : "These pools take it, the first one first:";
   const without = known
     ? "No pool takes it, or there are too many pools to tell it here:"
-    : "It is not in the inventory. The lock keeps its line until another node may have the block:";
+    : `It is ${nowhere}. The lock keeps its line until another one may have the block:`;
   const labels = known
     ? cluster.labels
         .map((label) => [label.key, labelOf(cluster, label, node)])
@@ -66,7 +68,7 @@ function ofNode(page, view, node, chosen) {
     : [];
   return [
     el("h2", {}, cluster.nodes[node]),
-    el("p", {}, `${known ? "a node" : "not in the inventory"} of ${cluster.name}`),
+    el("p", {}, `${known ? (space ? "a range" : "a node") : nowhere} of ${cluster.name}`),
     el("h3", {}, own.length ? "Blocks" : "No block in this version"),
     el("ul", {}, ...own.map(row)),
     el("h3", {}, "Why"),

@@ -16,13 +16,17 @@ ROOT = Path(__file__).parents[1]
 
 
 def keep(version: str, into: Path = ROOT / "tests/upgrades") -> list[str]:
-    """Copy every example but what it renders to; return their names."""
+    """Copy every example but what it renders to, except for the index of a space; return their names."""
     names = []
-    for folder in sorted(path.parent for path in (ROOT / "clusters").glob("*/cluster.yaml")):
+    for folder in sorted(path.parent for path in (ROOT / "clusters").glob("*/ipam.lock")):
         target = into / version / folder.name
-        shutil.copytree(folder, target, ignore=shutil.ignore_patterns("rendered"))
+        shutil.copytree(folder, target, ignore=_rendered)
         names.append(folder.name)
     return names
+
+
+def _rendered(folder: str, files: list[str]) -> list[str]:
+    return [name for name in files if Path(folder).name == "rendered" and name != "index.jsonl"]
 
 
 if __name__ == "__main__":

@@ -59,13 +59,14 @@ def label(path: Path) -> str:
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the syntax tree of a file, the module first."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
 
 
 def imports(path: Path) -> Iterator[tuple[str, str]]:
     """Return (module, name) of every import of a file."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from ((each.name, "") for each in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -74,7 +75,7 @@ def imports(path: Path) -> Iterator[tuple[str, str]]:
 
 def called(path: Path) -> Iterator[str]:
     """Return the last name of everything that a file calls."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Call):
             yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
@@ -183,7 +184,7 @@ def test_every_exemption_has_a_reason() -> None:
 
 def functions(path: Path) -> Iterator[tuple[ast.FunctionDef, str]]:
     """Return every function of a file, and the code that its docstring starts with, or ""."""
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.FunctionDef):
             code = (ast.get_docstring(node) or "").partition(":")[0]
             yield node, code if CODE(code) else ""
@@ -225,7 +226,7 @@ def test_a_code_belongs_to_one_function() -> None:
         ]
         strays += [
             f"{label(path)}: no function here explains {other}"
-            for other in made_in(tree(path)) - {code for _, code in rules}
+            for other in made_in(nodes(path)[0]) - {code for _, code in rules}
         ]
     assert not strays, "\n".join(sorted(strays))
 
@@ -245,11 +246,12 @@ def places(text: str) -> list[Path]:
     return [path for base in (ROOT, PACKAGE) if (path := base / known).exists()]
 
 
+@cache
 def bound(path: Path) -> set[str]:
     """Return the names of the functions, classes and variables of a file."""
     return {
         getattr(node, "name", "") or getattr(node, "id", "")
-        for node in ast.walk(tree(path))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
         or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
     }
@@ -282,7 +284,7 @@ def test_every_step_of_the_pipeline_is_on_the_page() -> None:
     steps = {name for module, name in ours if module != "ipamc.model.progress" and name.islower()} - rooms
     steps |= {
         node.attr
-        for node in ast.walk(tree(pipeline))
+        for node in nodes(pipeline)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms
     }
     assert {step for step in steps if step.islower()} <= set(rows)

@@ -1,4 +1,4 @@
-"""Where a process of ipamc begins: the installed command, and `python -P -m ipamc`.
+"""The entry point of a process: the installed command, and `python -P -m ipamc`.
 
 Without -P, Python looks for modules of its own in the working directory before any line of ours runs.
 """
@@ -9,13 +9,13 @@ import sys
 from ipamc.workspace.search_path import leave_working_directory
 
 _AT_ONCE = 50_000
-"""Containers that are made until the collector looks for cycles among them; by default it is 700."""
+"""The number of new containers before the collector looks for cycles among them; by default it is 700."""
 
 
 def main() -> int:
     """Run ipamc with the arguments of the process; return the exit code.
-    The collector of cycles is to look less often, and not at all when the process ends: it would go through
-    everything that was imported 36 times, and find nothing. That was a sixth of the time of a small cluster.
+    The collector of cycles runs less often, and not at all when the process ends: it would walk 36 times
+    through everything that was imported, and find nothing. That was a sixth of the time of a small cluster.
     """
     gc.set_threshold(_AT_ONCE)
     try:

@@ -1,18 +1,18 @@
 """Clusters of one address space: the addresses of each, and the rule that no two clusters share any.
 
-The addresses of a cluster are the ranges of its pools, disabled ones too, and the blocks that its lock has
-outside of them: held, pending and quarantined. Its excluded CIDRs do not count, because they may well be
-another cluster's ranges. `reserved` does not make addresses free: what is reserved today may be given out
-tomorrow.
+The addresses of a cluster are the ranges of its pools, disabled ones too, and the blocks in its lock outside
+of them: held, pending and quarantined. Its excluded CIDRs do not count, because they may be another cluster's
+ranges. `reserved` does not make addresses free: a CIDR that is reserved today may be given out tomorrow.
 
 Each cluster is compared with the others, so every cluster that is refused has a finding in its own files. Two
 clusters that overlap are both refused, even if their locks have overlapped for a long time: a compiler cannot
-decide which of the two must change. The way out is to take `addressSpace` away until the nodes have moved. A
+decide which of the two must change. To resolve it, remove `addressSpace` until the nodes have moved. A
 neighbour that cannot be read is treated as one that overlaps.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.file import load, skim
+from ipamc.lock.file import line_at, load, skim
 from ipamc.lock.file_rules import row_at
 from ipamc.lock.record import Record
 from ipamc.model.address_sets import blocks_over, covers, nested, outermost, shared
@@ -39,43 +39,38 @@ from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
 
-Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the one that is checked
-HeldBlock = tuple[Block, Line | Record]  # a block of a lock that is not released, and its line
+Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
+HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
-_NEEDED = (b"addressSpace", *(word for word in POOL_WORDS if word != b"Cluster"))
-"""One of these is in every file that matters here.
-
-Most inventories have none of them, and they take most of the time.
-"""
-
-
+ASKS = re.compile(rb"""\bfrom["']?\s*:""").search
+"""Tells whether a file may have a pool that asks an address space: an escaped key is not found here."""
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
 
 class Neighbours(Struct, frozen=True, kw_only=True):
-    """The other clusters that may be of an address space and matter to one cluster, in order of folder."""
+    """The other clusters that may share an address space with one cluster and matter to it, by folder."""
 
-    clusters: tuple[ClusterPrefixes, ...] = ()  # those that share an address with `known`
+    clusters: tuple[ClusterPrefixes, ...] = ()  # clusters that share an address with `known`
     unread: tuple[Unread, ...] = ()
     known: frozenset[Block] | None = None
-    """The blocks of the one, with which the others were compared; None: `clusters` are all others."""
+    """The cluster's blocks that the others were compared with; None: `clusters` are all others."""
     members: tuple[Block, ...] | None = None
     """All addresses of the other clusters of its address space: see `Inputs.members`."""
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A cluster in the base of a plan and as it is here."""
+    """A cluster in the base of a plan, and now."""
 
     was: ClusterPrefixes | None  # None: the base has no such cluster, or it cannot be read there
-    now: ClusterPrefixes | None  # None: it is gone, or cannot be read
+    now: ClusterPrefixes | None  # None: it was deleted, or cannot be read
 
     @property
     def spaces(self) -> set[str]:
-        """Return the address spaces that it names, before and after."""
+        """Return the address spaces that it names, before and now."""
         return {found.space for found in (self.was, self.now) if found} - {""}
 
     def had(self, block: Block) -> bool:
-        """Tell whether the cluster had every address of a block in the base."""
+        """Return whether the cluster had every address of a block in the base."""
         return self.was is not None and covers((prefix.block for prefix in self.was.prefixes), block)
 
 
@@ -83,12 +78,13 @@ def survey(
     inputs: Inputs, *, every: bool = False, spaces: Mapping[str, bytes] | None = None
 ) -> ClusterPrefixes | Unread | None:
     """Read the addresses of a cluster, without nodes; None without an address space, unless `every`.
-    `spaces` are indexes with the ranges that its pools were given, instead of those of the inputs.
-    The Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
+    `spaces` are indexes with the ranges that its pools were given, instead of those of the inputs. The
+    Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
-    words = POOL_WORDS if every else _NEEDED
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in words)}
+    # Most inventories have none of these words, and they take most of the time.
+    texts = inputs.sources.items()
+    wanted = {path: data for path, data in texts if ASKS(data) or any(word in data for word in POOL_WORDS)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces
@@ -126,7 +122,7 @@ def held_lines(lock: Lock) -> list[HeldBlock]:
 def prefixes_of(
     cluster: Cluster, held: Iterable[HeldBlock], lock_path: str, written: bytes | None
 ) -> ClusterPrefixes:
-    """Return all addresses of a cluster; findings show lines of the lock as `written`. O(lines)."""
+    """Return all addresses of a cluster; findings quote lines of the lock as `written`. O(lines)."""
     range_index = RangeIndex(cluster.pools)
     outside = [(block, line) for block, line in held if range_index.of(block) is None]
     ranges = [
@@ -154,7 +150,7 @@ def prefixes_of(
 
 
 def _lines(held: Sequence[HeldBlock], path: str, written: bytes | None) -> Iterator[Prefix]:
-    """Yield blocks with the places of their lines in the text on the disk; else with the whole file."""
+    """Yield blocks with the places of their lines in the text on the disk; else in the whole file."""
     rows = written.split(b"\n") if written and held else []
     numbers = {
         row.split(b'"', 4)[3].decode(): n for n, row in enumerate(rows, 1) if row.startswith(b'{"block"')
@@ -190,13 +186,13 @@ def _overlaps(
         ((prefix, found.cluster, found is mine) for found in (mine, *others) for prefix in found.prefixes),
         key=lambda entry: entry[1],
     )
-    # Of the prefixes around one: the smallest of this cluster's own, and the smallest of another's.
+    # Of the prefixes around one: this cluster's smallest, and the smallest of another cluster.
     smallest: dict[int, tuple[Entry | None, Entry | None]] = {}
     for entry, around in nested(every, lambda entry: entry[0].block):
         prefix, cluster, own = entry
         mine_around, others_around = smallest[len(around)] if around else (None, None)
         smallest[len(around) + 1] = (entry, others_around) if own else (mine_around, entry)
-        # Overlaps among the other clusters are findings of theirs.
+        # Overlaps between other clusters are reported for those.
         outer = others_around if own else mine_around
         if outer is not None:
             yield (prefix, outer[1], outer[0]) if own else (outer[0], cluster, prefix)
@@ -253,9 +249,9 @@ def taken_while_leaving(mine: Member, others: Sequence[Member]) -> Iterator[Diag
 
 
 def meetings(every: Sequence[ClusterPrefixes]) -> list[list[int]]:
-    """Return for each cluster those of its address space that overlap it, by position, in order.
-    A cluster that overlaps has at least one, and finds up to MOST clusters around one of its prefixes: where
-    all overlap, all findings together grow with the clusters, and not with their pairs. O(n log n) of all
+    """Return, for each cluster, those of its address space that overlap it, by index, in order.
+    A cluster that overlaps has at least one, and up to MOST clusters around each of its prefixes: if all
+    overlap, the number of findings grows with the clusters, and not with their pairs. O(n log n) of all
     prefixes.
     """
     met: list[set[int]] = [set() for _ in every]
@@ -286,7 +282,7 @@ def members_of(
 
 
 def check_neighbours(mine: ClusterPrefixes, neighbours: Neighbours) -> Iterator[Diagnostic]:
-    """Yield every finding about a cluster among the others of its address space."""
+    """Yield every finding about a cluster and the others of its address space."""
     if mine.space:
         yield from overlapping_clusters(mine, neighbours.clusters)
         yield from unread_neighbours(mine, neighbours.unread)
@@ -310,7 +306,7 @@ def same_identity(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
 
 
 def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping[str, bytes]:
-    """Return for each cluster an index of the ranges that its pools have: by the lock of a space; of a pool
+    """Return, for each cluster, an index of the ranges of its pools: by the lock of a space; for a pool
     without a line there, its CIDRs in an earlier index.
     """
     found: dict[str, list[IndexLine]] = {}
@@ -331,17 +327,46 @@ def known_ranges(lock: bytes | None, index: bytes | None, space: str) -> Mapping
 
 
 def check_members(space: Cluster, members: Surveyed) -> Iterator[Diagnostic]:
-    """Yield why a space cannot tell what its members ask for: some cannot be read."""
+    """Yield why the requests of a space's members are not known: some cannot be read."""
     mine = ClusterPrefixes(cluster=space.name, space=space.name, at=space.at, prefixes=())
     yield from unread_neighbours(mine, [found for found in members if isinstance(found, Unread)])
 
 
 def check_together(members: Sequence[ClusterPrefixes]) -> Iterator[Diagnostic]:
-    """Yield every finding about the members of a space among each other, for both sides."""
+    """Yield every finding about two members of a space, for both sides."""
     for mine, met in zip(members, meetings(members), strict=True):
         if met:
             yield from overlapping_clusters(mine, [members[number] for number in met])
     yield from same_identity(members)
+
+
+def check_renamed(
+    space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
+) -> Iterator[Diagnostic]:
+    """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
+    have = {line.node for line in lock.lines} | {new for _, new in consent.rename}
+    asking = {node.name: node for node in space.nodes}
+    former = [line for line in lock.lines if line.in_use and line.node not in asking]
+    former = [line for line in former if line.node not in dict(consent.rename)]
+    for member in members if former else ():
+        new = [name for name in asking if name not in have and range_of(name)[0] == member.cluster]
+        outside = [prefix for prefix in member.prefixes if prefix.state]
+        for line in former if new else ():
+            if not (used := [prefix for prefix in outside if line.block.contains(prefix.block)]):
+                continue
+            name = min(new, key=lambda name: (range_of(name)[1:] != range_of(line.node)[1:], name))
+            whose = f"{used[0]}" + (f", and {len(used) - 1:,} more" if len(used) > 1 else "")
+            message = (
+                f"{name} asks for a range, and has {whose} in {line.block}, which {line.node} gives back"
+            )
+            also = [
+                Related(used[0].at, f"{used[0].block} is held here"),
+                Related(line_at(lock, line), f"{line.node} has {line.block} here"),
+            ]
+            rename = f"ipamc lock {space.name} --rename {line.node}={name}"
+            keep = f"else keep pool {range_of(line.node)[1]}, disabled: true, until its nodes have moved"
+            fix = f"if the cluster or the pool got another name: {rename}; {keep}"
+            yield error("IPC0710", asking[name].at, message, also=also, help=fix)
 
 
 def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:

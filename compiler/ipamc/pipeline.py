@@ -15,11 +15,11 @@ from ipamc.check.capacity import config_map_too_large
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
-from ipamc.lock.file import dumps, load
+from ipamc.lock.file import dumps, load, mode_of
 from ipamc.model.assertion import Assertion
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import taken_for
-from ipamc.model.cluster import Cluster, Version
+from ipamc.model.cluster import Cluster, Mode, Version
 from ipamc.model.diagnostics import Diagnostic, Located, Log, Refused, Span
 from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
@@ -48,35 +48,35 @@ class Inputs(Struct, frozen=True, kw_only=True):
     folder: str  # the folder, as the user would type it; a finding about the whole folder shows it
     sources: Mapping[str, bytes]  # input documents by path, as the user would type it
     shared: Mapping[str, bytes] = field(default_factory=dict)
-    """Documents of kind Tests that stand beside the clusters, likewise."""
-    not_shared: tuple[Diagnostic, ...] = ()  # findings about such files that are no inputs
+    """Documents of kind Tests beside the clusters, by path."""
+    not_shared: tuple[Diagnostic, ...] = ()  # findings about such files that are irregular
     passed_over: tuple[Diagnostic, ...] = ()
-    """Findings about files of the folder that are no inputs by their names."""
-    untested: bool = False  # the tests are not made: the plan is looked at, and not written
+    """Findings about files of the folder whose names are not those of inputs."""
+    untested: bool = False  # do not run the tests: the plan is read, and not written
     lock_path: str
     lock: bytes | None  # None: there is no lock file
     rendered: bool = False  # there is a `rendered/` beside the lock
     published: Mapping[str, bytes] = field(default_factory=dict)
-    """Files of `rendered/` that tell what may run now, by path below it: see `is_looked_at`."""
+    """Files of `rendered/` that show which blocks may be in use, by path below it: see `is_looked_at`."""
     schemas: Mapping[str, str] = field(default_factory=dict)
     """JSON Schema texts by file name: for input documents, and for rendered objects."""
     spaces: Mapping[str, bytes] = field(default_factory=dict)
     """The indexes of address spaces beside the cluster, by path."""
     surveyed: Surveyed = ()
-    """Of an address space: the clusters beside it that are of it, and those that may be."""
+    """For an address space: the clusters beside it that belong to it, and those that may."""
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
     members: tuple[Block, ...] | None = None
-    """The addresses of the other clusters of its address space, by address, where what is rendered depends on
-    them; None: nobody looked for them, or one of them cannot be read."""
+    """The addresses of the other clusters of its address space, by address, if the output depends on them;
+        None: they were not read, or one of the clusters cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
-    """ISO 8601 day in UTC, with which the lines of leavers are marked; "" where nothing is compiled."""
+    """ISO 8601 day in UTC, written into the lines of leavers; "" if nothing is compiled."""
     locked: bool = False  # the lock is read-only: a stale one is refused
     assume: Version | None = None
-    """The minor that a Cilium newer than the known ones is taken for, in this run."""
+    """The known minor to assume in this run for a Cilium that is newer than all known ones."""
 
     def index_of(self, space: str) -> space_index.Index | None:
-        """Return the index of an address space, with which its members are compared, if there is one."""
+        """Return the index of an address space with which its members are compared, or None."""
         for path, text in self.spaces.items():
             if space_index.space_of(path) == space:
                 found = space_index.load_index(text, space)
@@ -84,8 +84,15 @@ class Inputs(Struct, frozen=True, kw_only=True):
         return None
 
     @property
+    def indexed(self) -> list[space_index.IndexLine]:
+        """The lines of the index that an earlier compile of an address space wrote."""
+        text = self.published.get(INDEX)
+        found = space_index.load_index(text, self.name) if text else self.index_of(self.name)
+        return [line for _, line in found.lines] if found and not isinstance(found, str) else []
+
+    @property
     def before(self) -> Rendered:
-        """What an earlier compile rendered: the cluster may run with it."""
+        """The output of an earlier compile, with which the cluster may run."""
         return Rendered(self.published, f"{self.folder}/rendered")
 
 
@@ -97,59 +104,66 @@ class Compilation(Struct, frozen=True, kw_only=True):
     plan: Plan
     diagnostics: tuple[Located, ...]  # warnings and notes, located, in order of file, line and column
     index: Mapping[str, tuple[space_index.IndexLine, ...]] = field(default_factory=dict)
-    """The lines that address spaces are to have of this cluster, by path of the index, where they differ."""
+    """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
 
 
 class MadeTests(Struct, frozen=True, kw_only=True):
-    """The tests of a cluster, and what became of them."""
+    """The tests of a cluster, and their results."""
 
     results: tuple[run.TestResult, ...]
-    """Tests of the cluster, then those of files beside it for other clusters. Their findings are located."""
-    places: tuple[Span, ...]  # where each of them stands
+    """Tests of the cluster, then shared tests for other clusters. Their findings are located."""
+    places: tuple[Span, ...]  # the place of each
 
 
 def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
-        return _load(inputs, Log(), tests=False)
+        cluster, lock = _load(inputs, Log(), tests=False)
+        if cluster.is_space and inputs.surveyed:
+            members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
+            cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
+        elif cluster.is_space:  # nobody read its members
+            cluster = spaces.with_others(cluster, inputs.indexed)
+        return cluster, lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
     log.add(inputs.passed_over)
-    # Text -> model, whatever dialect it came in.
-    read_cluster = log.keep(
-        read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces, tests=tests)
-    )
-    # A Cilium that is newer than what is known is taken for another by consent alone.
+    # Text -> model, from any dialect.
+    kind = "AddressSpace" if mode_of(inputs.lock) == Mode.SPACE else "Cluster"
+    what = inputs.name, inputs.folder, inputs.sources, inputs.schemas
+    read_cluster = log.keep(read(*what, spaces=inputs.spaces, tests=tests, kind=kind))
+    # A Cilium that is newer than all known ones is treated as another only by consent.
     cluster = taken_for(read_cluster, inputs.assume)
-    # Pools are disjoint, and the versions have what the cluster asks for.
-    log.add(check(cluster))
     # What earlier compiles promised.
     phase("reading the lock")
-    lock = log.keep(load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered))
+    lock, found = load(inputs.lock, inputs.lock_path, cluster, inputs.consent, rendered=inputs.rendered)
+    # Pools are disjoint, and the versions support what the cluster needs.
+    log.add((*check(cluster), *found))
     return cluster, lock
 
 
 def _shared(inputs: Inputs, log: Log) -> tuple[Assertion, ...]:
-    """Return the tests of files beside the cluster, also those that do not hold for it."""
+    """Return the tests of files beside the cluster, including those for other clusters."""
     return log.keep(read_shared(inputs.shared, inputs.schemas)) if inputs.shared else ()
 
 
 def compile_cluster(inputs: Inputs) -> Compilation:
-    """Do everything that the compiler does, in order. Pure. Raises Refused with all diagnostics."""
+    """Run all stages of the compiler in order. Pure. Raises Refused with all diagnostics."""
     log = Log()
     with _located(inputs):
         plan, before = _plan(inputs, log)
-        # What the documents of kind Tests demand.
+        # The tests in documents of kind Tests.
         phase("testing")
         if plan.cluster.tests:
             log.keep(run.run_tests(plan, inputs.today))
         if plan.cluster.is_space:
-            # Members -> what each of them occupies now.
-            lines = spaces.index_lines(spaces.with_given(_members(inputs), plan.lock.lines))
+            # Members -> the addresses that each occupies now.
+            given = spaces.with_given(_members(inputs), plan.lock.lines, inputs.consent)
+            lines = spaces.index_lines(given)
             files, index = {INDEX: space_index.dump_index(inputs.name, lines)}, {}
         else:
-            # What the cluster occupies, among the others of its address space.
+            # The cluster's addresses, compared with the others of its address space.
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
             space = inputs.index_of(plan.cluster.address_space)
@@ -160,18 +174,18 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             phase("rendering")
             arranged = arrange(plan, before, others or ())
             files = emit(arranged, inputs.templates)
-            # What the apiserver has no room for, and what no template may do.
+            # Limits of the apiserver, and errors of templates.
             phase("checking what was rendered")
             policies = admission.policy_too_large(plan.cluster, files) if plan.cluster.admission.used else ()
             log.add((*config_map_too_large(plan.cluster, files), *policies))
             log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
-    found = locate(log.diagnostics, _texts(inputs))
+    found = locate(log.diagnostics, texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
 
 
 def make_tests(inputs: Inputs) -> MadeTests:
-    """Do what a compile does until the tests are made; render nothing, and refuse nothing by a failed test.
-    Raises Refused where there is no plan to test, or some tests cannot be made.
+    """Run a compile up to the tests; render nothing, and refuse nothing because of a failed test.
+    Raises Refused if there is no plan to test, or some tests cannot run.
     """
     log = Log()
     with _located(inputs):
@@ -181,7 +195,7 @@ def make_tests(inputs: Inputs) -> MadeTests:
         if len(made) < len(plan.cluster.tests):
             log.add(found)
     results = (*made, *run.elsewhere(plan.cluster, _shared(inputs, Log())))
-    sources = _texts(inputs)
+    sources = texts_of(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
         replace(result, findings=locate(result.findings, sources), idle=locate(result.idle, sources))
@@ -191,25 +205,27 @@ def make_tests(inputs: Inputs) -> MadeTests:
 
 
 def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
-    """Do everything up to a plan that may be rendered."""
+    """Run all stages up to a plan that may be rendered."""
     before = inputs.before
     cluster, lock = _load(inputs, log, tests=not inputs.untested)
     if not inputs.untested and (cluster.tests or inputs.shared or inputs.not_shared):
-        # All tests that hold for the cluster.
+        # All tests that apply to the cluster.
         log.add(inputs.not_shared)
         cluster = replace(cluster, tests=tuple(log.keep(run.of_cluster(cluster, _shared(inputs, log)))))
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(address_space.check_members(cluster, inputs.surveyed))
-        log.add(address_space.check_together(spaces.with_given(_members(inputs), lock.lines)))
-        cluster = spaces.with_members(cluster, lock, _members(inputs), _former(inputs))
+        members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
+        log.add(address_space.check_together(members))
+        cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
+        log.add(address_space.check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
     wants = assign(cluster)
-    # Selectors select somebody.
+    # Selectors select nodes.
     log.add(check_selection(cluster, wants))
-    # What was rendered before and cannot change.
+    # Rendered files that cannot change.
     phase("reading what was rendered")
     shared = shared_pools(cluster, wants, before.pools)
     log.add(check_published(cluster, wants, shared, lock, before))
@@ -226,7 +242,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     phase("checking")
     released = released_on(cluster, plan.lock, today)
     log.add((*check_plan(plan, released), *check_published_ranges(plan, before)))
-    # What the operator was told it may give out, and still does.
+    # CIDRs that the operator was given, and still gives out.
     log.add(check_adopt(plan, before))
     return plan, before
 
@@ -236,15 +252,9 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     return [found for found in every if found.space == inputs.name]
 
 
-def _former(inputs: Inputs) -> Iterator[space_index.IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote."""
-    found = space_index.load_index(inputs.published.get(INDEX, b""), inputs.name)
-    return (line for _, line in found.lines) if isinstance(found, space_index.Index) else iter(())
-
-
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[space_index.IndexLine, ...]]:
-    """Compare a cluster with the indexes of address spaces; return its lines where they are to differ.
-    Lines of ranges that a space gave are the space's own to change.
+    """Compare a cluster with the indexes of address spaces; return its lines there that must change.
+    Lines of ranges that a space gave can change only in the space.
     """
     changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
     for path, text in inputs.spaces.items():
@@ -269,7 +279,8 @@ def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[spac
     return changed
 
 
-def _texts(inputs: Inputs) -> Mapping[str, bytes]:
+def texts_of(inputs: Inputs) -> Mapping[str, bytes]:
+    """Return the texts that places of findings refer to, by path."""
     beside = [found.texts for found in inputs.surveyed if isinstance(found, ClusterPrefixes)]
     if not (inputs.shared or beside):
         return inputs.sources
@@ -278,8 +289,8 @@ def _texts(inputs: Inputs) -> Mapping[str, bytes]:
 
 @contextmanager
 def _located(inputs: Inputs) -> Iterator[None]:
-    """Give every finding of a Refused its line and column."""
+    """Add line and column to every finding of a Refused."""
     try:
         yield
     except Refused as refused:
-        raise Refused(locate(refused.diagnostics, _texts(inputs))) from None
+        raise Refused(locate(refused.diagnostics, texts_of(inputs))) from None

@@ -25,6 +25,7 @@ from ipamc.cli import main
 from ipamc.cli.ci import STEPS
 from ipamc.read.parts import BEFORE_SHARDS, KINDS
 from tests.support import in_process
+from tests.support.examples import NAMES
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
 
 FILES = {"gitlab": ".gitlab-ci.yml", "github": ".github/workflows/ipamc.yml"}
@@ -410,7 +411,7 @@ def test_flux_for_a_fleet_names_the_secret_of_each_cluster(
     monkeypatch.chdir(ROOT)
     items = [each for each in yaml.safe_load_all(main_prints("flux", "--remote")) if each]
     assert {each["spec"]["kubeConfig"]["secretRef"]["name"] for each in items} == {
-        f"{folder.name}-kubeconfig" for folder in (ROOT / "clusters").iterdir() if folder.is_dir()
+        f"{name}-kubeconfig" for name in NAMES
     }
     assert main(["ci", "flux"]) == 64
     assert "--remote" in capsys.readouterr().err

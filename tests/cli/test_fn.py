@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 
 from ipamc.read.resource_list import read_resource_list
 from ipamc.report.resource_list import dumps
-from tests.support.examples import FOLDERS
+from tests.support.examples import ALONE
 from tests.support.in_process import ipamc
 
 Object = dict[str, Any]
@@ -251,7 +251,7 @@ def test_what_was_published_is_remembered(run: Any) -> None:
     assert pool["spec"]["ipv4"]["cidrs"] == ["10.0.0.0/24", "10.0.1.0/24"]
 
 
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", ALONE, ids=lambda folder: folder.name)
 def test_the_examples_compile_as_they_are_rendered(folder: Path, run: Any) -> None:
     files = sorted(path for path in folder.glob("*.yaml") if path.name != "kustomization.yaml")
     items = [document for path in files for document in yaml.safe_load_all(path.read_text()) if document]

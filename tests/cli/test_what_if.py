@@ -13,6 +13,7 @@ import yaml
 
 from ipamc.cli import main
 from ipamc.workspace.disk import assets
+from tests.support.examples import NAMES
 
 SCHEMA = json.loads(assets("schemas")["what_if.output.json"])
 
@@ -240,9 +241,7 @@ def test_an_inventory_that_is_not_compiled_counts_as_if_it_were(
     assert (rack_b["before"], rack_b["after"]) == ({"held": 6, "free": 2}, {"held": 8, "free": 0})
 
 
-@pytest.mark.parametrize(
-    "name", sorted(path.name for path in (Path(__file__).parents[2] / "clusters").iterdir())
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_node_like_one_that_is_there_is_refused_for_want_of_room_alone(
     name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

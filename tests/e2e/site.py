@@ -46,8 +46,11 @@ class Site:
 
     @classmethod
     def example(cls, api: Api, work: Path, name: str, version: str) -> Site:
-        """Copy one of the examples, for another Cilium minor than its own where need be, and without what it is rendered to."""
+        """Copy one of the examples, for another Cilium minor than its own where need be, and without what it is rendered to.
+        The address space is beside it, for those that ask.
+        """
         site = cls(api, work, name, version)
+        shutil.copytree(CLUSTERS / "fleet", site.folder.parent / "fleet")
         shutil.copytree(CLUSTERS / name, site.folder, ignore=shutil.ignore_patterns("rendered"))
         site.rendered.mkdir()  # a lock has one beside it
         site.edit(

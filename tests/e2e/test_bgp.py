@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.agents.router import BGP_CONTROL_PLANE
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, version_of_kinds
 from tests.e2e.api import Object
 from tests.e2e.conftest import KINDS, OPERATORS, minor, serving
 from tests.e2e.operator import Operator
@@ -39,7 +39,7 @@ def peers(version: tuple[int, int]) -> list[Object]:
     instances = [{"name": "fabric", "localASN": 64512, "peers": [peer]}]
     return [
         {
-            "apiVersion": "cilium.io/v2" if version >= (1, 18) else "cilium.io/v2alpha1",
+            "apiVersion": version_of_kinds(version),
             "kind": kind,
             "metadata": {"name": name},
             "spec": spec,

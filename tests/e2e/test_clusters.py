@@ -10,10 +10,10 @@ import pytest
 from tests.e2e.api import CILIUM_NODES, NODES, POOLS, Api, Object
 from tests.e2e.operator import Operator
 from tests.e2e.proof import apply_seeds, holds, prove
-from tests.e2e.site import CLUSTERS, Site
+from tests.e2e.site import Site
+from tests.support.examples import NAMES
 from tests.support.fleet import cluster, inventory, pool
 
-EXAMPLES = sorted(folder.name for folder in CLUSTERS.iterdir() if folder.is_dir())
 REFUSED = {
     ("bgp", (1, 17), (1, 20)): "IPC0541",
     ("multi-pool", (1, 11), (1, 13)): "IPC0521",
@@ -51,7 +51,7 @@ def refusal(name: str, version: tuple[int, int]) -> str:
 
 
 @pytest.mark.parametrize("running", [True, False], ids=["the operator runs", "it is started later"])
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_rendered_is_accepted_and_stays(
     api: Api, operator: Operator, tmp_path: Path, name: str, *, running: bool
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.examples import FOLDERS
+from tests.support.examples import ALONE
 
 ROOT = Path(__file__).parents[2]
 FUNCTION = """\
@@ -42,7 +42,7 @@ def objects(text: str) -> list[str]:
     return sorted(json.dumps(document, sort_keys=True) for document in yaml.safe_load_all(text) if document)
 
 
-@pytest.fixture(params=FOLDERS, ids=lambda folder: folder.name)
+@pytest.fixture(params=ALONE, ids=lambda folder: folder.name)
 def package(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]:
     """Return an example and a kustomization that compiles it: its inputs, its lock, what it rendered last."""
     example: Path = request.param

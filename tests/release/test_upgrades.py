@@ -11,7 +11,7 @@ from ipamc.pipeline import compile_cluster
 from ipamc.workspace.source import Disk
 
 ROOT = Path(__file__).parents[2]
-KEPT = sorted(path.parent for path in (ROOT / "tests/upgrades").glob("*/*/cluster.yaml"))
+KEPT = sorted(path.parent for path in (ROOT / "tests/upgrades").glob("*/*/ipam.lock"))
 DAY = "2100-01-01"
 """Long after: what waits in quarantine is free by then, and still nothing moves."""
 
@@ -25,6 +25,6 @@ def test_the_lock_stays_byte_for_byte(folder: Path, day: str) -> None:
 
 
 def test_every_example_is_kept_of_every_release() -> None:
-    names = {path.parent.name for path in (ROOT / "clusters").glob("*/cluster.yaml")}
+    names = {path.parent.name for path in (ROOT / "clusters").glob("*/ipam.lock")}
     newest = max(KEPT, key=lambda folder: [*map(int, folder.parent.name.split("."))]).parent
     assert {folder.name for folder in KEPT if folder.parent == newest} >= names

@@ -81,6 +81,11 @@ FILES = (
         "multi-pool mode: what a node starts with. Apply it before the node joins, never again",
     ),
     (
+        "clusters/NAME/rendered/index.jsonl",
+        "compile",
+        "of an address space: which ranges each of its clusters has",
+    ),
+    (
         "clusters/NAME/cluster.yaml, ippools.yaml",
         "init, import",
         "the inputs of a new cluster, which people edit from then on",

@@ -1,4 +1,4 @@
-"""Tests that groups of nodes share no prefix. Groups are looked at once for each prefix length."""
+"""Tests that groups of nodes share no prefix. Groups are evaluated once for each prefix length."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ipamc.model.lock import Line
 from ipamc.model.wording import shown
 
 _Key = tuple[str, ...]
-"""What tests of the same groups have in common: the label, or the selectors."""
+"""The label or the selectors that tests of the same groups have in common."""
 
 
 class Aparts:
-    """The groups of nodes in a plan, and what they share."""
+    """The groups of nodes in a plan, and their common prefixes."""
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects = subjects
@@ -56,7 +56,7 @@ class Aparts:
         return Judgement(self._nodes[key], "node", "nodes", findings)
 
     def _found(self, key: _Key, asserts: Apart, *, leaving: bool) -> list[Shared]:
-        """Return what groups share; with `leaving`, also by blocks that nodes are to leave."""
+        """Return the prefixes that groups share; with `leaving`, also by blocks that nodes will leave."""
         result: list[Shared] = []
         for family, length in sorted(asserts.prefixes.items()):
             of = key, family, length, leaving
@@ -87,7 +87,7 @@ class _Prefix(NamedTuple):
 
 
 def _of_group(lines: Sequence[Line], family: int, length: int, number: int, name: str) -> Iterator[_Prefix]:
-    """Yield each prefix in which lines have a block, once: O(log n) for each."""
+    """Yield each prefix in which the lines have a block, once: O(log n) for each."""
     at = bisect.bisect_left(lines, Block(family, 0, 0), key=by_block)
     while at < len(lines) and lines[at].block.family == family:
         block = lines[at].block.widened(length)

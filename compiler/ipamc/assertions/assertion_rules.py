@@ -1,6 +1,6 @@
-"""The findings about tests, and why a node has a block: its line, its pool, and by which selector.
+"""The findings of tests, and why a node has a block: its line, its pool, and the selector.
 
-A test with `warn` makes a warning of each finding.
+A test with `warn` makes each finding a warning.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.wording import cut, shown
 
 SHOWN = 20
-"""Blocks of a test that a finding shows."""
+"""The most blocks in a finding of a test."""
 
 
 def because(test: Assertion) -> Iterator[Related]:
-    """Yield the reason that a test gives for itself."""
+    """Yield the reason that the author of a test gives."""
     if test.because:
         yield Related(test.at / "because", f"because {cut(test.because)}")
 
@@ -32,7 +32,7 @@ def line_place(plan: Plan, line: Line, want: Want | None) -> At:
 
 
 def has(plan: Plan, line: Line) -> str:
-    """Say who has a block."""
+    """Return a phrase that names the owner of a block."""
     if line.state is State.PENDING:
         return f"node {line.node} is to move to {line.block}"
     origin = plan.origins.get(line.block)
@@ -51,12 +51,12 @@ def has(plan: Plan, line: Line) -> str:
 
 
 def is_new(plan: Plan, line: Line) -> bool:
-    """Tell whether nobody has a block yet: an edit decides where its node gets one, and no move is needed."""
+    """Return whether nobody has a block yet, so that an edit decides about it, without a move."""
     return plan.origins.get(line.block, Origin.ADOPTED) not in {Origin.ADOPTED, Origin.RETURNED}
 
 
 def lines_shown(plan: Plan, lines: Sequence[tuple[Line, Want | None, str]]) -> list[Related]:
-    """Return the places of at most SHOWN lines, each with what is wrong with it."""
+    """Return the places of at most SHOWN lines, each with its fault."""
     found = [
         Related(line_place(plan, line, want), has(plan, line) + (f", {why}" if why else ""))
         for line, want, why in lines[:SHOWN]
@@ -73,7 +73,7 @@ def pins_of(plan: Plan, line: Line) -> dict[Block, Place]:
 
 
 def given_by(plan: Plan, line: Line, want: Want | None) -> Iterator[Related]:
-    """Yield the pool of a block, and by what it serves the node."""
+    """Yield the pool of a block, and why it serves the node."""
     pool = plan.cluster.pools_by_name.get(line.pool)
     if pool is None:
         return
@@ -99,16 +99,16 @@ class Wrong(NamedTuple):
 
     line: Line
     want: Want | None
-    """Its node; None where it is not in the inventory."""
+    """Its node; None if it is not in the inventory."""
     why: str
     at: Place
-    """The part of the test that does not allow it."""
+    """The part of the test that forbids it."""
     served: bool = False
-    """The pool that would serve the node today has what the test allows."""
+    """The pool that would serve the node today has allowed blocks."""
 
     @property
     def shown(self) -> tuple[Line, Want | None, str]:
-        """Return what a finding shows of it."""
+        """Return its parts that a finding prints."""
         return self.line, self.want, self.why
 
 
@@ -120,7 +120,7 @@ def said(test: Assertion) -> str:
 def fails(
     code: str, test: Assertion, at: Place, message: str, also: Iterable[Related], fix: str
 ) -> Diagnostic:
-    """Return a finding about a test, with the reason that it gives for itself."""
+    """Return a finding about a test, with its author's reason."""
     make = warning if test.warn else error
     return make(code, at, f"{said(test)}: {message}", also=[*also, *because(test)], help=fix)
 
@@ -136,7 +136,7 @@ def block_elsewhere(plan: Plan, test: Assertion, wrong: Sequence[Wrong], of: int
 
 
 def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
-    """Return what can be done about blocks of one pool."""
+    """Return the fix for blocks of one pool."""
     line, cluster = wrong[0].line, plan.cluster.name
     if line.pool in plan.operator_pools:
         only = f"let pool {line.pool} have only CIDRs that the test allows"
@@ -159,7 +159,7 @@ def _way_out(plan: Plan, wrong: Sequence[Wrong]) -> str:
 
 
 def cancel_of(plan: Plan, lines: Iterable[Line]) -> str:
-    """Return how to cancel a renumber that is in the lock; "" where there is none."""
+    """Return how to cancel a renumber in the lock; "" if there is none."""
     for line in lines:
         if line.state is State.PENDING and line.block not in plan.origins:
             return f"cancel the move: ipamc lock {plan.cluster.name} --release {line.node}"
@@ -265,7 +265,7 @@ def no_subject(test: Assertion, at: Place, problem: str, fix: str) -> Diagnostic
 
 
 def no_cluster(test: Assertion) -> Diagnostic:
-    """Return the finding about a test beside the clusters whose address space no cluster has."""
+    """Return the finding about a shared test whose address space no cluster has."""
     at = Place(test.at.path, test.at.document, (*test.at.keys[:-2], "addressSpace"))
     problem = f"no cluster is of address space {shown(test.space)}"
     return no_subject(test, at, problem, "correct addressSpace, or remove it")

@@ -1,4 +1,4 @@
-"""Tests about where blocks are: O(its CIDRs log lines + blocks that it does not allow); about renumbers."""
+"""Tests about where blocks are: O(its CIDRs log lines + forbidden blocks); about renumbers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ipamc.model.wording import cut, shown
 from ipamc.place.quarantine import last_day
 
 _REPORTED = 4
-"""Steps of a block that is not allowed: a finding goes over all of them several times."""
+"""The weight of a forbidden block in steps: a finding loops over all of them several times."""
 
 
 class Judgement(NamedTuple):
-    """What became of a test."""
+    """The result of a test."""
 
     subjects: int
     noun: str
     plural: str
     findings: tuple[Diagnostic, ...]
     empty: bool = False
-    """It is about nothing; the finding says why."""
+    """The test matches nothing; the finding has the reason."""
 
 
 def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Judgement:
@@ -43,7 +43,7 @@ def no_nodes(test: Assertion, at: Place, problem: str, near: str = "") -> Judgem
 
 
 def no_nodes_of(test: Assertion, at: Place, selector: Selector, subjects: Subjects) -> Judgement:
-    """Return the judgement of a test whose selector picks no node; it names a label that no node has."""
+    """Return the judgement of a test whose selector matches no node; it names a label that no node has."""
     known = subjects.labels
     if missing := sorted(selector.keys - known):
         key = missing[0]
@@ -97,7 +97,7 @@ class _Allowed:
     def wrong(
         self, lines: Sequence[Line], sizes: frozenset[tuple[int, int]], subjects: Subjects
     ) -> Iterator[Wrong]:
-        """Yield the lines that are not allowed; each once."""
+        """Yield the lines that are forbidden, each once."""
         asserts = self._asserts
         found: dict[Block, tuple[Line, str, Place]] = {}
         for family, within in self._within.items():
@@ -119,13 +119,13 @@ class _Allowed:
             want = subjects.want(line.node)
             subjects.count(_REPORTED)
             offers = want.offers if want else ()
-            key = id(offers), line.block.family  # nodes that look alike have the same tuple of offers
+            key = id(offers), line.block.family  # nodes that are equal for selectors share a tuple of offers
             if key not in self._known:
                 self._known[key] = self._served(offers, line.block.family)
             yield Wrong(line, want, why, at, served=self._known[key])
 
     def _served(self, offers: Sequence[Offer], family: int) -> bool:
-        """Tell whether the first pool of a node has what is allowed."""
+        """Return whether the first pool of a node has allowed blocks."""
         offer = offers[0] if offers else None
         part = offer.pool.families.get(family) if offer else None
         if offer is None or part is None:
@@ -197,7 +197,7 @@ def check_nothing(test: Assertion, asserts: NothingIn, subjects: Subjects) -> Ju
 
 
 def _ranges_in(asserts: NothingIn, subjects: Subjects) -> Iterator[tuple[Place, Related]]:
-    """Yield each range of a pool of which something that may be given out is in a CIDR."""
+    """Yield each range of a pool with addresses in a CIDR that may be given out."""
     cluster = subjects.plan.cluster
     index = OverlapIndex(asserts.ranges, by_block)
     excluded = [cidr.block for cidr in cluster.excluded]
@@ -240,7 +240,7 @@ def check_renumbers(test: Assertion, asserts: Renumber, subjects: Subjects, toda
 
 
 def _is_renumber(line: Line, plan: Plan, today: str) -> bool:
-    """Tell whether a line is of a renumber that is under way, or whose old block is still in quarantine.
+    """Return whether a line belongs to a renumber in progress, or one whose old block is in quarantine.
     Moved lines of nodes with several blocks do not count: `ipamc resize` leaves them behind as well.
     """
     if line.state is State.PENDING:

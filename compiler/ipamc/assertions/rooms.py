@@ -1,7 +1,7 @@
-"""Tests about room: nodes that are not there yet are placed as a compile would place them, and forgotten.
+"""Tests about room: future nodes are placed as a compile would place them, and discarded.
 
-What such a node looks like decides on its pools, so nodes with the same pools and block sizes are placed once
-for all tests. Each kind of node is placed by itself: room for 40 of each is not room for 40 of all.
+A future node's labels decide its pools, so nodes with the same pools and block sizes are placed once for all
+tests. Each kind of node is placed by itself: room for 40 of each is not room for 40 of all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ipamc.place.candidates import Chooser, rank
 from ipamc.place.quarantine import last_day
 
 MOST_WORK = 2_000_000
-"""Blocks that are placed for all tests together, and lines in their pools; both families count as one."""
+"""The most blocks placed for all tests, plus lines in their pools; both families count as one."""
 
 
 class _Kind(NamedTuple):
@@ -40,7 +40,7 @@ class _Kind(NamedTuple):
     who: str
     """For messages."""
     at: Related
-    """Their labels, or a node that they look like."""
+    """Their labels, or a node whose labels they have."""
 
 
 class _Found(NamedTuple):
@@ -75,7 +75,7 @@ class Rooms:
         return Occupancy(self._plan.lock.lines, self._blocked, over, self._today)
 
     def check(self, test: Assertion, asserts: Room) -> Judgement:
-        """Test that so many more nodes would get their blocks. Raises TooMany."""
+        """Test that this number of further nodes would get their blocks. Raises TooMany."""
         if asserts.pool:
             return self._check_pool(test, asserts)
         at = test.at / "room"
@@ -103,7 +103,7 @@ class Rooms:
         return Judgement(len(kinds), "kind of node", "kinds of nodes", tuple(findings))
 
     def _kinds(self, asserts: Room) -> Iterator[_Kind]:
-        """Yield the kinds of nodes that a test is about, each once, in order of value and name."""
+        """Yield the kinds of nodes of a test, each once, in order of value and name."""
         by_value: Mapping[str, Sequence[Group]]
         if asserts.each:
             by_value = self._subjects.by_value(asserts.each, asserts.selector)
@@ -126,7 +126,7 @@ class Rooms:
                     yield _Kind(offers, f" like {want.node.name}{of}", at)
 
     def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
-        """Return the pools of a node that is not there yet. No selector names it, and no pin."""
+        """Return the pools of a future node. No selector and no pin names it."""
         return self._chooser.choose(Node("", dict(labels), self._plan.cluster.at))
 
     def _spend(self, blocks: int, pools: Sequence[Pool]) -> None:
@@ -195,7 +195,7 @@ class Rooms:
         return Judgement(1, "pool", "pools", (finding,))
 
     def _blocks(self, pool: Pool, family: int, wanted: int) -> int:
-        """Count the blocks of its blockSize that a pool could give out, up to so many."""
+        """Count the blocks of its blockSize that a pool could give out, up to `wanted`."""
         part = pool.families[family]
         space = Space(family, [cidr.block for cidr in part.ranges], self._occupancy())
         for number in range(wanted):
@@ -206,7 +206,7 @@ class Rooms:
         return wanted
 
     def _way_out(self, pools: Sequence[Pool], lack: int) -> str:
-        """Return where room for `lack` more nodes could come from."""
+        """Return how to get room for `lack` more nodes."""
         if not pools:
             return "select such nodes with a pool"
         pool, cluster = pools[0], self._plan.cluster

@@ -1,4 +1,4 @@
-"""The tests of a cluster against its plan: each with its result."""
+"""Runs the tests of a cluster against its plan, and returns each with its result."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan
 
 MOST = 1000
-"""Tests of a cluster."""
+"""The most tests of a cluster."""
 
 
 class TestStatus(enum.StrEnum):
-    """What became of a test."""
+    """The result of a test."""
 
     PASSED = "passed"
     FAILED = "failed"
     WARNED = "warned"
-    """It failed, and has `warn`; or it will hold when nodes have moved."""
+    """It failed, and has `warn`; or it will hold after nodes have moved."""
     SKIPPED = "skipped"
-    """It is about no node here, and may be."""
+    """It matches no node here, which it allows."""
     ELSEWHERE = "elsewhere"
-    """It holds for the clusters of another address space."""
+    """It applies to the clusters of another address space."""
 
 
 class TestResult(Struct, frozen=True, kw_only=True):
-    """A test, and what became of it."""
+    """A test, and its result."""
 
     test: Assertion
     status: TestStatus
     subjects: int
-    """How many nodes, pools or CIDRs it was about."""
+    """The number of nodes, pools or CIDRs that it tested."""
     noun: str
-    """What these are, in the right number."""
+    """The noun for these, in singular or plural."""
     findings: tuple[Diagnostic, ...] = ()
     idle: tuple[Diagnostic, ...] = ()
-    """Of a test beside the clusters that is about nothing here: a finding if that is so in every cluster."""
+    """For a shared test that matches nothing here: a finding in case that is so in every cluster."""
 
 
 def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]:
-    """Return the tests of files beside a cluster that hold for others."""
+    """Return the tests of files beside a cluster that apply to others."""
     status, noun = TestStatus.ELSEWHERE, "clusters"
     return [
         TestResult(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
@@ -59,7 +59,7 @@ def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]
 
 
 def _holds(test: Assertion, cluster: Cluster) -> bool:
-    """Tell whether a shared test is for a cluster: none is for an address space."""
+    """Return whether a shared test applies to a cluster; none applies to an address space."""
     return not cluster.is_space and test.space in {"", cluster.address_space}
 
 
@@ -78,8 +78,8 @@ def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Asse
 
 
 def run_tests(plan: Plan, today: str) -> tuple[tuple[TestResult, ...], list[Diagnostic]]:
-    """Make the tests of a plan, in their order; return also their findings, and why some could not be made.
-    O(nodes + lines) for all of them together, and what the module of each kind says. Nothing without tests.
+    """Run the tests of a plan, in their order; return also their findings, and why some could not run.
+    O(nodes + lines) for all of them together, plus the costs in the modules. Does nothing without tests.
     """
     if not plan.cluster.tests:
         return (), []

@@ -1,4 +1,4 @@
-"""The nodes that tests are about, and their lines, in one walk over all nodes for all tests together."""
+"""The nodes that tests are about, and their lines, in one walk over all nodes for all tests."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import nearest
 
 MOST_STEPS = 2_000_000
-"""Groups of nodes, prefixes, CIDRs and blocks that all tests together look at. They take some 10 seconds."""
+"""The most groups of nodes, prefixes, CIDRs and blocks that all tests evaluate: some 10 seconds."""
 MOST_NAMES = 1_000_000
-"""Names that misspelt ones are compared with, in some 4 seconds; later misspelt ones get no hint."""
+"""The most names compared with misspelt ones, some 4 seconds; later misspelt names get no hint."""
 MOST_TESTS = 5_000_000
-"""Tests of labels, and pairs of a selector and a group of nodes. They take some 5 seconds."""
+"""The most tests of labels, and pairs of a selector and a group of nodes: some 5 seconds."""
 
 
 class TooMany(Exception):  # noqa: N818 - a limit, not a failure of ipamc
-    """The tests cannot be made in bounded time; the first argument says of what there are too many."""
+    """The tests cannot be run in bounded time; the first argument says what there is too much of."""
 
 
 class Group(Struct, kw_only=True, eq=False):
-    """Nodes that the same selectors select, and that have the same values of the labels of `each`."""
+    """Nodes that the same selectors select, with the same values of the labels of `each`."""
 
     values: Mapping[str, str]
     wants: list[Want]
@@ -40,9 +40,9 @@ class Lines(Struct, frozen=True, kw_only=True):
     """The blocks of a group, by address."""
 
     coming: Sequence[Line]
-    """Those that its nodes have once every renumber is complete: held ones, and pending ones."""
+    """The lines of its nodes once every renumber is complete: held and pending ones."""
     leaving: Sequence[Line]
-    """Held ones that pending ones are to replace."""
+    """Held lines that pending ones will replace."""
     sizes: frozenset[tuple[int, int]]
     """(family, prefix length) of all of them."""
 
@@ -51,7 +51,7 @@ class Subjects:
     """Groups of nodes, for look-up by selector and label."""
 
     def __init__(self, plan: Plan) -> None:
-        """Group the nodes of a plan. O(nodes), where a test has a selector. Raises TooMany."""
+        """Group the nodes of a plan. O(nodes), if a test has a selector. Raises TooMany."""
         self.plan = plan
         self._one_block = plan.cluster.mode.one_block
         self._pending: dict[str, list[Line]] = {}
@@ -102,11 +102,11 @@ class Subjects:
         return list(groups.values())
 
     def of(self, selector: Selector | None) -> Sequence[Group]:
-        """Return the groups that a selector selects; None selects all that there are."""
+        """Return the groups that a selector selects; None selects all groups."""
         return self._groups if selector is None else self._by_selector[id(selector)]
 
     def count(self, steps: int) -> None:
-        """Count what a test looks at. Raises TooMany above MOST_STEPS."""
+        """Count the steps of a test. Raises TooMany above MOST_STEPS."""
         self._steps += steps
         if self._steps > MOST_STEPS:
             raise TooMany(
@@ -115,13 +115,13 @@ class Subjects:
             )
 
     def nearest(self, word: str, known: Collection[str]) -> str:
-        """Return the known word that was probably meant, or ""; "" after MOST_NAMES comparisons."""
+        """Return the most similar known word, or ""; "" after MOST_NAMES comparisons."""
         self._names += len(known)
         return nearest(word, known) if self._names <= MOST_NAMES else ""
 
     def by_value(self, label: str, selector: Selector | None = None) -> Mapping[str, Sequence[Group]]:
         """Return the groups of a selector by their value of a label that some test has in `each`, in order.
-        Groups without the label are left out. Without a selector all groups, in O(1).
+        Groups without the label are omitted. Without a selector all groups, in O(1).
         """
         if selector is None:
             return self._by_label.get(label, {})
@@ -138,12 +138,12 @@ class Subjects:
         return {label: _by_value(items) for label, items in found.items()}
 
     def kinds(self, group: Group) -> Sequence[Want]:
-        """Return a node of each kind, the first by name: nodes of a kind look alike to the pools' selectors.
+        """Return a node of each kind, the first by name; nodes of a kind are equal for pools' selectors.
         A pinned node is a kind of its own. O(nodes) the first time.
         """
         found = self._kinds.get(id(group))
         if found is None:
-            # Nodes that look alike have the same tuple of offers.
+            # Nodes that are equal for selectors share a tuple of offers.
             firsts = {id(want.offers): want for want in reversed(group.wants)}
             found = self._kinds[id(group)] = list(firsts.values())
         return found
@@ -183,11 +183,11 @@ class Subjects:
 
     @property
     def moving(self) -> bool:
-        """Tell whether some node has a pending block."""
+        """Return whether a node has a pending block."""
         return bool(self._pending)
 
     def is_leaving(self, line: Line) -> bool:
-        """Tell whether a pending block is to replace a held one."""
+        """Return whether a pending block will replace a held one."""
         key = line.key(one_block=self._one_block)
         return line.state is State.HELD and any(
             other.key(one_block=self._one_block) == key for other in self._pending.get(line.node, ())

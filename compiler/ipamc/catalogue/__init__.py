@@ -23,21 +23,21 @@ _PARTS = re.compile(r"(?:^|\n\n)(Why|Run): ")
 
 
 class Entry(Struct, frozen=True, kw_only=True):
-    """A rule as its file tells."""
+    """A rule, as in its file."""
 
     code: str
     title: str
     """What is checked, in one sentence."""
     body: str
-    """What the sentence leaves open: exceptions, limits, usual causes; "" where there is nothing to add."""
+    """Details beyond the title: exceptions, limits, usual causes; "" for none."""
     why: str
-    """What happens in the cluster, or to the files, if it were let through."""
+    """What would happen in the cluster, or to the files, without the rule."""
     run: str
     """What to do about it, with the commands to type."""
 
     @property
     def text(self) -> str:
-        """All that follows the title, as paragraphs."""
+        """The paragraphs after the title."""
         named = (self.why and f"Why: {self.why}", self.run and f"Run: {self.run}")
         return "\n\n".join(part for part in (self.body, *named) if part)
 

@@ -33,7 +33,7 @@ _FLAG = re.compile(r"^#! (\w+)(?:: (.*))?$", re.MULTILINE)
 _BASE = "base-"
 _SUFFIX = ".txtar"
 DONE = ("compiled", "committed", "applied")
-"""What can be done with a base before an example, each after the one that stands before it."""
+"""Steps with a base before an example, each after the one before."""
 DELETED = "(deleted)\n"
 """The text of a file that a side does not have, although the base has it."""
 LINK = re.compile(r"\(link to (\S+)\)\n").fullmatch
@@ -43,43 +43,43 @@ class Side(Struct, frozen=True, kw_only=True):
     """The wrong or the right half of an example."""
 
     command: str
-    """As one types it: `ipamc compile lab`."""
+    """As the user types it: `ipamc compile lab`."""
     files: Mapping[str, str]
-    """Texts by path, in the order in which they are shown; DELETED for one that is not there."""
+    """Texts by path, in the order of display; DELETED for a missing file."""
     encoding: str = "utf-8"
 
 
 class Example(Struct, frozen=True, kw_only=True):
-    """A rule broken and kept, as small as it can be shown."""
+    """A rule broken and kept, in the smallest possible example."""
 
     code: str
     sentence: str
     """What is wrong on the wrong side."""
     base: str
     beside: str
-    """What the base consists of, in a sentence."""
+    """The contents of the base, in a sentence."""
     given: Mapping[str, str]
     """The base's files by path."""
     done: tuple[str, ...]
-    """What was done with the base, with `before`, before what is shown: the first of DONE, or none."""
+    """The steps of DONE that were done with the base and `before`: a beginning of DONE, or none."""
     before: Mapping[str, str]
     wrong: Side
     right: Side
     said: str
-    """The finding of the wrong side as ipamc prints it, without its last line, which leads here."""
+    """The finding of the wrong side as ipamc prints it, without its last line, which refers to this page."""
     also: tuple[str, ...] = ()
-    """Other codes that a side gives."""
+    """Other codes in the output of a side."""
     code_of_right: int = 0
-    """With what the command of the right side ends."""
+    """The exit code of the right side's command."""
 
     @property
     def what_was_done(self) -> str:
-        """`compiled, committed and applied`, or what was done of it; "" where nothing was."""
+        """The steps before the example, `compiled, committed and applied`; "" if there were none."""
         return " and ".join(filter(None, (", ".join(self.done[:-1]), *self.done[-1:])))
 
 
 def what_it_is(text: str) -> str:
-    """Return what a file without a text is: "is deleted", "is empty", "is a link to PATH"; "" for others."""
+    """Return the state of a file without text: "is deleted", "is empty", "is a link to PATH"; else ""."""
     if text in {"", DELETED}:
         return "is deleted" if text else "is empty"
     link = LINK(text)
@@ -123,7 +123,7 @@ def _example(code: str, archive: _Archive, bases: Mapping[str, _Archive]) -> Exa
     base = bases[flags.get("base", "none")]
     before = archive.below("before/")
     run = flags.get("run", "ipamc compile lab")
-    # All up to the last flag that is there was done; texts of before/ are compiled.
+    # All steps up to the last flag were done; texts of before/ are compiled.
     last = max((DONE.index(flag) + 1 for flag in DONE if flag in flags), default=1 if before else 0)
     return Example(
         code=code,

@@ -1,4 +1,4 @@
-"""Rules: a cluster, a plan or rendered files in, findings out. Each has a text below `rules/`."""
+"""Rules: find errors in a cluster, a plan or rendered files. Each has a text below `rules/`."""
 
 from __future__ import annotations
 

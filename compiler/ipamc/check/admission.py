@@ -1,4 +1,4 @@
-"""Rules about admission policies: which Kubernetes has them, and in which modes they say something."""
+"""Rules about admission policies: which Kubernetes has them, and in which modes they have an effect."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ipamc.model.diagnostics import Diagnostic, Related, error
 _GATE = "--feature-gates=MutatingAdmissionPolicy=true"
 _API = "--runtime-config=admissionregistration.k8s.io/v1beta1=true"
 LARGEST = 1_400_000
-"""Bytes of an object: etcd takes requests of 1.5 MiB (--max-request-bytes)."""
+"""The most bytes of an object: etcd accepts requests of 1.5 MiB (--max-request-bytes)."""
 EXPRESSION = 100_000
-"""Characters of an expression: the limit of cel-go's parser."""
+"""The most characters of an expression: the limit of cel-go's parser."""
 
 
 def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:

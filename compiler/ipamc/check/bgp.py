@@ -1,7 +1,7 @@
-"""Rules about what the BGP control plane announces: advertisements, pools, and the user's peers.
+"""Rules about BGP control plane objects: advertisements, pools, and the user's peers.
 
-Advertisements are those that are rendered and those of the input; peers are the user's, and may stand
-elsewhere. So nothing is said of peers where the input has none.
+Advertisements are those that are rendered and those of the input. Peers are the user's, and may be elsewhere,
+so if the input has none, nothing is reported about peers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _POLICY = "CiliumBGPPeeringPolicy"
 
 
 def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield findings about objects of the BGP control plane, of the input and to render."""
+    """Yield findings about BGP control plane objects in the input and to render."""
     yield from bgp_objects_too_early(cluster)
     if cluster.bgp == "control-plane":
         yield from nothing_advertised(cluster)
@@ -90,7 +90,7 @@ def _shown(pool: Pool) -> str:
 
 
 def _announces(cluster: Cluster, each: Advertisement, advert: Advert, pool: Pool) -> bool:
-    """Tell whether an entry of an advertisement announces blocks of a pool."""
+    """Return whether an entry of an advertisement announces blocks of a pool."""
     if advert.type == POD_CIDR:
         return cluster.mode.one_block
     if advert.type != POD_IP_POOL or cluster.mode is not Mode.MULTI_POOL or advert.selector is None:
@@ -100,7 +100,7 @@ def _announces(cluster: Cluster, each: Advertisement, advert: Advert, pool: Pool
     if by_flag and each.rendered:
         return False
     if cluster.own_pools and POOL_NAME in advert.selector.keys:
-        return True  # each node has pools with names of their own
+        return True  # each node's pools have their own names
     return advert.selector.matches({**labels, POOL_NAME: pool.name}, "")
 
 
@@ -154,7 +154,7 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
 def _to_peer(
     cluster: Cluster, config: PeerConfig, adverts: list[Advertisement]
 ) -> Iterator[tuple[Place, str, str]]:
-    """Yield (place, problem, way out) of a CiliumBGPPeerConfig: families of which it announces nothing."""
+    """Yield (place, problem, fix) for families of a CiliumBGPPeerConfig for which nothing is announced."""
     labels = "advertisements: {matchLabels: …}"
     for family in cluster.families:
         some = [each for each in config.families if each.family == family]

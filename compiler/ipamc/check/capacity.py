@@ -41,14 +41,14 @@ def nearly_full(cluster: Cluster, lock: Lock) -> Iterator[Diagnostic]:
 def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
     """IPC0551: a node's blocks have an address for each of its `maxPods`."""
     if plan.cluster.shared_pools:
-        return  # the operator gives a node more blocks as its pods need them
-    # The addresses for pods of a block, by pool, family and prefix length: few, of 100,000 lines.
+        return  # the operator gives a node more blocks when its pods need them
+    # Pod addresses per block, by pool, family and prefix length: few keys, for 100,000 lines.
     rooms = {
         (pool, family, prefix): usable_in(plan.cluster, Block(family, 0, prefix), pool)
         for pool, family, prefix in set(map(_kind, plan.lock.lines))
     }
     if min(rooms.values(), default=0) >= max((node.max_pods for node in plan.cluster.nodes), default=0):
-        return  # every block has an address for each pod of every node
+        return  # each block has enough addresses for the pods of any node
     short: dict[tuple[str, int], list[tuple[Node, int]]] = defaultdict(list)
     pools = plan.cluster.pools_by_name
     for node in plan.cluster.nodes:
@@ -57,7 +57,7 @@ def fewer_than_max_pods(plan: Plan) -> Iterator[Diagnostic]:
             mine = [line for line in lines if line.block.family == family]
             room = sum(rooms[_kind(line)] for line in mine)
             usage = pools[mine[0].pool].usage if mine and mine[0].pool in pools else None
-            if usage and usage.most > len(mine):  # it gets more when it uses them
+            if usage and usage.most > len(mine):  # it gets more blocks when it uses these
                 room += (usage.most - len(mine)) * rooms[_kind(mine[0])]
             if mine and room < node.max_pods:
                 short[mine[0].pool, family].append((node, room))
@@ -132,7 +132,7 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
-    """Yield the nodes whose own CiliumPodIPPool would get a longer maskSize by a block that is new."""
+    """Yield nodes whose own CiliumPodIPPool would get a longer maskSize because of a new block."""
     pools = plan.cluster.pools_by_name
     places = {node.name: node.at for node in plan.cluster.nodes}
     reported: set[tuple[str, int]] = set()
@@ -155,7 +155,7 @@ def pinned_mask_changed(plan: Plan) -> Iterator[Diagnostic]:
 
 
 CONFIG_MAP = 1 << 20
-"""Bytes of a ConfigMap (Kubernetes: MaxSecretSize, 1 MiB)."""
+"""The most bytes of a ConfigMap (Kubernetes: MaxSecretSize, 1 MiB)."""
 
 
 def config_map_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:

@@ -1,4 +1,4 @@
-"""Rules about what running nodes show against a plan, about pins, and about the Nodes of a plan."""
+"""Rules about running nodes that differ from a plan, about pins, and about the Nodes of a plan."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def pod_cidrs_differ(plan: Plan) -> Iterator[Diagnostic]:
 
 
 def _which_case(plan: Plan, node: str) -> str:
-    """Return the beginning of a way out: what the dump and the lock may be.
-    A node that came back holds what it had before, and keeps what it shows once that is released.
+    """Return the beginning of a fix: the possible relations of dump and lock.
+    A node that came back holds its former blocks, and keeps the shown ones once those are released.
     """
     blocks = [line.block for line in plan.held.get(node, ())]
     returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
@@ -63,7 +63,7 @@ def _which_case(plan: Plan, node: str) -> str:
 
 
 def _wanted(plan: Plan, node: Node) -> tuple[Block, ...]:
-    """Return the podCIDRs that the lock means for a node: its held blocks, in the order of `ipFamilies`."""
+    """Return a node's podCIDRs by the lock: its held blocks, in the order of `ipFamilies`."""
     lines = plan.held.get(node.name, ())
     return tuple(line.block for each in plan.cluster.families for line in lines if line.block.family == each)
 
@@ -80,7 +80,7 @@ def cilium_node_differs(plan: Plan) -> Iterator[Diagnostic]:
     for seen in cluster.cilium_nodes:
         found = nodes.get(seen.name)
         if found is None or (cluster.mode is Mode.KUBERNETES and found.pod_cidrs):
-            continue  # nobody's, or the Node counts
+            continue  # no node's block, or the Node counts
         differ = [pair for pair in law.strays(evidence.by(seen)) if pair[1] in SEVERITY]
         if differ:
             by_severity[_severity(differ)].append((found, seen, [shown for shown, _ in differ]))
@@ -115,11 +115,11 @@ SEVERITY: Mapping[Ownership, Make] = {
     Ownership.FOREIGN: error,
     Ownership.FORMER: warning,  # the node has not moved yet
 }
-"""What a block means that a node shows and does not hold, the worst first. The operator's are followed."""
+"""Severities of blocks that a node shows and does not hold, the worst first. The operator's are followed."""
 
 
 def _severity(strays: Iterable[tuple[ShownBlock, Ownership]]) -> Make:
-    """Return an error, unless all of these blocks are from before a move."""
+    """Return a warning if all of these blocks are from before a move, else an error."""
     found = {SEVERITY.get(owner, error) for _, owner in strays}
     return warning if found == {warning} else error
 
@@ -133,7 +133,7 @@ def _held_at(plan: Plan, name: str) -> list[Related]:
 
 
 def _shown(blocks: Sequence[ShownBlock]) -> str:
-    """Return blocks; of single addresses how many there are, and the first one."""
+    """Return blocks as text; for single addresses, their number and the first one."""
     parts = [shown.block for shown in blocks if shown.part]
     texts = [str(shown.block) for shown in blocks if not shown.part]
     if parts:

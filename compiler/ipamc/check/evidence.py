@@ -1,4 +1,4 @@
-"""Rules about what the running cluster shows, against itself and against the lock (rule 6 of the lock)."""
+"""Rules about blocks that the running cluster shows, compared with each other and the lock (rule 6 of it)."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ipamc.model.ownership import Law, Ownership
 from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
-"""Of so many nodes in one finding, both places are shown."""
+"""The most nodes of one finding of which both places are listed."""
 FEW = 3
-"""So many nodes may always show none of their blocks."""
+"""The number of nodes that may always show none of their blocks."""
 
 
 def cidr_texts(blocks: Iterable[Block]) -> str:
@@ -30,7 +30,7 @@ def cidr_texts(blocks: Iterable[Block]) -> str:
 
 
 def pod_cidrs_count(cluster: Cluster) -> bool:
-    """Tell whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
+    """Return whether agents, rendered patches or a BGP speaker use the podCIDRs of Nodes."""
     announced = cluster.bgp == "metallb" and not can(cluster.cilium, Capability.METALLB_CILIUM_NODE)
     return announced or cluster.mode is Mode.KUBERNETES or cluster.patch_nodes == "podCIDRs"
 
@@ -67,7 +67,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
 
 
 def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
-    """Tell whether two objects show different blocks of a family, and not because one is behind in a move."""
+    """Return whether two objects show different blocks of a family, other than by a move in progress."""
     both = (node.pod_cidrs, other.blocks)
     one, two = ({block for block in blocks if block.family == family} for blocks in both)
     if one == two:
@@ -82,9 +82,9 @@ class Unknown(NamedTuple):
 
     node: Node
     shown: tuple[ShownBlock, ...]
-    """What its object shows, where no address in use is in it."""
+    """The blocks that its object shows, although they do not contain its addresses in use."""
     told: tuple[ShownBlock, ...]
-    """The blocks around addresses in use."""
+    """The blocks around its addresses in use."""
 
 
 def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diagnostic]:
@@ -100,11 +100,11 @@ def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diag
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
     adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
-    yield error("IPC0434", first.at, message, help=f"{_again(cluster, first)}; {adopt}{none}")
+    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first)}; {adopt}{none}")
 
 
-def _again(cluster: Cluster, node: Node) -> str:
-    """Return how the input gets what shows the blocks of running nodes."""
+def _add_to_input(cluster: Cluster, node: Node) -> str:
+    """Return how to add the objects that show the blocks of running nodes to the input."""
     if not node.live:
         kinds = "nodes,ciliumnodes,ciliumendpoints,pods"
         return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh"
@@ -203,7 +203,7 @@ def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic
 
 
 def which_case(lock: Lock) -> str:
-    """Return the beginning of a way out: what the evidence and the lock may be."""
+    """Return the beginning of a fix: the possible relations of evidence and lock."""
     live = ", write the CIDRs of the live CiliumPodIPPools first and as they are"
     pools = live if lock.mode is Mode.MULTI_POOL else ""
     replace = "if this dump is of another cluster, or older than the last apply, replace it"

@@ -1,4 +1,4 @@
-"""What is wrong with a block that a node has (rules 1 and 2 of the lock)."""
+"""Errors in the block of a node (rules 1 and 2 of the lock)."""
 
 from __future__ import annotations
 
@@ -12,45 +12,47 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
+from ipamc.model.pool_words import terms
 
 MOST_NAMED = 20
-"""How many nodes are named in a command."""
+"""The most nodes that a command names."""
 
 
 class Fault(Struct, frozen=True):
-    """What is wrong with a block: a rule that it breaks. Lines with equal faults are one finding."""
+    """An error in a block: the rule that it breaks. Lines with equal faults are one finding."""
 
     rule: Callable[[Cluster, Faulty], Iterator[Diagnostic]]
     pool: str = ""
-    """The pool that the block lies in; of a block outside every pool, the last one."""
+    """The pool that contains the block; for a block outside every pool, the last one."""
     before: str = ""
-    """The pool's name in the lock, where it is another one."""
+    """The pool's name in the lock, if it differs."""
     family: int = 0
     sizes: tuple[int, ...] = ()
-    """The prefix length of the block, and that which the pool would give it."""
+    """The prefix length of the block, and that which the pool would give."""
     ranges: tuple[Range, ...] = ()
     """The excluded or reserved CIDR that it overlaps."""
 
 
 class Faulty(Struct, frozen=True, kw_only=True):
-    """Lines that share a fault: one finding."""
+    """Lines with the same fault: one finding."""
 
     fault: Fault
     lines: list[Line]
     """By family and address."""
     at: At
-    """Of the first one: its row in the lock; the node, where the lock does not have the line yet."""
+    """Of the first line: its row in the lock; if the lock does not have it yet, the node."""
     replaced: bool
-    """Pending lines are to replace them: what is illegal is only a warning until then."""
+    """Pending lines will replace them: until then an illegal block is only a warning."""
 
     @property
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
         blocks = [f"{line.node} ({line.block})" for line in self.lines]
-        return several(blocks, "node", number=len({line.node for line in self.lines}))
+        unit = terms(self.lines[0].node).unit
+        return several(blocks, unit, number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:
-        """Return how to move the nodes; "" where they move already, or the operator gives out blocks."""
+        """Return how to move the nodes; "" if they are moving already, or the operator allocates."""
         if self.replaced or cluster.shared_pools or any(line.state is State.PENDING for line in self.lines):
             return ""
         nodes = sorted({line.node for line in self.lines})
@@ -59,21 +61,21 @@ class Faulty(Struct, frozen=True, kw_only=True):
         return f"they keep what they hold; to move them {where}: {renumber}"
 
     def give_back(self, cluster: Cluster) -> str:
-        """Return how to give the blocks back where the nodes need no others for them."""
+        """Return how to give the blocks back if the nodes need no others for them."""
         line, lock = self.lines[0], f"ipamc lock {cluster.name}"
         more = ", and likewise each of the others" if len({line.node for line in self.lines}) > 1 else ""
         leave = f"drain {line.node}, take it out of the inventory, and run {lock}"
         return f"{line.node} keeps it; to give it back, {leave}; then: {lock} --release {line.block}{more}"
 
     def illegal(self, code: str, message: str, *, also: Iterable[Related] = (), fix: str) -> Diagnostic:
-        """Make a finding about blocks that may not stay where they are."""
+        """Return a finding about blocks that must move."""
         make = warning if self.replaced else error
         text = f"{self.lines[0].block} {message}; held by {self.held_by}"
         return make(code, self.at, text, also=also, help=fix)
 
 
 def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tuple[Fault, ...]:
-    """Return what is wrong with a line's block where this node has it; () for most.
+    """Return the faults of a line's block for this node; () for most lines.
     `pool` is the one around the block, `line.pool` its name in the lock. An illegal block has one fault.
     """
     block, family = line.block, line.block.family
@@ -119,7 +121,7 @@ def expected_size(pool: Pool, want: Want, family: int) -> int | None:
         or pool.pods_only
         or pool.selector.matches(node.labels, node.name)
     )
-    if not serves and not pool.disabled:  # it may take the place of one that serves the node
+    if not serves and not pool.disabled:  # it may be the overflow of one that serves the node
         serves = pool.name in (offers if isinstance(offers, Offers) else Offers(offers)).overflow
     return pool.sizes(node.labels, node.name)[family] if serves else None
 
@@ -133,7 +135,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     pool, lock = group.fault.pool, f"ipamc lock {cluster.name}"
     target = f"pool/{pool}" if pool else group.lines[0].node
     named = cluster.pools_by_name.get(pool)
-    native = named is None or named.dialect is not Dialect.CLUSTER_CIDR
+    native = not cluster.is_space and (named is None or named.dialect is not Dialect.CLUSTER_CIDR)
     keeps = " (disabled: true keeps what is held)" if native else ""
     way_out = f"{keeps}, or consent to a move: {lock} --renumber {target}"
     if all(line.state is State.PENDING for line in group.lines):  # no node uses it yet
@@ -144,7 +146,7 @@ def outside_pools(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 def _settle(cluster: Cluster, group: Faulty) -> str:
-    """Return what comes after consent to a move; "" where there is none."""
+    """Return the command after the move of a node; "" if no move is pending."""
     node = group.lines[0].node
     return f"drain {node}, then: ipamc lock {cluster.name} --settle {node}" if group.replaced else ""
 
@@ -197,7 +199,11 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     pool, (have, size) = _pool(cluster, group), group.fault.sizes
     family = pool.families[group.fault.family]
     message = f"pool {pool.name} now hands out /{size}, and a /{have} is kept by {group.held_by}"
-    also = [Related(family.at / "blockSize", "the size is set here")]
+    at: At = family.at / "blockSize"
+    if cluster.is_space:
+        message = f"a /{size} is asked for now, and a /{have} is kept by {group.held_by}"
+        at = next(node.at for node in cluster.nodes if node.name == group.lines[0].node)
+    also = [Related(at, "the size is set here")]
     yield warning("IPC0415", group.at, message, also=also, help=group.move(cluster, f"to blocks of /{size}"))
     sizes = {family.block_size, *(other.sizes.get(family.family) for other in pool.block_sizes)}
     if cluster.shared_pools and have not in sizes:
@@ -216,6 +222,6 @@ def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})
-"""Rules that refuse a block, and only warn of it while a pending line is to replace it."""
+"""Rules that refuse a block, but only warn while a pending line will replace it."""
 ILLEGAL = UNTIL_MOVED | {held_outside_pools}
-"""A block that breaks one of these is not given out, and does not return."""
+"""A block that breaks one of these rules is not given out, and does not return to its node."""

@@ -1,4 +1,4 @@
-"""Whether the nodes that left can be gone: a truncated inventory looks like many leavers (rule 5)."""
+"""Detects a truncated inventory, which looks like many nodes that left (rule 5)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from ipamc.lock.file import line_at
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import At, Diagnostic, Span, error, several, warning
 from ipamc.model.lock import Consent, Line, Lock, State
+from ipamc.model.pool_words import terms
 from ipamc.model.wording import nearest
 
 FEW = 3
-"""So many nodes may leave, whatever the percentage says, if they are not more than half of all."""
+"""This number of nodes may leave at any percentage, unless it is more than half of all."""
 
 Leavers = Mapping[str, tuple[Line, ...]]
-"""The held and pending lines of the nodes that are not in the inventory, by node name."""
+"""Held and pending lines of nodes that are not in the inventory, by node."""
 
 
 def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Consent) -> Iterator[Diagnostic]:
-    """Yield why the leavers are refused. O(leavers), and O(lines) where one leaves without consent."""
+    """Yield why the leavers are refused. O(leavers), and O(lines) if one leaves without consent."""
     yield from consent_without_leaver(cluster, lock, leavers, consent)
     unexpected = ((node, lines) for node, lines in leavers.items() if not consent.leave & {"all", node})
     surprising = {node: its for node, its in unexpected if any(line.state is State.HELD for line in its)}
@@ -37,15 +38,16 @@ def leaver_findings(cluster: Cluster, lock: Lock, leavers: Leavers, consent: Con
 
 
 def allowed_to_leave(cluster: Cluster, holders: int) -> int:
-    """Return how many of the nodes that hold blocks may leave in one compile without consent."""
+    """Return how many of the nodes with blocks may leave in one compile without consent."""
     return min(max(FEW, holders * cluster.budget_leave // 100), holders // 2)
 
 
 def _way_out(cluster: Cluster) -> str:
     again = "add the nodes again (kubectl get nodes,ciliumnodes -o yaml > nodes.yaml)"
-    return (
-        f"{again}; if they are really gone: ipamc lock {cluster.name} --leave all, or --leave NODE for each"
-    )
+    if cluster.is_space:
+        again = "restore the folders of their clusters, and `from` in their pools"
+    leave = f"ipamc lock {cluster.name} --leave all, or --leave {terms(cluster).unit.upper()} for each"
+    return f"{again}; if they are really gone: {leave}"
 
 
 def _first(lock: Lock, leavers: Leavers) -> At:
@@ -54,7 +56,7 @@ def _first(lock: Lock, leavers: Leavers) -> At:
 
 
 def _in_common(leavers: Leavers) -> str:
-    """Say what the leavers share, which is often the file or the rack that was forgotten."""
+    """Return what the leavers have in common, often a forgotten file or rack."""
     pools = {line.pool or "no pool" for lines in leavers.values() for line in lines}
     first, last = min(leavers), max(leavers)
     prefix = first
@@ -72,8 +74,13 @@ def over_budget(cluster: Cluster, lock: Lock, leavers: Leavers, holders: int) ->
     rule = f"budget.leave allows {allowed:,}"
     if allowed == holders // 2:
         rule = f"no more than half, {allowed:,}, may leave without consent"
-    message = several(leavers, "node", f"of {holders:,} left the inventory, and {rule}") + _in_common(leavers)
-    another = "is this the inventory of another cluster? " if len(leavers) == holders else ""
+    left, every = "left the inventory", len(leavers) == holders
+    if cluster.is_space:
+        left, every = "are no longer asked for", False
+    message = several(leavers, terms(cluster).unit, f"of {holders:,} {left}, and {rule}") + _in_common(
+        leavers
+    )
+    another = "is this the inventory of another cluster? " if every else ""
     return error("IPC0418", _first(lock, leavers), message, help=another + _way_out(cluster))
 
 
@@ -88,13 +95,14 @@ def emptied_pools(
     for pool, members in sorted(nodes.items()):
         gone = {node: surprising[node] for node in members & surprising.keys()}
         if len(gone) > FEW and members <= leavers.keys():
-            message = f"pool {pool or 'none'} loses all its {several(members, 'node')}"
+            message = f"pool {pool or 'none'} loses all its {several(members, terms(cluster).unit)}"
             yield error("IPC0419", _first(lock, gone), message, help=_way_out(cluster))
 
 
 def empty_inventory(cluster: Cluster, leavers: Leavers) -> Diagnostic:
     """IPC0420: an inventory is not empty while nodes hold blocks."""
-    message = f"the inventory is empty while the lock has blocks of {several(leavers, 'node')}"
+    empty = "no cluster asks for a range" if cluster.is_space else "the inventory is empty"
+    message = f"{empty} while the lock has blocks of {several(leavers, terms(cluster).unit)}"
     return error("IPC0420", cluster.at, message, help=_way_out(cluster))
 
 
@@ -115,8 +123,9 @@ def consent_without_leaver(
     present = {node.name: node for node in cluster.nodes} if consent.leave else {}
     for node in sorted(consent.leave - {"all"} - leavers.keys()):
         if node in present:
-            message = f"{node} cannot leave: it is still in the inventory"
-            yield error("IPC0422", present[node].at, message, help="take it out of the inventory first")
+            message = f"{node} cannot leave: it is still {terms(cluster).listed}"
+            fix = f"take it out of {terms(cluster).home} first"
+            yield error("IPC0422", present[node].at, message, help=fix)
         elif not any(line.node == node for line in lock.lines):
             meant = f"did you mean {near}? " if (near := nearest(node, leavers)) else ""
             fix = f"{meant}ipamc show {cluster.name} --show-blocks lists who does"

@@ -1,4 +1,4 @@
-"""Rules about masquerading: the Cilium that has it, and whether what is rendered says what is asked for."""
+"""Rules about masquerading: the Cilium that supports it, and whether rendered files do what is asked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def masquerading_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def check_masquerading(plan: Plan, members: Sequence[Block] | None) -> Iterator[Diagnostic]:
-    """Yield findings about what is masqueraded; `members` are those of `Inputs`."""
+    """Yield findings about masquerading; `members` are those of `Inputs`."""
     cluster, asked = plan.cluster, plan.cluster.masquerade
     if asked is None:
         return

@@ -43,7 +43,7 @@ def multi_pool_too_early(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def needs(cluster: Cluster, what: str, capability: Capability) -> str:
-    """Return that the cluster's Cilium is too old for something, and since when it is there."""
+    """Return the text that the cluster's Cilium lacks something, and the version that has it."""
     return f"{what} with Cilium {text(cluster.cilium)}: it needs {text(since(capability))} or newer"
 
 
@@ -166,9 +166,9 @@ def name_too_long(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 MOST_PAIRS = 300_000
-"""How many pairs of pools are compared at most, to find pods that both select: in about a second."""
+"""The most pairs of pools that are compared to find pods that both select: about a second."""
 CALICO_NAME = "projectcalico.org/name"
-"""A label that Calico gives to each namespace, and only Calico sees."""
+"""A label that Calico adds to each namespace, and only Calico sees."""
 
 
 def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -185,7 +185,7 @@ def check_pods(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _written(pool: Pool) -> dict[str, Place]:
-    """Return the fields of a pool that concern pods, in the order of the schema, with their places."""
+    """Return the fields of a pool about pods, in the order of the schema, with their places."""
     also = {**pool.allows, "skipMasquerade": pool.skip_masquerade}
     fields = (
         *(["podsOnly"] if pool.pods_only else []),
@@ -203,7 +203,7 @@ def _capability(field: str) -> Capability:
     if field == "skipMasquerade":
         return Capability.SKIP_MASQUERADE
     if field == "podsOnly":
-        return Capability.MULTI_POOL  # pods' annotation is as old as the mode
+        return Capability.MULTI_POOL  # the annotation of pods is as old as the mode
     return Capability.ALLOW_ENDS if field.startswith("allow") else Capability.POD_SELECTORS
 
 
@@ -323,7 +323,7 @@ def selected_twice(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def _overlapping(pools: Sequence[Pool]) -> Iterator[tuple[Pool, Pool]]:
     """Yield pools that may select a pod of an earlier one, each with the first such.
-    Only pools are compared that share a value of the label that most of them test, or do not test it.
+    Compares only pools that share a value of the most tested label, or do not test it.
     """
     conditions: list[dict[tuple[str, str], Outcomes]] = []
     for pool in pools:

@@ -12,17 +12,17 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
 from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, several, warning
 from ipamc.model.ownership import PoolRange, RangeIndex
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
-from ipamc.model.wording import shown
+from ipamc.model.wording import nearest, shown
 
 CALICO_BOUNDS = {4: (20, 32), 6: (116, 128)}
 """Calico's bounds for `blockSize` (v3.34, api/pkg/apis/projectcalico/v3/ippool.go, XValidation)."""
 
 IPV6_DIFFERENCE = 16
-"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes keep a bitmap (clusterSubnetMaxDiff)."""
+"""An IPv6 range has at most 2^16 blocks: Cilium and Kubernetes use a bitmap (clusterSubnetMaxDiff)."""
 
 
 def check_pools(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pools, whatever the mode."""
+    """Yield every finding about pools in any mode."""
     yield from not_given(cluster)
     yield from ranges_overlap(cluster.pools)
     yield from over_excluded_world(cluster)
@@ -42,9 +42,16 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
         for family, part in pool.families.items():
             if (ask := part.ask) and len(part.ranges) < ask.ranges:
                 wants = count(ask.ranges, f"IPv{family} range")
-                has = f"{len(part.ranges):,}" if part.ranges else "none"
-                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and has {has}'
+                has = f"has {len(part.ranges):,}" if part.ranges else "has none"
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
+                if ask.space not in ask.beside:
+                    has = "no index of it is beside the cluster"
+                    fix = (
+                        f"did you mean {near}? If not, {fix}"
+                        if (near := nearest(ask.space, ask.beside))
+                        else fix
+                    )
+                text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and {has}'
                 yield error("IPC0704", ask.at, text, help=fix)
 
 
@@ -99,7 +106,7 @@ def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
-    """Return the size for which the host bits, or a size of IPv4, was written, with what follows; or ""."""
+    """Return the size that host bits, or an IPv4 size, probably mean, with the text that follows; or ""."""
     size = pool.families[family].block_size
     meant = 64 if family == 6 else BITS[4] - size
     if size > 32 or not cidr.prefix < meant:
@@ -187,15 +194,15 @@ def unknown_overflow(cluster: Cluster) -> Iterator[Diagnostic]:
                 what = "is the pool itself" if name == pool.name else "names no pool"
                 at = pool.at / "spec" / "overflow" / index
                 message = f'overflow {name!r} of pool "{pool.name}" {what}'
-                yield error("IPC0219", at, message, help=f"one of: {_some(in_order, pool.name)}")
+                yield error("IPC0219", at, message, help=f"one of: {_names_except(in_order, pool.name)}")
     for index, name in enumerate(cluster.auto_create):
         if name not in known:
             at = cluster.field("spec", "ipam", "autoCreate") / index
             message = f"autoCreate {name!r} names no pool"
-            yield error("IPC0219", at, message, help=f"one of: {_some(in_order)}")
+            yield error("IPC0219", at, message, help=f"one of: {_names_except(in_order)}")
 
 
-def _some(known: list[str], but: str = "") -> str:
+def _names_except(known: list[str], but: str = "") -> str:
     """Return the first of sorted names without one of them, and the number of the others."""
     first = [name for name in known[:9] if name != but]
     others = len(known) - bool(but)
@@ -206,7 +213,7 @@ def outside_native_routing(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0216: ranges lie inside `nativeRoutingCIDR`."""
     routed = cluster.native_routing
     if routed is None or cluster.routing_mode == "tunnel" or cluster.masquerade:
-        return  # with `masquerade` all pools are in a list, or it is an error (IPC0583)
+        return  # with `masquerade` all pools are in a list, or IPC0583 reports it
     for pool in cluster.pools:
         for cidr in pool.ranges:
             if cidr.block.family == routed.block.family and not routed.block.contains(cidr.block):
@@ -253,7 +260,7 @@ class Pin(Struct, frozen=True):
 
 
 def check_pins(cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield every finding about pins that needs no lock; `check/follows.py` looks at those that follow."""
+    """Yield every finding about pins that needs no lock; `check/follows.py` has those about `follows`."""
     written = [pool for pool in cluster.pools if not pool.follows]
     by_node = ((pool, node, pins) for pool in written for node, pins in pool.pins.items())
     pins = [Pin(pin.block, node, pin.at, pool) for pool, node, some in by_node for pin in some]

@@ -1,8 +1,8 @@
-"""Rules about what an earlier compile rendered: pools, `spec.ipam.mode`, and the list of Cilium's operator.
+"""Rules about files of an earlier compile: pools, `spec.ipam.mode`, and the list of Cilium's operator.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects are there before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2). The
-operator of cluster-pool mode reads its list when it starts, and may run with the old list for some time.
+objects exist before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2). The operator of
+cluster-pool mode reads its list when it starts, and may run with the old list for some time.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _roles_changed(
 ) -> Iterator[Diagnostic]:
     """Yield one block with the name of each pool that becomes shared, or no longer is."""
     held = {line.pool: line for line in reversed(lock.lines) if line.in_use}
-    # By pool: the last block that a CiliumNode shows under the name that the pool does not have now.
+    # By pool: the last block that a CiliumNode shows under a former name of the pool.
     shown: dict[str, tuple[CiliumNode, Block, str]] = {}
     for seen in cluster.cilium_nodes:
         for block, name in seen.allocated:
@@ -115,7 +115,7 @@ def check_mode_change(
     cluster: Cluster, lock: Lock, text: bytes | None, rendered: Rendered
 ) -> Iterator[Diagnostic]:
     """Yield why the mode cannot change from the rendered one, or else from that of the lock's `text`.
-    The cluster runs what was rendered last, so an edit of the lock's header does not help.
+    The cluster runs the last rendered files, so an edit of the lock's header does not help.
     """
     word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(CILIUM_MODES):
@@ -123,7 +123,7 @@ def check_mode_change(
     held = [line for line in lock.lines if line.state is State.HELD]
     planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     blocks = Counter((line.node, line.block.family) for line in held if cluster.mode.one_block)
-    # A planned node with more blocks than the new mode has cannot keep them either.
+    # A planned node with more blocks than the new mode allows cannot keep them either.
     held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]
     if not held:
         return
@@ -177,7 +177,7 @@ DUMP = "kubectl get ciliumnodes -o json > ciliumnodes.json"
 
 
 def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
-    """Yield findings about a list that was rendered and changes."""
+    """Yield findings about a rendered list that changes."""
     cluster = plan.cluster
     before = rendered.flags
     if not (cluster.operator_adopts and before.lists) or before.bystander:
@@ -186,7 +186,7 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
         yield from known_in_part(plan, before)
     ranges = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
     old_list = [block for blocks in before.lists.values() for block in blocks]
-    if sorted(old_list) != sorted(ranges):  # else it is of an earlier ipamc, and says nothing of given blocks
+    if sorted(old_list) != sorted(ranges):  # else an earlier ipamc wrote it, without given blocks
         yield from taken_from_the_operator(cluster, before)
         yield from still_given_out(plan, before)
 
@@ -226,7 +226,7 @@ def _in_part(
 
 
 def _filled(old: Sequence[Block], new: Iterable[Block]) -> Iterator[Block]:
-    """Yield what new CIDRs have between old ones."""
+    """Yield the gaps between old CIDRs that new ones fill."""
     for block in new:
         if over := blocks_over(old, block):
             whole = around(block.family, over[0].first, over[-1].last)

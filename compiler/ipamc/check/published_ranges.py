@@ -1,4 +1,4 @@
-"""Rules about the CIDRs of CiliumPodIPPools that are published: what nodes share is given out already."""
+"""Rules about CIDRs of published CiliumPodIPPools: shared ones may be in use."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check_published_ranges(plan: Plan, published: Rendered) -> Iterator[Diagnost
 
 def _unpublished_in_use(plan: Plan, published: Rendered) -> Iterator[Diagnostic]:
     """Yield shared pools in use that the first compile of a running cluster has not rendered.
-    A lock with lines and without a rendered tree says nothing about that.
+    If a lock has lines, but there is no rendered tree, nothing is known.
     """
     started = {line.pool for line in plan.lock.written if line.in_use}
     if started and not published.pools:
@@ -130,14 +130,14 @@ def _pool_changes(
         yield cidr_taken_away(cluster, pool, before, Obstacle(cidr=before.cidrs[family][0], reason="family"))
     for family, part in ranges.items():
         at = pool.families[family].at / "cidrs"
-        # What leaves together with a change that the operator does not follow.
+        # CIDRs removed together with a change that the operator does not follow.
         with_a_family = (Obstacle(cidr=cidr, reason="family") for cidr in part.leaving if gained)
         refused = (*part.obstacles, *with_a_family)
         yield from (cidr_taken_away(cluster, pool, before, obstacle) for obstacle in refused)
         for obstacle in part.kept:
             stays = f'{obstacle.cidr} of pool "{pool.name}" is reserved, and stays in the CiliumPodIPPool'
             fix = DUMP if obstacle.reason == "unseen" else "write a new pool without it, and disable this one"
-            yield needs_a_hand(at, f"{stays}: {_why(cluster, obstacle)}", published, fix)
+            yield needs_a_hand(at, f"{stays}: {_obstacle_text(cluster, obstacle)}", published, fix)
         for cidr in part.leaving if not refused else ():
             leaves = f'{cidr} was published in pool "{pool.name}", and this change removes or divides it'
             message = f"{leaves}: no CiliumNode in the input loses a block by that"
@@ -147,7 +147,7 @@ def _pool_changes(
 def _pool_leaves(
     cluster: Cluster, pool: Pool | None, before: PublishedPool, given: Given
 ) -> Iterator[Diagnostic]:
-    """Yield why a published CiliumPodIPPool cannot go: one reason."""
+    """Yield one reason why a published CiliumPodIPPool cannot be removed."""
     for cidrs in before.cidrs.values():
         for cidr in cidrs:
             if obstacle := obstacle_to_leave(cidr, given):
@@ -181,11 +181,11 @@ def cidr_taken_away(
     else:
         new = "write a new pool for what should change, and set disabled: true on this one"
         help_ = f"keep {cidr} as it was; {new}"
-    message = f"{change}: {_why(cluster, obstacle)}"
+    message = f"{change}: {_obstacle_text(cluster, obstacle)}"
     return error("IPC0538", at, message, also=[Related(before.at, "published here")], help=help_)
 
 
-def _why(cluster: Cluster, obstacle: Obstacle) -> str:
+def _obstacle_text(cluster: Cluster, obstacle: Obstacle) -> str:
     operator = f"the operator of Cilium {text(cluster.cilium)}"
     if obstacle.reason == "unseen":
         return f"node {obstacle.node} may have blocks of it, and its CiliumNode is not in the input"

@@ -1,4 +1,4 @@
-"""Rules about what selectors select in this inventory: pools without nodes, labels that no node has."""
+"""Rules about selectors in this inventory: pools without nodes, labels that no node has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import listing, nearest, shown
 
 MOST_COMPARISONS = 20_000
-"""The most words that are compared to find the ones that were meant: they take a tenth of a second."""
+"""The most comparisons of words to find similar ones: they take a tenth of a second."""
 
 
 class PlacedSelector(Struct, frozen=True):
@@ -30,11 +30,11 @@ class PlacedSelector(Struct, frozen=True):
 
 
 def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the selectors of pools that may give new blocks. O(nodes + pools).
-    An empty inventory says nothing about selectors. A pool that only stands in for a full one (`overflow`)
+    """Yield errors in selectors of pools that may give new blocks. O(nodes + pools).
+    An empty inventory proves nothing about selectors. A pool that only replaces a full one (`overflow`)
     selects no node on purpose: only its misspelt labels are reported.
     """
-    if not wants or cluster.is_space:  # levels are for clusters that are still to come
+    if not wants or cluster.is_space:  # levels are for future clusters
         return
     pools = [pool for pool in cluster.pools if not pool.disabled and not pool.unlisted]
     every_offers = {id(want.offers): want.offers for want in wants}.values()
@@ -51,19 +51,19 @@ def check_selection(cluster: Cluster, wants: Sequence[Want]) -> Iterator[Diagnos
     missing = set(by_key)
     for node in cluster.nodes:
         if not missing:
-            break  # the first few nodes have all keys as a rule
+            break  # usually the first few nodes have all keys
         missing.difference_update(node.labels)
     known = {key for node in cluster.nodes for key in node.labels} if missing else set()
     found: dict[object, Testers | None] = {}
     for key in sorted(missing):
         near = ""
         if len(missing) * len(known) <= MOST_COMPARISONS:
-            # The key that was probably meant: the nearest, or the only one that differs by its prefix.
+            # The key that was probably meant: the most similar, or the only one with another prefix.
             same_name = [other for other in known if other.rpartition("/")[2] == key.rpartition("/")[2]]
             label = key.removeprefix("metadata.labels.")
             near = label if label != key and label in known else nearest(key, known)
             near = near or (same_name[0] if len(same_name) == 1 else "")
-        # Labels of one selector have the same testers: those of its pools, of which there may be thousands.
+        # Labels of one selector have the same testers: its pools, of which there may be thousands.
         alike = bool(near), *map(id, by_key[key])
         if alike not in found:
             every = (each for same in by_key[key] for each in same)
@@ -90,7 +90,7 @@ class Testers(NamedTuple):
     names: str
     """A few of their names, sorted."""
     idle: int
-    """How many of them select no node."""
+    """The number of these that select no node."""
 
 
 def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
@@ -112,7 +112,7 @@ def label_of_no_node(key: str, near: str, testers: Testers) -> Diagnostic:
 def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Diagnostic]:
     """IPC0311: a pool that may give new blocks selects a node."""
     selectors = {id(pool.selector): pool.selector for pool in pools}
-    # By selector and key: the values of which a node must have one.
+    # By selector and key: a node must have one of these values.
     wanted = {
         number: {key: it.members for key, it in selector.outcomes.items() if it.listed and not it.absent}
         for number, selector in selectors.items()
@@ -133,7 +133,7 @@ def selects_no_node(pools: Sequence[Pool], nodes: Sequence[Node]) -> Iterator[Di
     for number, some in absent.items():
         asked = listing(f"{key}={value}" for key, values in sorted(some.items()) for value in sorted(values))
         why = f"no node has {asked}" if some else f"none fits {shown(selectors[number].canonical)}"
-        # The value that was probably meant, or those that there are.
+        # The value that was probably meant, or the existing ones.
         near = (
             f"did you mean {key}={found}? If not, "
             for key, values in (sorted(some.items()) if few else ())

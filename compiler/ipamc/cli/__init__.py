@@ -54,7 +54,7 @@ ELSEWHERE = {"schema": "about", "version": "about", "completion": "about", "merg
 
 
 class Verbs(Lazy):
-    """The verbs."""
+    """The group of all verbs."""
 
     lines = VERBS
     examples = (
@@ -77,19 +77,19 @@ class Verbs(Lazy):
     )
 
     def where(self, name: str) -> tuple[str, str]:
-        """Return a verb's module, and its name there."""
+        """Return the module of a verb, and the name of its function there."""
         if name in ELSEWHERE:
             return ELSEWHERE[name], name.replace("-", "_")
         return (f"{name}_" if keyword.iskeyword(name) else name), "command"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Do as click does; `help VERB` is `VERB --help`."""
+        """Parse the command line as click does; read `help VERB` as `VERB --help`."""
         if args[:1] == ["help"]:
             args = [*args[1:], "--help"]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete verbs, without importing them, and options."""
+        """Complete options, and verbs without importing their modules."""
         from click.shell_completion import CompletionItem
 
         found = [CompletionItem(name, help=VERBS[name]) for name in VERBS if name.startswith(incomplete)]

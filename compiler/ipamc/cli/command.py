@@ -14,7 +14,7 @@ DONE, REFUSED, CHANGED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 64, 70, 130
 
 
 class NoVerb(click.UsageError):
-    """The first word of a group is none of its commands; None: there is no word."""
+    """The first word after a group is not one of its commands. `word` is None if there is no word."""
 
     def __init__(self, word: str | None, known: Iterable[str], ctx: click.Context) -> None:
         super().__init__("no command", ctx)
@@ -23,7 +23,7 @@ class NoVerb(click.UsageError):
 
 
 class NoCluster(click.UsageError):
-    """A word that should be a cluster, and is none."""
+    """A word in the place of a cluster names no cluster."""
 
     def __init__(self, message: str, word: str, ctx: click.Context) -> None:
         super().__init__(message, ctx)
@@ -76,12 +76,12 @@ class Verb(_Helped):
         self.former = former or {}  # options by names that they had before: accepted, and not shown
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Do as click does; take options by their former names, too."""
-        with _about(ctx):
+        """Parse the command line as click does, after former names of options are replaced."""
+        with _attached_to(ctx):
             return super().parse_args(ctx, renamed(args, self.former))
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters; where a shell completes them, with what it is to offer."""
+        """Return the parameters; during shell completion, with the words to offer."""
         params = super().get_params(ctx)
         if ctx.resilient_parsing:
             from ipamc.cli.completion_words import prepare
@@ -90,9 +90,9 @@ class Verb(_Helped):
         return params
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Do as click does; a name that the user got wrong is a usage error."""
+        """Invoke the command as click does; turn a misspelled name into a usage error."""
         try:
-            with _about(ctx):
+            with _attached_to(ctx):
                 return super().invoke(ctx)
         except click.ClickException:
             raise
@@ -110,20 +110,20 @@ class Lazy(_Helped, click.Group):
     lines: Mapping[str, str]  # the lines of its help, by name
 
     def where(self, name: str) -> tuple[str, str]:
-        """Return the module below `ipamc.cli` of a command, and its name there."""
+        """Return the module of a command, below `ipamc.cli`, and the name of its function there."""
         raise NotImplementedError
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Do as click does; a group alone is a usage error."""
+        """Parse the command line as click does. A group without a command is a usage error."""
         if not args and not ctx.resilient_parsing:
             raise NoVerb(None, self.lines, ctx)
-        with _about(ctx):
+        with _attached_to(ctx):
             return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Do as click does; what is no command, is a usage error of ours."""
+        """Find the command as click does. Raises NoVerb, not click's own error, for an unknown command."""
         if not ctx.resilient_parsing and args[0] not in self.lines and not args[0].startswith("-"):
             raise NoVerb(args[0], self.lines, ctx)
         return super().resolve_command(ctx, args)
@@ -163,8 +163,8 @@ def _sections(docstring: str) -> tuple[str, dict[str, list[str]]]:
 
 
 @contextlib.contextmanager
-def _about(ctx: click.Context) -> Iterator[None]:
-    """Let a usage error of the block be about this command, where it is about none."""
+def _attached_to(ctx: click.Context) -> Iterator[None]:
+    """Attach this command to a usage error that names no command."""
     try:
         yield
     except click.UsageError as problem:
@@ -173,7 +173,7 @@ def _about(ctx: click.Context) -> Iterator[None]:
 
 
 def renamed(words: list[str], names: Mapping[str, str]) -> list[str]:
-    """Return a command line with other names of options, up to `--`."""
+    """Replace names of options in a command line, up to `--`."""
     end = words.index("--") if "--" in words else len(words)
     split = [word.partition("=") for word in words[:end]]
     return [*(names.get(option, option) + equals + value for option, equals, value in split), *words[end:]]

@@ -58,7 +58,7 @@ def command(
 
 
 def _merges_as_text() -> bool:
-    """Return whether the repository names the merge driver for locks, and git does not know it."""
+    """Return whether .gitattributes names the merge driver for locks, and git's configuration lacks it."""
     from ipamc.workspace import disk
     from ipamc.workspace.trouble import Trouble
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-_Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for what is typed
+_Find = Callable[[click.Context, str], Iterable[Any]]  # returns words, or items of click, for the typed text
 _HARMLESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/=@+:,-]{0,252}").fullmatch
 _NODE = re.compile(rb'"node":"([A-Za-z0-9.-]{1,253})"').search
 _MOST_BYTES = 64 << 20  # of locks that are searched
@@ -28,7 +28,7 @@ _LABELS = (
 
 
 def prepare(params: Sequence[click.Parameter]) -> None:
-    """Let the parameters of a command be completed. For a run that completes, and nothing else."""
+    """Attach completion words to the parameters of a command. Only runs that complete call this."""
     for param in params:
         called = (param.metavar or (param.name or "").upper()).strip("[]").removesuffix("...").rstrip("]")
         find = _BY_OPTION.get(max(param.opts, key=len)) or _BY_VALUE.get(called)
@@ -37,7 +37,7 @@ def prepare(params: Sequence[click.Parameter]) -> None:
 
 
 class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic in newer versions of click
-    """A text for which words are offered."""
+    """The type of a parameter whose words are completed."""
 
     name = "text"
 
@@ -45,7 +45,7 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
         self.find = find
 
     def shell_complete(self, ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return what begins with what is typed; nothing where something fails."""
+        """Return the words that begin with the typed text; none after any error."""
         try:
             found = list(self.find(ctx, incomplete))
         except Exception:  # noqa: BLE001 - a shell must not print a traceback into a line that is typed
@@ -56,8 +56,8 @@ class Offered(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
 
 
 def _locks(ctx: click.Context) -> Iterable[bytes]:
-    """Yield the locks of the clusters on the line, else of all, up to _MOST_BYTES.
-    An option without its value, which is completed, keeps click from reading the arguments before it.
+    """Yield the locks of the clusters on the command line, or of all clusters, up to _MOST_BYTES.
+    The option being completed has no value yet, so click does not parse the arguments before it.
     """
     from ipamc.workspace import disk
     from ipamc.workspace.clusters import find, known_names
@@ -75,7 +75,7 @@ def _locks(ctx: click.Context) -> Iterable[bytes]:
 
 
 def _in_locks(kind: bytes) -> _Find:
-    """Return what finds names of this kind, node or pool."""
+    """Return a function that finds names of this kind, node or pool, in locks."""
 
     def find(ctx: click.Context, start: str) -> Iterable[str]:
         pattern = re.compile(rb'"%s":"(%s[A-Za-z0-9.-]{0,252})"' % (kind, re.escape(start.encode())))
@@ -136,7 +136,7 @@ def _minors(_: click.Context, __: str) -> Iterable[str]:
 
 
 def _explained(ctx: click.Context, start: str) -> Iterable[str]:
-    """Return codes, where one is begun; else words, verbs and fields."""
+    """Return the codes if the typed text begins one; else words, verbs and fields."""
     from ipamc.workspace.disk import assets, schemas
 
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
@@ -178,4 +178,4 @@ _BY_VALUE: Mapping[str, _Find] = {
     "DIR": lambda _, start: [CompletionItem(start, type="dir")],
     "FOLDER": lambda _, start: [CompletionItem(start, type="dir")],
 }
-"""By what a value is called in the help."""
+"""Functions that find words, by the name of the value in the help."""

@@ -62,7 +62,7 @@ def _code(word: str) -> str:
 
 
 def _meanings(word: str) -> list[str]:
-    """Return the texts of the concept, the fields and the verb of a name."""
+    """Return the explanations of a word as a concept, as fields and as a verb."""
     from ipamc.report.explain import concepts, field_text, fields_of, matching
     from ipamc.workspace.disk import assets, schemas
 
@@ -90,7 +90,7 @@ def _verbs() -> Mapping[str, str]:
 
 
 def _unknown(word: str) -> str:
-    """Return the error for a word that nothing explains, with similar ones."""
+    """Return the error for a word that has no explanation, with similar words."""
     from ipamc.catalogue import catalogue
     from ipamc.model.wording import listing, near
     from ipamc.report.explain import concepts, fields_of

@@ -118,7 +118,7 @@ def command(
                 around |= {folder} if cluster.is_space else set()
         own = [(folder, prefixes) for folder, _, prefixes in found if folder not in around]
         Log().add(netbox.same_in_several(own))
-        # What a cluster has is its own, and what an address space has is around it.
+        # A cluster contributes its own prefixes, an address space the ranges around them.
         known = {prefix.block for _, prefixes in own for prefix in prefixes}
         every = [
             prefix

@@ -35,14 +35,14 @@ _KEY = "ipamc.cli.findings"
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """An exception, as text: it crosses processes, and stays after its cluster."""
+    """An exception as text, which can be passed between processes and kept after the cluster is done."""
 
     line: str
     trace: str = ""  # the traceback of a bug of ipamc; "" where the environment failed
 
 
 def problem_of(exception: BaseException) -> Problem:
-    """Return the text for an exception that no finding explains."""
+    """Return the text of an exception that is not a refusal."""
     usage = isinstance(exception, click.ClickException)
     if text := visible(str(exception)) if usage else one_line(exception):
         return Problem(line=text)
@@ -58,7 +58,7 @@ def problem_of(exception: BaseException) -> Problem:
 
 
 def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
-    """Print each traceback once, but not beside a document; return whether there is one.
+    """Print each traceback once, unless the format is a document; return whether there is one.
     `bugs` are (cluster or "", traceback or "").
     """
     clusters: dict[str, set[str]] = {}
@@ -73,7 +73,7 @@ def tell_bugs(bugs: Iterable[tuple[str, str]], style: str = "full") -> bool:
 
 
 class Reports(Struct):
-    """The files that `--report` names, and what was found so far."""
+    """The files that `--report` names, and the findings and failures so far."""
 
     files: tuple[tuple[str, str], ...]  # (format, path)
     findings: list[Located] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Reports(Struct):
 
 
 class Problems(Struct):
-    """The findings and failures of several clusters, one after the other: one does not stop the others."""
+    """The findings and failures of several clusters. A failing cluster does not stop the next one."""
 
     findings: list[Located] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
@@ -106,7 +106,7 @@ class Problems(Struct):
 
     @contextmanager
     def of(self, folder: str) -> Iterator[None]:
-        """Run the block for one cluster: a refusal, an environment error and a bug end it, and are kept."""
+        """Run the block for one cluster; stop it at a refusal, environment error or bug, and record that."""
         try:
             yield
         except Refused as refused:
@@ -122,7 +122,7 @@ class Problems(Struct):
 
 
 def format_option(function: Function) -> Function:
-    """Add --format for findings, as `style`, and --report. The verb must print by `print_findings`."""
+    """Add --report and, as `style`, --format of findings. The verb must print with `print_findings`."""
 
     @functools.wraps(function)
     def reporting(*args: Any, report: tuple[tuple[str, str], ...], **kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ def format_option(function: Function) -> Function:
 def files_option(
     option: str, name: str, formats: Sequence[str], help: str
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what adds an option FORMAT=FILE, repeatable, as (format, path)."""
+    """Return a decorator that adds a repeatable option FORMAT=FILE, as pairs (format, path)."""
 
     def read(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
         pairs = []
@@ -176,7 +176,7 @@ def files_option(
 
 def writable(path: str) -> str:
     """Return the path of a file that an option names. Raises BadParameter for a folder, a pipe or a link.
-    An option for which - is stdout asks for it before; for others it would be a file that nobody expects.
+    An option whose `-` means stdout handles it before; for other options `-` is an error, not a file name.
     """
     refuse_way_out(path)
     if path == "-":
@@ -193,8 +193,8 @@ def print_findings(
     checked: Sequence[Checked] = (),
 ) -> None:
     """Print findings to stderr, and for people how many there are; keep them for the reports.
-    `checked` are all tests that were made: some formats list those that passed, too. Beside a document
-    nothing else is printed. Only in the format `github` may a line be a command of a CI system.
+    `checked` are all tests that ran: some formats also list those that passed. If the format is a document,
+    nothing else is printed. Only the format `github` may print lines that are commands of a CI system.
     """
     context = click.get_current_context(silent=True)
     if context and _KEY in context.meta:
@@ -218,7 +218,7 @@ def print_findings(
 
 
 def tell(style: str, *lines: str) -> None:
-    """Print lines for people; none beside a document."""
+    """Print lines for people, unless the format is a document."""
     for line in lines if not format_of(style).document else ():
         say(line)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
-"""A warning that the operator's pools may have other CIDRs. An import took them from the dump."""
+"""A warning that the operator's pools may have other CIDRs: an import took the CIDRs from the dump."""
 _OF_PREFIXES = {"cluster", "prefixes", "sizes", "style", "report"}  # parameters that go with --prefixes
 _OF_MACHINES = {"cluster", "machines", "files", "labels", "style", "report"}
 
@@ -151,7 +151,7 @@ def command(
 
 
 def _refuse_others(problem: str, taken: Collection[str]) -> None:
-    """Raise UsageError where a parameter is given that would have no effect."""
+    """Raise UsageError for a parameter that would have no effect."""
     context = click.get_current_context()
     for name in context.params.keys() - set(taken):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE and context.params[name]:
@@ -277,7 +277,7 @@ def _say_files(folder: str, files: Iterable[str], written: Collection[str]) -> N
 
 
 def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int:
-    """Write the pools of a plan that a cluster does not have.
+    """Write those pools of a table that a cluster does not have; return the exit code.
     Existing pools stay. Raises Refused, and writes nothing, for a table or pools that are in error.
     """
     from ipamc.importing.prefixes import COLUMNS, read_plan
@@ -374,7 +374,7 @@ def _say_quoted(paths: Mapping[str, bytes]) -> None:
 
 
 def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
-    """Return the account of a refresh of an inventory."""
+    """Return the account of an interrupted refresh of an inventory."""
     there = there_now(folder, files)
     parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
     return Account(f"in {folder}/ {', '.join(parts)}")

@@ -124,7 +124,7 @@ def first_files(name: str, families: str = "IPv4", mode: str = "") -> dict[str, 
 
 
 def prepare(folder: str) -> None:
-    """Do all of `ipamc init` but the first files of the cluster; print what was done."""
+    """Do everything of `ipamc init` except the cluster's first files; print the result."""
     _write_schemas(folder)
     _prepare_repository()
 
@@ -145,7 +145,7 @@ def _prepare_repository() -> None:
 
 
 def new_folder(cluster: str, run: str) -> tuple[str, str]:
-    """Return the folder of a cluster that may be new, and its name. `run` begins the better command."""
+    """Return the folder of a cluster that may be new, and its name. `run` begins the command to suggest."""
     from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
     typed = PurePath(cluster)

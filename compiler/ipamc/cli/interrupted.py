@@ -1,4 +1,4 @@
-"""The account of a run that a signal ends: what it was doing, what is on the disk now, and what to run."""
+"""What to print when a signal ends a run: the work in progress, the state of the disk, and what to run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipamc.workspace.signals import Stopped
 
 
 class Account(Struct, frozen=True):
-    """The work that an ended run has done."""
+    """What an interrupted run has completed."""
 
     said: str
     then: str = ""  # the command that completes it; "": the same command again
@@ -25,11 +25,11 @@ NOTHING = Account("nothing was written")
 
 @contextmanager
 def accounted(account: Callable[[], Account]) -> Iterator[None]:
-    """Attach `account()` to the signal that ends the block. The outermost block decides."""
+    """Attach `account()` to the signal that ends the block. Of nested blocks the outermost one counts."""
     try:
         yield
     except (KeyboardInterrupt, Stopped) as end:
-        with suppress(Exception):  # a disk that fails now, too: less is said
+        with suppress(Exception):  # the disk fails, too: the line then says less
             found = account()
             end.__notes__ = [found.said, found.then]
         raise

@@ -88,7 +88,7 @@ def merge(*, rev: str) -> int:
             if others := sorted(path for path in unmerged if not generated(path)):
                 raise Trouble(f"a person must decide, both sides changed: {names(others)}")
             rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
-            for side in (2, 3):  # ours, where there is one, else theirs
+            for side in (2, 3):  # ours, if there is one, else theirs
                 if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
                     git.restore(".", side, paths)
             day = today()

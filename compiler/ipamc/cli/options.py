@@ -73,12 +73,12 @@ FORMER = {"--output": "--write"}
 
 
 def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a callback of an option that hands its value alone to a function."""
+    """Return a click callback that passes only the value of the option to `read`."""
     return lambda _, __, value: read(value)
 
 
 def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:
-    """Return what adds the option --output, as `output`: what goes to stdout, by default the first kind."""
+    """Return a decorator that adds --output, as `output`: the data on stdout, by default the first kind."""
     default = None if required else kinds[0]
     shown, type = not required, click.Choice(kinds)
     help = "What goes to stdout."
@@ -88,7 +88,7 @@ def output_option(*kinds: str, required: bool = False) -> Callable[[Function], F
 
 
 def write_option(help: str, **more: Any) -> Callable[[Function], Function]:
-    """Return what adds the option --write, as `path`: where a verb that writes one file writes it."""
+    """Return a decorator that adds --write, as `path`: the file that the verb writes."""
     return click.option("--write", "path", **{"metavar": "FILE", "help": help, **more})
 
 
@@ -110,8 +110,8 @@ def clusters_of(clusters: tuple[str, ...], listed: str | None) -> tuple[str, ...
 
 
 def source_of(clusters: Sequence[str], at: str | None, assume: Minor | None) -> Source:
-    """Return the disk with these clusters, or the commit that `at` means. The options have these names.
-    Prints which commit a date means, and which clusters the commit does not have.
+    """Return the disk, or the commit that `at` names, with these clusters.
+    Arguments are named as the options. Prints the commit of a date, and the clusters that the commit lacks.
     """
     if at is None:
         from ipamc.workspace.clusters import find, parent_of

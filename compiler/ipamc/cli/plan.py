@@ -47,7 +47,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     revision: str  # the base, as the user named it; "" for the disk
     source: Source  # the source of the base
     folders: Folders  # the folders of the cluster and of its neighbours, now and in the base
-    neighbours: Neighbours | None = None  # the other clusters, where this one may be of an address space
+    neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
     released: bool = False  # a quarantine may have ended early
@@ -233,7 +233,7 @@ def run(task: PlanRun) -> ClusterReport:
 
 
 def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
-    """Return the plan of a cluster that was refused, or whose run raised."""
+    """Return the report of a cluster that was refused or whose run failed."""
     from ipamc.review.diff.plan_report import ClusterReport, PlanStatus
 
     name = name_of(task.folder)
@@ -294,7 +294,7 @@ def _run(task: PlanRun) -> ClusterReport:
 
 
 def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
-    """Return why a branch that is behind seems to lose blocks, or how lost CIDRs come back."""
+    """Return advice: how to merge or compare with a base that is ahead, or how to restore lost CIDRs."""
     from ipamc.review.diff.plan_report import published_lost
     from ipamc.workspace.plan_base import behind
 

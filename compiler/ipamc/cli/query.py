@@ -1,4 +1,4 @@
-"""The meaning of an argument IP, CIDR or NODE."""
+"""The meaning of an argument IP, CIDR, NODE, or CLUSTER/POOL of an address space."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ipamc.model.selector.label_syntax import as_subdomain, subdomain_problem
 
 _PART = re.compile(r"\d{1,3}(?:\.\d{1,3}){1,2}", re.ASCII).fullmatch
 _FOUR_NUMBERS = re.compile(r"\d+(?:\.\d+){3}", re.ASCII).fullmatch
-
+_NUMBERS = re.compile(r"[0-9./]+", re.ASCII).fullmatch
 _URL = re.compile(
     r"(?:[a-z]+://(?=\d)(\d+(?:\.\d+){3})(?::\d+)?(?:/.*)?|(\d+(?:\.\d+){3}):\d+)", re.ASCII
 ).fullmatch
 
 
 class Query(Struct, frozen=True, kw_only=True):
-    """An argument IP, CIDR or NODE. A node may have a name like an IPv4 address: then it is both."""
+    """An argument IP, CIDR or NODE. A text like an IPv4 address may also be the name of a node."""
 
     text: str
     block: Block | None  # for an address, the block of this address only
-    node: str  # "" where it cannot be the name of a node
+    node: str  # "" if it cannot be the name of a node
 
 
 def parse_query(text: str) -> Query:
@@ -33,7 +33,7 @@ def parse_query(text: str) -> Query:
         raise click.UsageError(f"{text!r} is kubectl's word for a node: write {of_kubectl[1]}")
     if url := _URL(text):
         raise click.UsageError(f"{text!r} is more than an address: write {url[1] or url[2]}")
-    if "/" in text:
+    if "/" in text and (_NUMBERS(text) or not _is_range(text)):
         return Query(text=text, block=parse_cidr(text), node="")
     if _FOUR_NUMBERS(text):
         return Query(text=text, block=_address(text, 4), node=text)
@@ -44,15 +44,19 @@ def parse_query(text: str) -> Query:
 
 
 def node_name(text: str, problem: str = "not a node's name") -> str:
-    """Read the name of a node. Raises UsageError."""
-    if why := subdomain_problem(text):
+    """Read the name of a node, or of a range: CLUSTER/POOL or CLUSTER/POOL/NUMBER. Raises UsageError."""
+    if (why := subdomain_problem(text)) and not _is_range(text):
         better = as_subdomain(text)
         raise click.UsageError(f"{text!r} is {problem}: it {why}{f'; write {better}' if better else ''}")
     return text
 
 
+def _is_range(text: str) -> bool:
+    return text.count("/") in {1, 2} and not any(map(subdomain_problem, text.split("/")))
+
+
 def whole(text: str) -> str:
-    """Return the CIDR that a part of an address stands for, `10.0.0.0/24` for `10.0.0`; or ""."""
+    """Return the CIDR of an incomplete IPv4 address: `10.0.0.0/24` for `10.0.0`; "" for other texts."""
     if not _PART(text):
         return ""
     points = text.count(".")
@@ -69,7 +73,7 @@ def is_address(text: str) -> bool:
 
 
 def parse_cidr(text: str) -> Block:
-    """Read a CIDR, of addresses of pods or not. Raises UsageError, with a similar one."""
+    """Read a CIDR, of pod addresses or any others. Raises UsageError that suggests a similar one."""
     try:
         return parse_block(text, pods=False)
     except CidrError as problem:

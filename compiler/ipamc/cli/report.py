@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ipamc.workspace.source import Source
 
 _MOST_BYTES = 100 << 20
-"""Of all versions of a lock that are read, if they are as large as the last one: a second of work for git."""
+"""The most bytes of versions of a lock, each counted with the size of the last: git takes about a second."""
 
 
 @click.command(cls=Verb)
@@ -91,8 +91,11 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
     from ipamc.review.as_needed import started_with
     from ipamc.workspace.lock_history import lock_history, texts
+    from ipamc.workspace.spaces import of_space
 
     inputs = source.inputs(folder, rendered=False)
+    if of_space(inputs.lock, inputs.sources):
+        inputs = source.inputs(folder)  # also what its clusters ask for
     cluster, lock = load_cluster(inputs)
     mapped = map_of(cluster, lock, assign(cluster), day)
     versions = versions_of(lock)

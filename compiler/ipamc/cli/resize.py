@@ -71,7 +71,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
                 except Refused as refused:
                     raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
             findings = locate((*warnings, *more), inputs.sources)
-            # A run that was ended had written the lock, and decided all: the next one writes the manifests.
+            # An interrupted run wrote the lock with all decisions: the next one writes the manifests.
             same = now.lock.encode() == inputs.lock
             unfinished = same and bool(written.compare(folder, None, now.files))
     except Refused as refused:

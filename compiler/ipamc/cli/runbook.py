@@ -37,7 +37,7 @@ CHANGES = (
     "restore-git",
     "restore-etcd",
 )
-"""Those that a user may ask for before they have begun."""
+"""Changes that a user may ask for before they have begun."""
 MOST = 100_000  # the most nodes in a wave
 
 
@@ -153,7 +153,7 @@ def _requested(request: Request, plan: Plan, site: Site, inputs: Inputs) -> Runb
 def _under_way(
     folder: str, revision: str | None, inputs: Inputs, compilation: Compilation, site: Site, cut: Cut
 ) -> Sequence[Runbook]:
-    """Return the runbooks of what is under way. Raises Refused and Trouble."""
+    """Return the runbooks of changes that have begun. Raises Refused and Trouble."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
     from ipamc.workspace.plan_base import cluster_base, look
@@ -167,7 +167,7 @@ def _under_way(
 
 
 def _known(folder: str, revision: str | None) -> str | None:
-    """Return the revision that has what the cluster has now; None: git does not tell."""
+    """Return the given revision, or else the ref of the last apply; None if the repository has neither."""
     from ipamc.workspace import git
 
     applied = f"refs/ipamc/applied/{name_of(folder)}"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ipamc.model.plan import Plan
     from ipamc.read.space_index import IndexLine
 
-LISTED = 5  # the most files out of date that are named
+LISTED = 5  # the most outdated files that a message names
 
 
 class ClusterRun(Struct, frozen=True, kw_only=True):
@@ -51,11 +51,11 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     locked: bool = False  # the lock is read-only
     check: bool = False  # write nothing
     onto: str = ""  # a revision whose lock is merged in first
-    neighbours: Neighbours | None = None  # the other clusters, where this one may be of an address space
+    neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
     alone: bool = False
-    """No other cluster is compiled in this run: neighbours are looked for once the cluster names a space."""
-    assume: Version | None = None  # what a newer Cilium than the known ones is taken for
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
+    """This run compiles no other cluster: neighbours are read only if the cluster names an address space."""
+    assume: Version | None = None  # the known minor to assume for a newer Cilium
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside it, if known
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -69,12 +69,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
     trouble: bool = False  # the environment failed, or ipamc itself; `line` says how
     bug: str = ""  # the traceback, where ipamc itself failed
     index: tuple[tuple[str, tuple[IndexLine, ...]], ...] = ()
-    """The lines that address spaces are to have of the cluster, by path of the index, where they differ."""
+    """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
     left: Left | None = None  # what is on the disk, where a signal ended the run
 
 
 def run(task: ClusterRun) -> Outcome:
-    """Compile one cluster. A refusal ends in the outcome; `failed` makes one of other exceptions."""
+    """Compile one cluster. A refusal is an outcome, too; `failed` makes an outcome of other exceptions."""
     name = name_of(task.folder)
     begin()
     try:
@@ -86,7 +86,7 @@ def run(task: ClusterRun) -> Outcome:
 
 
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
-    """Return the outcome of a run that raised, or that a signal ended."""
+    """Return the outcome of a run that raised or was ended by a signal."""
     name, folder = name_of(task.folder), task.folder
     if isinstance(exception, ENDS):
         return Outcome(name=name, folder=folder, line="", left=left(folder))
@@ -106,7 +106,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
 
         merged = onto(task.folder, task.onto)
         inputs = replace(inputs, lock=merged.lock)
-        if inputs.surveyed:  # with the ranges that the lock on the disk gave, or none where it has both sides
+        if inputs.surveyed:  # with the ranges of the lock on the disk, or none if that has conflict markers
             inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None
     if any(b"masquerade" in data for data in inputs.sources.values()):
@@ -174,7 +174,7 @@ def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
 
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
-    """Do `run` for every task, with the other clusters of its address space; keep the order."""
+    """Compile every task, with the other clusters of its address space; keep the order."""
     outcomes: dict[int, Outcome] = {}
     spaces = [task for task in tasks if len(tasks) > 1 and is_space(task.folder)]
     if spaces and len(spaces) < len(tasks):
@@ -204,7 +204,7 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
 
 
 def _account(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> Account:
-    """Return the account of a compile that a signal ended. `outcomes` are by the number of the task."""
+    """Return the account of an interrupted compile. `outcomes` are by index of the task."""
     if tasks[0].check:
         return NOTHING
     if len(tasks) > 1:
@@ -226,7 +226,7 @@ def _account(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> Ac
 
 
 def _groups(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return a text for each kind of outcome, without clusters that are as they were."""
+    """Return a text for each kind of outcome, without clusters whose files did not change."""
     groups: dict[str, list[str]] = {"done": [], "refused": [], "failed, perhaps incomplete": []}
     unfinished = []
     for each in outcomes:
@@ -240,7 +240,7 @@ def _groups(outcomes: Iterable[Outcome]) -> list[str]:
 
 
 def prepare() -> None:
-    """Import the modules of a compile, before this process is copied."""
+    """Import the modules of a compile before this process forks."""
     import jinja2  # noqa: F401 - used by the pipeline
     import jsonschema_rs  # noqa: F401 - as above
 
@@ -268,7 +268,7 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
 
 
 def placed(plan: Plan) -> str:
-    """Count the nodes, the blocks added (and why) or returned, and the nodes that left or are renumbered."""
+    """Count nodes, added blocks (and why), returned blocks, and nodes that left or are renumbered."""
     from ipamc.model.plan import Origin, StaleReason
 
     origins = Counter(plan.origins.values())
@@ -292,7 +292,7 @@ def placed(plan: Plan) -> str:
 
 
 def summary(changes: Changes) -> str:
-    """Return the text for what was written to the disk."""
+    """Return the text about the files that were written to the disk."""
     parts = (
         "lock written" if changes.lock else "",
         f"{count(len(changes.written), 'file')} written" if changes.written else "",
@@ -302,7 +302,7 @@ def summary(changes: Changes) -> str:
 
 
 def outdated(changes: Changes, folder: str, name: str, beside: Sequence[str] = ()) -> str:
-    """Return which files of a cluster are out of date on the disk, some `beside` it, and what to run."""
+    """Return the message with a cluster's outdated files, those `beside` it, and the command to run."""
     paths = ["ipam.lock"] if changes.lock else []
     paths += [f"rendered/{path}" for path in (*changes.written, *changes.removed)]
     cluster = name if folder == f"clusters/{name}" else typed(folder)

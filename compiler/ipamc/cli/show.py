@@ -175,7 +175,7 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 
 def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], ShownCluster | None]:
-    """Return the function from a cluster to its pools; None: a filter leaves nothing."""
+    """Return a function that maps a cluster to its pools, or to None if a filter leaves nothing."""
     from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
 
@@ -187,7 +187,7 @@ def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock]
 
 
 def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], ClusterAggregates | None]:
-    """Return the function from a cluster to its aggregates, by pool or by label; None without any."""
+    """Return a function that maps a cluster to its aggregates, by pool or label, or to None."""
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
     from ipamc.review.as_needed import started_with
@@ -217,7 +217,7 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
 
 
 class _Reading(Struct):
-    """The clusters that are shown. One that is refused does not keep the others from being shown."""
+    """The clusters to show. A refused cluster does not stop the others."""
 
     source: Source
     choice: Choice
@@ -226,7 +226,7 @@ class _Reading(Struct):
     nodes: set[str] = field(default_factory=set)
 
     def read(self, make: Callable[[Cluster, Lock], Made | None], *, whole: bool = False) -> list[Made]:
-        """Return the results of `make` that are not None; `whole`: read Nodes, too."""
+        """Return the results of `make` that are not None. With `whole`, read the Nodes, too."""
         from ipamc.pipeline import load_cluster
         from ipamc.review.as_needed import enough_for_use, load_without_nodes
 
@@ -244,7 +244,7 @@ class _Reading(Struct):
         return found
 
     def missing(self) -> list[str]:
-        """Return a line for each name of --pool and --node that nothing has, with a similar one."""
+        """Return a line for each value of --pool and --node that matches nothing, with a similar name."""
         from ipamc.model.wording import suggestion
         from ipamc.review.shown_pools import without_match
 
@@ -257,7 +257,7 @@ class _Reading(Struct):
         ]
 
     def nothing(self) -> str:
-        """Return the line for names and states that exist, but not in one block."""
+        """Return the line for filters of which each matches something, but no block matches all."""
         choice = self.choice
         chosen = (("of pool", choice.pools), ("of node", choice.nodes), ("that is", sorted(choice.states)))
         asked = [f"{what} {' or '.join(some)}" for what, some in chosen if some]

@@ -14,10 +14,10 @@ from ipamc.cli.query import parse_cidr
 from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.cidr import BITS, Block
 from ipamc.model.wording import suggestion
-from ipamc.workspace.clusters import find
+from ipamc.workspace.clusters import find, parent_of
 from ipamc.workspace.neighbours import members
 from ipamc.workspace.source import Disk
-from ipamc.workspace.spaces import not_space
+from ipamc.workspace.spaces import is_space, not_space
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster, Pool
@@ -98,7 +98,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
     problems = Problems()
     known: list[Member] = []
     with progress("reading the clusters of the address space"):
-        mine = _read(cluster, space, pool, problems, known)
+        mine, given = _read(cluster, space, pool, problems, known)
     if problems:
         code = problems.conclude(style)
         tell(style, "nothing is suggested: the addresses of all clusters of the address space must be known")
@@ -108,7 +108,7 @@ def pool(  # noqa: PLR0913 - an argument for each option
         hint = suggestion(pool, mine.pools_by_name)
         raise click.UsageError(f"cluster {mine.name} has no pool {pool!r}{hint and f'; {hint}'}")
     of = _family(size, areas, family, mine or (known[0].cluster if known else None), chosen)
-    answer = suggest(known, mine, Wish(size=size, family=of, within=areas, pool=chosen, most=most))
+    answer = suggest(known, mine, Wish(size=size, family=of, within=areas, pool=chosen, most=most), given)
     if output == "json":
         show_record(suggestions.record(answer))
     else:
@@ -118,15 +118,16 @@ def pool(  # noqa: PLR0913 - an argument for each option
     if mine and chosen and mine.shared_pools and chosen.name in mine.auto_create:
         fixed = f"Cilium's operator creates pool {chosen.name} by its flag and never changes it"
         tell(style, f"{fixed}: a new pool is the way to grow (omit --pool; --size {size})")
-    tell(style, suggestions.UNKNOWN if answer.found else suggestions.nothing(answer))
+    known_free = suggestions.about_space(answer.space) if answer.space else suggestions.UNKNOWN
+    tell(style, known_free if answer.found else suggestions.nothing(answer))
     code = problems.conclude(style)
     return code if answer.found else REFUSED
 
 
 def _read(
     name: str | None, space: str | None, pool: str | None, problems: Problems, known: list[Member]
-) -> Cluster | None:
-    """Read CLUSTER and the other clusters of its address space into `known`; return the cluster."""
+) -> tuple[Cluster | None, Member | None]:
+    """Read CLUSTER and the other clusters of its address space into `known`; return it, and the space."""
     from ipamc.review.suggest_pool import member_of
 
     if name and space:
@@ -141,10 +142,14 @@ def _read(
         with problems.of(folders[0]):
             known.append(member_of(Disk().inputs(folders[0])))
         if problems:
-            return None
+            return None, None
         mine = known[0].cluster
         space = mine.address_space
+    given = None
     if space:
+        home = f"{parent_of(folders[0])}/{space}"
+        with problems.of(home):
+            given = member_of(Disk().inputs(home)) if is_space(home) else None
         names = {member.cluster.name for member in known}
         for folder in members(folders, space):
             with problems.of(folder):
@@ -154,13 +159,13 @@ def _read(
         if not known and not problems:
             raise click.UsageError(f"no cluster names the address space {space!r}")
         known.sort(key=lambda member: member.cluster.name)
-    return mine
+    return mine, given
 
 
 def _family(
     size: int, areas: Sequence[Block], asked: str | None, cluster: Cluster | None, pool: Pool | None
 ) -> int:
-    """Return the family of the space. Raises UsageError where the options do not fit together."""
+    """Return the family, 4 or 6, of the wanted space. Raises UsageError for contradictory options."""
     families = {block.family for block in areas}
     if len(families) > 1:
         raise click.UsageError("--from names both families: ask for one after the other")

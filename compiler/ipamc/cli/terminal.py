@@ -29,7 +29,7 @@ _ERASE = "\r\x1b[K"  # to the first column, and clear to the end of the line: al
 
 
 def colour(stream: TextIO) -> bool:
-    """Tell whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else a terminal."""
+    """Return whether to colour a stream: never with NO_COLOR, always with FORCE_COLOR, else on a terminal."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR", "0") not in {"", "0"}:
@@ -38,12 +38,12 @@ def colour(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO | None = None) -> bool:
-    """Return whether people look at a stream, stdout by default, and not a program."""
+    """Return whether a stream, stdout by default, is a terminal that people read."""
     return (stream or sys.stdout).isatty() and os.environ.get("TERM") != "dumb"
 
 
 def columns(stream: TextIO | None = None) -> int:
-    """Return the width of a stream, stdout by default: by $COLUMNS, by the terminal, or COLUMNS."""
+    """Return the width of a stream, stdout by default: $COLUMNS, else the terminal's, else COLUMNS."""
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdecimal() and int(said[:6]):
         return int(said[:6])
@@ -56,8 +56,8 @@ def has_blocks() -> bool:
 
 
 def say(text: str) -> None:
-    """Write a line for people to stderr. Nothing in it acts on a terminal or on a CI system.
-    Text behind a line break is indented: in a message of a server it must not look like a line of ours.
+    """Write a line for people to stderr. Terminals and CI systems find no control sequence or command in it.
+    Text behind a line break is indented: a message of a server must not look like a line of ipamc.
     """
     first, *more = harmless(text).split("\n")
     lines = [first, *(line if line.startswith("  ") else f"    {line}" for line in more[:LINES])]
@@ -68,7 +68,7 @@ def say(text: str) -> None:
 
 
 def show(text: str, *, err: bool = False) -> None:
-    """Write a finished text for people to stdout. Nothing in it acts on a terminal or a CI system."""
+    """Write a finished text for people to stdout, without control sequences or commands of a CI system."""
     _LINE.erase()
     click.echo(harmless(text), nl=False, err=err, color=True)
 
@@ -92,8 +92,8 @@ def show_csv(text: str) -> None:
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show on a terminal what the block does, if it takes long: first `text`, then the phases of the work.
-    Nothing is shown where stderr is no terminal, or a dumb one, and in CI, whose terminals are files.
+    """Show on a terminal the work of a long block: first `text`, then its phases.
+    Nothing is shown if stderr is no terminal or a dumb one, or in CI, whose terminals are files.
     """
     here = current() or Progress()
     shown = is_terminal(sys.stderr) and os.environ.get("CI", "").lower() in {"", "0", "false"}
@@ -137,7 +137,7 @@ class StatusLine:
         self._guard = threading.Lock()
 
     def draw(self, text: str) -> None:
-        """Show a line in the place of the one before."""
+        """Show a line in place of the previous one."""
         line = fitted(text, self.columns() - ROOM)
         with self._guard:
             if line != self._shown:
@@ -145,7 +145,7 @@ class StatusLine:
                 self._shown = line
 
     def erase(self) -> None:
-        """Remove the line, where there is one."""
+        """Remove the line if there is one."""
         with self._guard:
             if self._shown:
                 self._write(_ERASE)
@@ -158,7 +158,7 @@ class StatusLine:
             self._shown = ""
 
     def follow(self, progress: Progress, wait: Callable[[float], bool]) -> None:
-        """Show what a run is doing until `wait`, which waits so many seconds, tells that it has ended."""
+        """Show the progress of a run until `wait`, which waits some seconds, returns True."""
         if wait(TICK if self.patient else PATIENCE):
             return
         self.patient = True
@@ -170,7 +170,7 @@ class StatusLine:
 
 
 def fitted(text: str, columns: int) -> str:
-    """Return text without anything that acts on a terminal, cut to so many columns."""
+    """Return text without control characters, cut to this number of columns."""
     shown = visible(text)
     if width(shown) <= columns:
         return shown

@@ -22,7 +22,7 @@ from ipamc.workspace.workers import run_all
 
 
 class Idle(Struct, frozen=True, kw_only=True):
-    """A test beside the clusters that is about nothing in one of them."""
+    """A test outside the clusters' folders that matches nothing in one of them."""
 
     test: Checked
     findings: tuple[Located, ...]  # the errors if it is idle in all clusters
@@ -96,7 +96,7 @@ def command(
 
 
 def run(task: ClusterRun) -> Outcome:
-    """Test one cluster. A refusal ends in the result; `failed` makes one of other exceptions."""
+    """Test one cluster. A refusal is a result, too; `failed` makes a result of other exceptions."""
     from ipamc.assertions.run import TestStatus
     from ipamc.pipeline import make_tests
     from ipamc.workspace.source import Disk
@@ -133,8 +133,8 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 
 
 def with_idle(done: Sequence[Outcome]) -> list[Outcome]:
-    """Fail each test beside the clusters that is about nothing in any, in the first cluster with a reason.
-    Where some cluster could not be tested nothing fails: a test may be about that one.
+    """Fail each test outside the clusters' folders that matches nothing in any, in the first with a reason.
+    If a cluster could not be tested, no test fails for this: it might match there.
     """
     if any(outcome.checked is None for outcome in done):
         return list(done)

@@ -1,4 +1,4 @@
-"""What is said of a command line that ipamc cannot read: `error:`, the word, what it breaks, and what to run.
+"""Messages for a command line that ipamc cannot read: `error:`, the word, what is wrong, and what to run.
 
 click finds the mistake; the sentences are ours, so that these errors look like all others.
 """
@@ -27,14 +27,14 @@ _CODE = re.compile(r"(?:IPC)?\d{4}", re.IGNORECASE).fullmatch
 
 
 def tell(problem: click.UsageError) -> None:
-    """Print what is wrong with a command line, and what to do; for `ipamc` alone its help."""
+    """Print what is wrong with a command line and what to run; without arguments, the help."""
     from ipamc.cli.terminal import columns, say, show
 
     if isinstance(problem, NoVerb) and problem.word is None and problem.ctx and problem.ctx.parent is None:
         show(f"{problem.ctx.get_help()}\n", err=True)
         return
     path = problem.ctx.command_path if problem.ctx else "ipamc"
-    first, *more = _said(problem, path)
+    first, *more = _error_lines(problem, path)
     if not (more and isinstance(problem, NoVerb)):
         more.append(f"{path} --help")
     # What is wrong is wrapped where a terminal would break words; commands stay whole.
@@ -47,7 +47,7 @@ def tell(problem: click.UsageError) -> None:
     say("\n".join((said, *(f"  = help: {line}" for line in more))))
 
 
-def _said(problem: click.UsageError, path: str) -> Iterator[str]:
+def _error_lines(problem: click.UsageError, path: str) -> Iterator[str]:
     match problem:
         case NoVerb(word=None, known=known):
             yield f"{path} needs one of: {', '.join(known)}"
@@ -119,7 +119,7 @@ def _no_cluster(word: str) -> Iterator[str]:
 
 
 def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
-    """Return what a word is that is no verb, and what to run."""
+    """Return what a word that is no verb means (a code, an address, a cluster), and commands to run."""
     if found := VERBS.get(word.lower()):
         return f"no verb of ipamc: {found.says}" if found.says else "", found.run
     quoted = shlex.quote(word)
@@ -213,7 +213,7 @@ def _metavar(param: click.Parameter) -> str:
 
 
 def _spelled(option: click.Option) -> str:
-    """Return an option with what its value is called."""
+    """Return an option with the placeholder of its value, such as `--base REV`."""
     name = max(option.opts, key=len)
     if option.is_flag or option.count:
         return name
@@ -233,7 +233,7 @@ def _line(ctx: click.Context | None, path: str) -> str:
 
 
 def _lower(text: str) -> str:
-    """Return a message in lower case, unless it begins with a name, and without a full stop."""
+    """Return a message in lower case without a full stop; a leading name keeps its case."""
     head = text.split(" ", 1)[0]
     whole = text[:1].lower() + text[1:] if head.istitle() and head.isalpha() else text
     return whole.removesuffix(".")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("target", metavar="IP|CIDR|NODE")
+@click.argument("target", metavar="IP|CIDR|NODE|CLUSTER/POOL")
 @clusters_argument
 @at_option
 @assume_option
@@ -44,6 +44,7 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
         ipamc which 100.162.224.7  # who has this address, in all clusters below clusters/
         ipamc which 100.162.224.0/24 zones  # all lines that overlap a CIDR, in one cluster
         ipamc which bj-001  # the blocks of a node
+        ipamc which lab/pods  # the ranges that an address space gave to a pool of a cluster
         ipamc which 100.162.224.7 --at 2026-11-21  # who had it at the end of that day, UTC
     Exit codes:
         0: a line of a lock has it
@@ -54,10 +55,11 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
     query = parse_query(target)
     search = _Search(query, source_of(**where))
     answers: list[LockAnswer | InputAnswer] = list(search.holders())
-    held = any(found.line.state is not State.RELEASED for found in search.found)
-    if not answers and query.block:
+    of_nodes = [found.line for found in search.found if query.block is None or "/" not in found.line.node]
+    held = any(line.state is not State.RELEASED for line in of_nodes)
+    if not of_nodes and query.block:  # a range of a cluster may have it, and no node of the cluster
         with progress("reading the pools"):
-            answers = list(search.unheld(query.block))
+            answers += search.unheld(query.block)
     if output == "json":
         head = {"version": report.VERSION, "asked": target, **search.source.record(), "held": held}
         show_record({**head, **report.records(answers)})
@@ -68,7 +70,7 @@ def command(*, target: str, output: str, style: str, **where: Any) -> int:
 
 
 class _Search(Struct):
-    """A search through clusters. A cluster that is refused does not keep the others from answering."""
+    """A search through clusters. A refused cluster does not stop the others."""
 
     query: Query
     source: Source
@@ -79,9 +81,9 @@ class _Search(Struct):
     """An explanation of `held at start`, for each cluster with such a line."""
 
     def holders(self) -> list[LockAnswer]:
-        """Return the lines that answer, cluster by cluster.
-        Reads locks only, and decodes only the lines that answer. In multi-pool mode it reads the input of a
-        cluster whose lock answers, too: there Cilium's operator gives out blocks.
+        """Return the matching lines, cluster by cluster.
+        Reads locks only, and decodes only matching lines. In multi-pool mode, where Cilium's operator gives
+        out blocks, it also reads the input of a cluster whose lock matches.
         """
         for folder in self.source.folders:
             with self.problems.of(folder):
@@ -119,7 +121,7 @@ class _Search(Struct):
             yield LockAnswer(cluster=name, line=row.line, at=at, started=row.line.block in started)
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
-        """Yield the answers of the inputs for a block that no line of a lock overlaps."""
+        """Yield what the inputs say of a block that overlaps no line of a lock."""
         from ipamc.workspace.spaces import silent_members
 
         silent = silent_members(self.source.folders, self.source.spaces or (), block)
@@ -137,7 +139,7 @@ class _Search(Struct):
         from ipamc.review.explain_address import explain_address
 
         inputs = self.source.inputs(folder, rendered=False)
-        # Lines only make answers fewer: where there is none without them, the lock is not read.
+        # Lines of a lock can only remove answers: without any answer the lock need not be read.
         without = replace(inputs, lock=None, rendered=False)
         cluster, lock, sources = load_without_nodes(without, enough_for_addresses)
         some = explain_address(cluster, lock, block)
@@ -149,7 +151,7 @@ class _Search(Struct):
             yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
 
     def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
-        """Return the line for an address or a node that no lock has."""
+        """Return the line for an address or a node that is in no lock."""
         text, where = self.query.text, count(len(self.source.folders), "cluster")
         unread = ", as far as locks could be read" if self.unread else ""
         if self.query.block is None:

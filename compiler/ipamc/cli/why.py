@@ -12,6 +12,7 @@ from ipamc.cli.options import assume_option, at_option, clusters_argument, outpu
 from ipamc.cli.query import is_address, node_name
 from ipamc.cli.terminal import progress, show, show_record
 from ipamc.model.diagnostics import count
+from ipamc.workspace.spaces import of_space
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Verb)
-@click.argument("node", metavar="NODE")
+@click.argument("node", metavar="NODE|CLUSTER/POOL")
 @clusters_argument
 @at_option
 @assume_option
@@ -38,6 +39,7 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
     Examples:
         ipamc why bj-001  # in all clusters below clusters/ that know the node
         ipamc why bj-001 zones  # in one cluster
+        ipamc why lab/pods  # why an address space gave a pool of a cluster its range
         ipamc why bj-001 --at HEAD~5  # as it was five commits ago
     Exit codes:
         0: explained
@@ -49,6 +51,8 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
     if is_address(node) and ("/" in node or ":" in node):  # four numbers may be the name of a node
         raise click.UsageError(f"{node!r} is an address and no node: ipamc which {node} tells whose it is")
     node_name(node)
+    if "/" in node and where["at"]:
+        raise click.UsageError("why a pool has a range is told of the files on the disk alone: omit --at")
     source = source_of(**where)
     problems = Problems()
     texts: list[str] = []
@@ -57,8 +61,14 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
         for folder in source.folders:
             with problems.of(folder):
                 inputs = source.inputs(folder, rendered=False)
+                if "/" in node:  # a range: what asks for it is in other folders
+                    if not of_space(inputs.lock, inputs.sources):
+                        continue
+                    inputs = source.inputs(folder)
                 # Where no file contains the name, nothing is parsed.
-                if not any(node.encode() in text for text in (inputs.lock or b"", *inputs.sources.values())):
+                elif not any(
+                    node.encode() in text for text in (inputs.lock or b"", *inputs.sources.values())
+                ):
                     continue
                 if found := explain(inputs, node, source.day()):
                     texts.append(explanation.text(*found))
@@ -82,8 +92,8 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
 
 
 def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Find] | None:
-    """Return the arguments of `report.explanation`, or None where the cluster does not know the node.
-    They are the explanation, the lock's path, and the function that finds a place. Raises Refused.
+    """Return the arguments of `report.explanation`, or None if the cluster has no such node.
+    They are the explanation, the lock's path, and the function that locates a field. Raises Refused.
     """
     from ipamc.read.locate import Texts
     from ipamc.review.explain_node import explain_one

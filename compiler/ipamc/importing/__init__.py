@@ -1,1 +1,1 @@
-"""From a dump of a running cluster to the files of one that ipamc compiles: its nodes keep their blocks."""
+"""Converts a dump of a running cluster to files for ipamc, so that nodes keep their blocks."""

@@ -1,4 +1,4 @@
-"""An import in one function: a dump in, the files of a cluster out, of which a compile makes the lock."""
+"""A whole import: from a dump to the files of a cluster, of which a compile makes the lock."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ from ipamc.model.wording import shown
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """What a dump may not tell, and what a person may choose."""
+    """Values that a dump may not have, and choices of the user."""
 
-    mode: Mode | None = None  # None: the mode in which the cluster runs
+    mode: Mode | None = None  # None: the cluster's present mode
     operator: OperatorRole = "bystander"
-    cilium: Version | None = None  # None: as the dump tells
+    cilium: Version | None = None  # None: from the dump
     managed_by: ManagedBy | None = None
     distinct: tuple[Block, ...] = ()
-    """Ranges that Calico does not use: the nodes of its cluster get new blocks of them."""
+    """Ranges that Calico does not use, from which the nodes of its cluster get new blocks."""
     labels: tuple[str, ...] = ()
-    """Keys of labels to keep beside `inventory.LABELS`; `*` at the end stands for the rest of a key."""
+    """Keys of labels to keep besides `inventory.LABELS`; a `*` at the end matches any rest of a key."""
 
 
 class Imported(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 def bring_in(name: str, dump: Dump, options: Options) -> Imported:
-    """Return the files of the cluster that a dump shows, called `name`. Raises Refused. O(n log n)."""
+    """Return the files of the dump's cluster, called `name`. Raises Refused. O(n log n)."""
     log = Log()
     facts = facts_of(dump)
     cilium = options.cilium or facts.cilium
@@ -99,7 +99,7 @@ def bring_in(name: str, dump: Dump, options: Options) -> Imported:
 
 
 def known(draft: Draft, *, silent: bool) -> Known:
-    """Return what the draft knows of the blocks of nodes; `silent`: see `Known`."""
+    """Return the draft's knowledge of nodes' blocks; `silent`: see `Known`."""
     given = {node: [block for block, _ in blocks] for node, blocks in draft.blocks.items()}
     sizes = {
         cidr: one.sizes[family] for one in draft.pools for family, some in one.ranges.items() for cidr in some
@@ -108,7 +108,7 @@ def known(draft: Draft, *, silent: bool) -> Known:
 
 
 def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]:
-    """Yield why the mode is not known, or not one that can be imported."""
+    """Yield why the mode is unknown, or cannot be imported."""
     if calico.is_calico(dump):
         yield from calico.two_sources(dump)
     if _calico_gives(dump):
@@ -138,12 +138,12 @@ def _unknown(dump: Dump, facts: Facts, options: Options) -> Iterator[Diagnostic]
 
 
 def _calico_gives(dump: Dump) -> bool:
-    """Tell whether Calico gives the nodes their blocks: Cilium may be installed, and has given none."""
+    """Return whether Calico gives the nodes their blocks: Cilium may be installed, but has given none."""
     return calico.is_calico(dump) and not any(seen.blocks or seen.allocated for seen in dump.cilium_nodes)
 
 
 def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
-    """Return the draft of the source that gives a cluster its blocks."""
+    """Return the draft, made from the source of the cluster's blocks."""
     mode = options.mode
     if _calico_gives(dump):
         if options.distinct:
@@ -157,7 +157,7 @@ def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
 
 
 def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[Diagnostic]]:
-    """Return the draft with what is not for pods: excluded where it is outside all pools, else reserved."""
+    """Add the CIDRs that are not for pods to the draft: excluded if outside all pools, else reserved."""
     found: list[Diagnostic] = []
     reserved: dict[str, list[Block]] = defaultdict(list)
     named = [(block, pool.name) for pool in draft.pools for some in pool.ranges.values() for block in some]

@@ -1,4 +1,4 @@
-"""Cilium's own modes as a draft."""
+"""Drafts of clusters in Cilium's own IPAM modes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
 from ipamc.read.dump.managed import Offering
 
-OUTSIDE = "outside"  # the name of the pool of blocks that are outside the configured ranges
+OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ranges
 _DEFAULT = "default"
 _DEFAULT_POOL_KEY = "ipam-default-ip-pool"
 _AUTO_CREATE = "auto-create-cilium-pod-ip-pools"
@@ -33,7 +33,7 @@ def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Dr
     draft = _BY_MODE[mode](dump, facts, facts.families(dump))
     if mode is not Mode.CLUSTER_POOL:
         return draft
-    if operator == "adopt":  # it goes on in the ranges that it has
+    if operator == "adopt":  # the operator keeps its ranges
         pools = [replace(pool, unlisted=True) for pool in draft.pools if pool.name != OUTSIDE]
         spec = {"unpooled": "hold", "unmatchedNodes": "skip"}
         return replace(draft, pools=tuple(pools), ipam={"operator": "adopt"}, spec=spec)
@@ -43,7 +43,7 @@ def draft_of(dump: Dump, facts: Facts, mode: Mode, operator: OperatorRole) -> Dr
 
 
 def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
-    """Nodes have their podCIDRs; the ranges are kube-controller-manager's flags."""
+    """Blocks are the podCIDRs of Nodes; ranges are flags of kube-controller-manager."""
     blocks = {node.name: of_node(node, dump) for node in dump.nodes}
     flags = facts.controller
     ranges = list(readable_blocks(text.strip() for text in flags.get("cluster-cidr", "").split(",")))
@@ -51,7 +51,7 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     for family in families:
         texts = [flags.get(f"node-cidr-mask-size{suffix}", "") for suffix in (f"-ipv{family}", "")]
         given = next((int(text) for text in texts if text.isdecimal() and len(text) < 4), 0)
-        masks[family] = given or usual_size(_every(blocks), family, _NODE_MASK[family])
+        masks[family] = given or usual_size(_all_blocks(blocks), family, _NODE_MASK[family])
     with_blocks = [node for node in dump.nodes if blocks[node.name]]
     annotated = with_blocks and not any(node.pod_cidrs for node in with_blocks)
     patch = {"patchNodes": "annotations"} if annotated else {}
@@ -60,19 +60,19 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
 
 
 def of_node(node: Node, dump: Dump) -> Blocks:
-    """Return podCIDRs of a Node; without them those that Cilium shows, which come from annotations."""
+    """Return podCIDRs of a Node; without them the blocks that Cilium shows, which come from annotations."""
     seen = dump.cilium_nodes_by_name.get(node.name)
     return tuple((block, "") for block in (node.pod_cidrs or (seen.blocks if seen else ()) or node.annotated))
 
 
 def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
-    """CiliumNodes have podCIDRs; the ranges are keys of cilium-config."""
+    """Blocks are the podCIDRs of CiliumNodes; ranges are keys of cilium-config."""
     seen = [one for one in dump.cilium_nodes if one.name in dump.nodes_by_name]
     blocks: dict[str, Blocks] = {one.name: tuple((block, "") for block in one.blocks) for one in seen}
     ranges = [block for family in families for block in facts.blocks(f"cluster-pool-ipv{family}-cidr")]
     masks = {}
     for family in families:
-        usual = usual_size(_every(blocks), family, MASK[family])
+        usual = usual_size(_all_blocks(blocks), family, MASK[family])
         masks[family] = facts.number(f"cluster-pool-ipv{family}-mask-size", usual)
     shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
     return _one_block(dump, facts, shell, ranges, masks)
@@ -86,7 +86,7 @@ def _one_block(
     others = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
     others += [item.block for item in facts.excluded]
     decisions: list[Diagnostic] = []
-    every = [block for block in _every(blocks) if block.family in families]
+    every = [block for block in _all_blocks(blocks) if block.family in families]
     given = [block for block in ranges if block.family in families and block.prefix <= masks[block.family]]
     for family in families:
         if not any(block.family == family for block in given):
@@ -118,8 +118,8 @@ def _pool(name: str, ranges: Iterable[Block], masks: Mapping[int, int]) -> Draft
 
 
 def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
-    """CiliumPodIPPools are the pools; the operator chooses blocks, so the lock follows what it gave."""
-    # In the order in which Cilium reads them: the last one that chooses a pool counts.
+    """Pools are CiliumPodIPPools. The operator chooses blocks, so the lock follows its choice."""
+    # In the order in which Cilium reads them: the last one that sets a pool counts.
     choosing = (config for config in dump.node_configs if config.defaults.get(_DEFAULT_POOL_KEY))
     chosen = {config.defaults[_DEFAULT_POOL_KEY]: config for config in choosing}
     general = facts.config.get(_DEFAULT_POOL_KEY, _DEFAULT)
@@ -164,7 +164,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
 
 
 def _keys(selector: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the label keys of a LabelSelector, whose shape nobody checked."""
+    """Yield the label keys of an unchecked LabelSelector."""
     yield from map(str, (selector or {}).get("matchLabels") or ())
     for expression in (selector or {}).get("matchExpressions") or ():
         if isinstance(expression, dict):
@@ -180,7 +180,7 @@ def _created(text: str) -> Iterator[str]:
 
 
 def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
-    """CiliumNodes have single addresses; blocks are theirs, or are guessed from the addresses."""
+    """Blocks are unions of the CiliumNodes' single addresses, or are guessed from the addresses."""
     seen = [one for one in dump.cilium_nodes if one.name in dump.nodes_by_name]
     blocks: dict[str, Blocks] = {}
     for family in families:
@@ -193,14 +193,14 @@ def _crd(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
         for name, some in shown.items():
             whole = dict.fromkeys(block.widened(prefix) for block in some)
             blocks[name] = (*blocks.get(name, ()), *((block, "") for block in whole))
-    masks = {family: usual_size(_every(blocks), family, BITS[family]) for family in families}
+    masks = {family: usual_size(_all_blocks(blocks), family, BITS[family]) for family in families}
     shell = Draft(mode=Mode.CRD, families=families, pools=(), blocks=blocks)
     draft = _one_block(dump, facts, shell, (), masks)
-    # How many single addresses nodes without a block have.
+    # The number of single addresses of nodes without a block.
     single = [one.addresses for one in seen if one.addresses and not one.blocks]
     parts = Counter(sum(block.size for block in addresses) for addresses in single)
     size = min(1 << (BITS[family] - prefix) for family, prefix in masks.items())
-    if not parts or max(parts) >= size - 2:  # the first and the last address are left out
+    if not parts or max(parts) >= size - 2:  # without the first and the last address
         return draft
     usage = {"usage": {"addresses": max(parts, key=lambda number: (parts[number], -number))}}
     return replace(draft, pools=tuple([replace(pool, more=usage) for pool in draft.pools]))
@@ -219,13 +219,13 @@ def _common_prefix(shown: Mapping[str, Iterable[Block]], family: int) -> int:
     return bits
 
 
-def _every(blocks: Mapping[str, Blocks]) -> list[Block]:
+def _all_blocks(blocks: Mapping[str, Blocks]) -> list[Block]:
     return [block for some in blocks.values() for block, _ in some]
 
 
 def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: bool) -> Iterator[Diagnostic]:
-    """Yield what is odd about the nodes: podCIDRs that are no blocks, nodes that wait for a block.
-    `silent`: as `Known` has it; the compile speaks of running nodes then.
+    """Yield warnings about nodes: podCIDRs that are not their blocks, nodes that wait for a block.
+    `silent` is that of `Known`: with it the compile reports running nodes.
     """
     left, waiting = [], []
     for node in dump.nodes:

@@ -1,4 +1,4 @@
-"""Nodes whose podCIDRs are of ClusterCIDRs (KEP-2593, node-ipam-controller), as a draft."""
+"""Draft of a cluster whose podCIDRs come from ClusterCIDRs (KEP-2593, node-ipam-controller)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_node_selector
 from ipamc.read.values import ForeignMetadata
 
-MOST = 1_000  # ClusterCIDRs of a dump: each is compared with each other one
+MOST = 1_000  # the most ClusterCIDRs of a dump: each is compared with all others
 
 
 class _ClusterCidr(Struct, frozen=True, kw_only=True):
@@ -29,20 +29,20 @@ class _ClusterCidr(Struct, frozen=True, kw_only=True):
     ranges: Mapping[int, Block]
     sizes: Mapping[int, int]
     selector: Selector
-    node_selector: Mapping[str, Any] | None  # as it is in the object
+    node_selector: Mapping[str, Any] | None  # as in the object
     terminating: bool
     at: Span
 
     @property
     def order(self) -> tuple[int, int, int, str]:
-        """Return its place among the candidates of a node, as `place.candidates.rank` has it."""
+        """Return the sort key among the candidates of a node, as in `place.candidates.rank`."""
         totals = [1 << max(self.sizes[family] - block.prefix, 0) for family, block in self.ranges.items()]
         per_node = min(1 << (BITS[family] - size) for family, size in self.sizes.items())
         return -self.selector.requirements, min(totals), per_node, self.name
 
     @property
     def plain(self) -> tuple[int, str]:
-        """Return its place among pools without a priority."""
+        """Return the sort key among pools without a priority."""
         return -self.selector.requirements, self.name
 
 
@@ -59,14 +59,14 @@ class _Raw(msgspec.Struct):
 
 
 def is_cluster_cidr(dump: Dump) -> bool:
-    """Tell whether a dump has ClusterCIDRs."""
+    """Return whether a dump has ClusterCIDRs."""
     return bool(dump.of_kind("ClusterCIDR"))
 
 
 def draft(dump: Dump, facts: Facts) -> Draft:
-    """Return the cluster to be written: its ClusterCIDRs as pools, and the podCIDRs of its Nodes.
-    Pools get a `priority` where the order of ClusterCIDRs is not that of pools: the smaller pool and the
-    smaller block come first (KEP-2593). Of two that overlap the first of that order keeps the addresses.
+    """Return the cluster to write: its ClusterCIDRs as pools, and the podCIDRs of its Nodes.
+    Pools get a `priority` if the order of ClusterCIDRs differs from that of pools: the smaller pool and the
+    smaller block come first (KEP-2593). Of two that overlap the first in that order keeps the addresses.
     """
     read, found = _read(dump)
     families = facts.families(dump)
@@ -117,7 +117,7 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     found: list[Diagnostic] = []
     for item in items:
         try:
-            one = _one(item)
+            one = _cluster_cidr(item)
         except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
             found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
         else:
@@ -129,7 +129,7 @@ class _NoRangeError(ValueError):
     """A ClusterCIDR without a range, or with more host bits than its range."""
 
 
-def _one(item: SeenObject) -> _ClusterCidr:
+def _cluster_cidr(item: SeenObject) -> _ClusterCidr:
     """Return a ClusterCIDR. Raises CidrError, SelectorError, _NoRangeError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
@@ -152,7 +152,7 @@ def _one(item: SeenObject) -> _ClusterCidr:
 
 
 def _without_nulls(selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a NodeSelector that was parsed without nulls, which the apiserver prunes."""
+    """Return a parsed NodeSelector without nulls, which the apiserver prunes."""
     return {
         "nodeSelectorTerms": [
             {
@@ -171,7 +171,7 @@ def _without_nulls(selector: Mapping[str, Any]) -> Mapping[str, Any]:
 def _outside(
     dump: Dump, blocks: Mapping[str, Blocks], pools: Sequence[DraftPool], found: list[Diagnostic]
 ) -> Iterable[DraftPool]:
-    """Return a disabled pool of the podCIDRs in no ClusterCIDR, which the controller leaves alone."""
+    """Return a disabled pool for podCIDRs in no ClusterCIDR, which the controller ignores."""
     known = outermost(block for pool in pools for some in pool.ranges.values() for block in some)
     given = [(block, name) for name, some in blocks.items() for block, _ in some]
     lost = [(block, name) for block, name in given if index_around(known, block) is None]

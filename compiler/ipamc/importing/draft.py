@@ -1,4 +1,4 @@
-"""What an import makes of a dump, before it is text: one value for every source."""
+"""The draft of an import, from any source, before it is written as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic
 
 Blocks = tuple[tuple[Block, str], ...]
-"""(block, name of its pool), in the order in which the cluster has them."""
+"""(block, name of its pool), in the order of the source."""
 
 
 class DraftPool(Struct, frozen=True, kw_only=True):
@@ -29,8 +29,8 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     unlisted: bool = False
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
-    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the spec, as they are written
-    comment: str = ""  # one line above the pool: where it comes from
+    more: Mapping[str, Any] = field(default_factory=dict)  # further fields of the spec, in written form
+    comment: str = ""  # a comment above the pool: its origin
 
 
 class DraftRange(Struct, frozen=True, kw_only=True):
@@ -41,34 +41,34 @@ class DraftRange(Struct, frozen=True, kw_only=True):
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """The cluster to be written."""
+    """A cluster to be written."""
 
     mode: Mode
     families: tuple[int, ...]  # the first is the primary family
     pools: tuple[DraftPool, ...]
     blocks: Mapping[str, Blocks]
-    """By node: every block that it holds. A node without blocks gets one by the next compile."""
+    """All blocks of each node. A node without blocks gets one by the next compile."""
     fresh: bool = False
-    """No pod has an address of these pools yet, so every node may get a new block, also one that runs."""
+    """No pod has an address of these pools yet, so every node may get a new block, even if it runs."""
     excluded: tuple[DraftRange, ...] = ()
-    """Beside the service range and the node networks, which every import looks for."""
+    """Besides the service range and the node networks, which every import looks for."""
     ipam: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of `spec.ipam`: `operator`, `pinning`, `autoCreate`."""
     spec: Mapping[str, Any] = field(default_factory=dict)
     """Further fields of `spec`: `unpooled`, `unmatchedNodes`, `patchNodes`."""
     label_keys: frozenset[str] = frozenset()
-    """Keys of node labels that selectors of these pools use: the inventory must have them."""
+    """Keys of node labels that selectors of these pools use: the inventory must include them."""
     decisions: tuple[Diagnostic, ...] = ()
-    """What a person must decide; an error means that nothing is written."""
+    """What a person must decide. After an error nothing is written."""
 
 
-SPARSE = 16  # a derived range has at most so many times the addresses of the blocks in it, or it is split
+SPARSE = 16  # a derived range with more than this many times the addresses of its blocks is split
 
 
 def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tuple[Block, ...]:
     """Return few CIDRs that contain all blocks, by address.
-    None of them overlaps one of `others`, unless a block does, and none has more than SPARSE times the
-    addresses of its blocks. O(n log n).
+    No CIDR overlaps one of `others`, unless a block does, and none has more than SPARSE times the addresses
+    of its blocks. O(n log n).
     """
     found: list[Block] = []
     for family in (4, 6):
@@ -79,7 +79,7 @@ def ranges_around(blocks: Iterable[Block], others: Sequence[Block] = ()) -> tupl
 
 
 def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
-    """Return the range around blocks by address, or the ranges around its halves."""
+    """Return the range around blocks (by address), or the ranges around its halves."""
     whole = around(blocks[0].family, blocks[0].first, max(block.last for block in blocks))
     if len(blocks) == 1:
         return [whole]
@@ -92,6 +92,6 @@ def _split(blocks: Sequence[Block], others: Sequence[Block]) -> list[Block]:
 
 
 def usual_size(blocks: Iterable[Block], family: int, default: int) -> int:
-    """Return the prefix length that most blocks of a family have; of two the longer one."""
+    """Return the most common prefix length of a family's blocks; of two equally common ones the longer."""
     sizes = Counter(block.prefix for block in blocks if block.family == family)
     return max(sizes, key=lambda prefix: (sizes[prefix], prefix)) if sizes else default

@@ -1,4 +1,4 @@
-"""What a dump tells of a cluster beside its blocks: versions, owner of the flags, ranges not for pods."""
+"""Facts about a cluster besides its blocks: versions, owner of the flags, ranges not for pods."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Addre
 
 
 class Facts(Struct, frozen=True, kw_only=True, dict=True):
-    """What every import asks of a dump, whatever gives its nodes their blocks."""
+    """Facts of a dump that every import needs, whatever the source of blocks."""
 
-    config: Mapping[str, str]  # the keys of ConfigMap cilium-config; none where the dump does not have it
-    config_at: Span | None  # where it is; None: Cilium is not there, or the dump does not have it
-    namespace: str  # of cilium-config
-    cilium: Version | None  # the lowest minor that runs, as agents and operators tell
-    nameless: tuple[str, ...]  # images of agents and operators that tell no version, nor do their labels
+    config: Mapping[str, str]  # the keys of ConfigMap cilium-config; empty if the dump does not have it
+    config_at: Span | None  # its place; None: there is no Cilium, or the dump does not have it
+    namespace: str  # the namespace of cilium-config
+    cilium: Version | None  # the lowest minor of running agents and operators
+    nameless: tuple[str, ...]  # images of agents and operators without a version in tag or labels
     kubernetes: Version | None  # the lowest minor of the kubelets
-    managed_by: ManagedBy | None  # Helm, where cilium-config says so; None: unknown
-    operator: tuple[str, ...] | None  # the words of the operator's command line; None: unknown
+    managed_by: ManagedBy | None  # Helm, if cilium-config says so; None: unknown
+    operator: tuple[str, ...] | None  # the operator's arguments; None: unknown
     controller: Mapping[str, str]  # the flags of kube-controller-manager, without dashes
-    managed: Offering | None  # the managed Kubernetes that it is; None: none that is known
+    managed: Offering | None  # the managed Kubernetes; None: no known one
     excluded: tuple[DraftRange, ...]
-    """The service range, ranges of load balancers, and networks of nodes, where the dump tells."""
+    """The service range, ranges of load balancers, and networks of nodes, as far as the dump has them."""
 
     @property
     def mode(self) -> str:
@@ -52,13 +52,13 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def chained(self) -> str:
-        """Return `cni-chaining-mode` where another plugin gives pods their addresses; "": Cilium does."""
+        """Return `cni-chaining-mode` if another plugin gives pods their addresses; "": Cilium does."""
         mode = self.config.get("cni-chaining-mode", "")
         return "" if mode in {"none", "portmap"} else mode
 
     @property
     def routing_mode(self) -> RoutingMode | None:
-        """Return `routing-mode`; before 1.14 `tunnel` says it."""
+        """Return `routing-mode`; before 1.14 from `tunnel`."""
         mode, tunnel = self.config.get("routing-mode", ""), self.config.get("tunnel", "")
         if mode == "native" or (not mode and tunnel == "disabled"):
             return "native"
@@ -71,14 +71,14 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def bgp(self) -> Bgp:
-        """Return who announces blocks: Cilium's control plane, or its MetalLB (before 1.17)."""
+        """Return the BGP speaker: Cilium's control plane, or its MetalLB (before 1.17)."""
         if self.config.get("enable-bgp-control-plane") == "true":
             return "control-plane"
         return "metallb" if self.config.get("bgp-announce-pod-cidr") == "true" else "none"
 
     @property
     def bystander(self) -> bool:
-        """Return whether the operator runs with --ipam=kubernetes, and hands out nothing."""
+        """Return whether the operator runs with --ipam=kubernetes, and allocates nothing."""
         return ipam_argument(self.operator or ()) == "kubernetes"
 
     def blocks(self, key: str) -> tuple[Block, ...]:
@@ -91,7 +91,7 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else default
 
     def families(self, dump: Dump) -> tuple[int, ...]:
-        """Return the families that are on, the primary one first: that of podCIDRs, or else of addresses."""
+        """Return the enabled families, the primary one first: that of podCIDRs, or else of addresses."""
         on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
         if not on:
             blocks = [block for node in dump.nodes for block in node.pod_cidrs]
@@ -127,7 +127,7 @@ def facts_of(dump: Dump) -> Facts:
 
 
 def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
-    """Yield what is not for pods, the largest around others first, once each."""
+    """Yield CIDRs that are not for pods, larger ones before those inside them, once each."""
     services = [text.strip() for text in controller.get("service-cluster-ip-range", "").split(",")]
     services += (cidr for item in dump.of_kind("ServiceCIDR") for cidr in list_at(item, "spec", "cidrs"))
     found = dict.fromkeys(readable_blocks(services), "services")
@@ -156,7 +156,7 @@ def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
 
 
 def _network(text: str) -> Block | None:
-    """Return the network of `192.0.2.7/24`, as calico-node writes a node's own address."""
+    """Return the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
     try:
         return parse_block(text, pods=False) if text else None
     except CidrError as problem:

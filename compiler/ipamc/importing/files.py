@@ -1,7 +1,7 @@
 """The files of an imported cluster as text: short, sorted, and the same bytes for the same cluster.
 
-A node is a line, so that a change of one node is a change of one line. The inventory has of each node what
-pools select by and what a lock depends on, and nothing that changes by itself, such as a time.
+A node is one line, so that a change of a node is a change of one line. The inventory has the fields of a node
+that pools select by and that a lock depends on, and nothing that changes by itself, such as a time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ LABELS = (
     "node.kubernetes.io/instance-type",
     "node-role.kubernetes.io/*",
 )
-"""Keys that every inventory has; `*` at the end stands for the rest of a key."""
+"""Keys in every inventory; a `*` at the end matches any rest of a key."""
 _PLACES = frozenset({"rack", "row", "room", "datacenter", "dc", "site", "zone", "region"})
-"""Names of labels, with any prefix, that say where a node is: pools of addresses follow them."""
+"""Names of labels, with any prefix, for the place of a node: pools of addresses follow them."""
 _OURS = "ipamc/v1alpha1"
 _SCHEMA = "# yaml-language-server: $schema=../.schemas/{}.schema.json\n"
 _HEAD = "# Written by 'ipamc import --refresh', which writes it again: {}\n"
 
 
 def flow(value: Any) -> str:
-    """Return a value as YAML on one line; mappings keep their order."""
+    """Return a value as one line of YAML; mappings keep their order."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{scalar(str(key))}: {flow(item)}' for key, item in value.items())}}}"
     if isinstance(value, Block):
@@ -106,30 +106,30 @@ def _pool(pool: DraftPool) -> Iterator[str]:
 
 
 def _comment(text: str) -> str:
-    """Return a text that cannot end the comment that it is in."""
+    """Return a text for a comment, which it cannot end."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
 class Known(Struct, frozen=True, kw_only=True, dict=True):
-    """What an import knows of the blocks of nodes: a compile refuses a node whose blocks are not known."""
+    """An import's knowledge of nodes' blocks. A compile refuses a running node whose blocks are unknown."""
 
-    given: Mapping[str, Sequence[Block]]  # the blocks that a node has by what gives it blocks in this mode
+    given: Mapping[str, Sequence[Block]]  # each node's blocks, from the source of blocks in this mode
     sizes: Mapping[Block, int]  # the prefix length of the smallest block of each range of a pool
     families: Sequence[int]
-    silent: bool = True  # a node of which nothing shows a block may have one all the same
+    silent: bool = True  # a node may have a block although no object shows one
 
     @cached_property
     def _ranges(self) -> OverlapIndex[Block]:
         return OverlapIndex(self.sizes, lambda block: block)
 
     def size(self, single: Block) -> int:
-        """Return the prefix length of the block around an address; 0 outside of all pools."""
+        """Return the prefix length of the block that contains an address; 0 outside of all pools."""
         found = self._ranges.first_over(single)
         return self.sizes[found] if found else 0
 
     def of(self, node: Node, in_use: Iterable[Address]) -> dict[str, Any]:
-        """Return further fields of a node in the inventory; none where its blocks have all its addresses.
-        Where addresses are outside, there is one of each block, also of those that the node has.
+        """Return further fields of a node for the inventory; none if its blocks contain all its addresses.
+        If some addresses are outside, one address of each block is listed, including the node's own blocks.
         """
         given, addresses = self.given.get(node.name, ()), tuple(in_use)
         found: dict[str, Any] = {}
@@ -141,13 +141,13 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def is_wanted(key: str, wanted: Iterable[str]) -> bool:
-    """Tell whether a label's key is one of some, which may end in `*`."""
+    """Return whether a label's key matches one of some, which may end in `*`."""
     return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
 
 
 def node_fields(node: Node, wanted: Collection[str], networks: Sequence[Block] = ()) -> dict[str, Any]:
-    """Return a node's fields in the inventory: labels of `wanted` keys (may end in `*`), and of places.
-    InternalIPs are there that are in `networks`, which pools follow.
+    """Return a node's fields in the inventory: labels with `wanted` keys (may end in `*`), and of places.
+    InternalIPs are included if they are in `networks`, which pools follow.
     """
 
     def is_listed(key: str, value: str) -> bool:
@@ -171,7 +171,7 @@ def node_fields(node: Node, wanted: Collection[str], networks: Sequence[Block] =
 
 
 def planned_fields(name: str, labels: Mapping[str, str], max_pods: int = 0) -> dict[str, Any]:
-    """Return the fields of a planned node; of several, where the name is a pattern."""
+    """Return the fields of a planned node, or of several, if the name is a pattern."""
     fields: dict[str, Any] = {
         "names" if "{" in name else "name": name,
         "labels": dict(sorted(labels.items())),
@@ -205,9 +205,9 @@ def inventory_head(comment: str) -> str:
 
 
 def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingProxyType({})) -> str:
-    """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, also of nodes that are gone.
-    A node that has blocks by something else than Cilium, `given`, is there as its CiliumNode will show them,
-    until it shows some. In kubernetes mode agents copy podCIDRs of Nodes: only what differs is evidence.
+    """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, including those of nodes that are gone.
+    A node with blocks from another source than Cilium (`given`) is written as its CiliumNode will be, until
+    that shows some. In kubernetes mode agents copy podCIDRs of Nodes: only differences are evidence.
     """
     kubernetes = mode is Mode.KUBERNETES
     ipam_of: dict[str, Mapping[str, Any]] = {}

@@ -1,4 +1,4 @@
-"""Rules of an import: what the dump does not tell, and what a person must decide."""
+"""Rules of an import: facts that the dump lacks, and what a person must decide."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ GIVERS = {
     "alibabacloud": "Alibaba Cloud gives pods addresses of VPC subnets",
     "delegated-plugin": "another IPAM plugin gives pods their addresses",
 }
-"""Where pods have their addresses from in the modes of clouds."""
+"""The source of pods' addresses in the modes of clouds."""
 
 
 def mode_not_ours(at: At, problem: str, known: Iterable[str], managed: Offering | None) -> Diagnostic:
     """IPC0811: the cluster gets its addresses in an IPAM mode that ipamc has."""
-    way_out = f"its modes are {listing(known)}; --mode MODE prepares a move to one of them{_there(managed)}"
+    way_out = f"its modes are {listing(known)}; --mode MODE prepares a move to one of them{_advice(managed)}"
     return error("IPC0811", at, f"cilium-config has {problem}", help=way_out)
 
 
-def _there(managed: Offering | None) -> str:
-    """Return what can be done in a managed Kubernetes, behind other words of a help."""
+def _advice(managed: Offering | None) -> str:
+    """Return what can be done in a managed Kubernetes, as the end of a help."""
     return f"; this is {managed.name}: {managed.way}" if managed else ""
 
 
@@ -36,7 +36,7 @@ def mode_unknown(at: At, what: str, *, cilium_nodes: bool, managed: Offering | N
     """IPC0810: an import knows in which IPAM mode the cluster runs."""
     text = f"the dump has {what} ConfigMap cilium-config: the IPAM mode is not known"
     others = "" if cilium_nodes else " (kubernetes, where pods have addresses of podCIDRs)"
-    way_out = f"add cm to the dump: {DUMP}; or name the mode: --mode cluster-pool{others}{_there(managed)}"
+    way_out = f"add cm to the dump: {DUMP}; or name the mode: --mode cluster-pool{others}{_advice(managed)}"
     return error("IPC0810", at, text, help=way_out)
 
 
@@ -149,7 +149,7 @@ def elsewhere(at: At, path: str, what: str, back: str) -> Diagnostic:
 
 
 def joined(nodes: Sequence[str]) -> str:
-    """Return what IPC0823 says of planned nodes that a dump shows."""
+    """Return the text in IPC0823 about planned nodes that a dump shows."""
     return f"{count(len(nodes), 'planned node that has', 'planned nodes that have')} joined ({names(nodes)})"
 
 

@@ -1,9 +1,9 @@
-"""Machines that are to become nodes, from Cluster API, metal3 or a table, as planned nodes of an inventory.
+"""Machines from Cluster API, metal3 or a table that will become nodes: planned nodes of an inventory.
 
-A Machine's node is called as the Machine where the provider says so (metal3, vSphere, Docker, OpenStack, by
-the templates that they come with), and as `status.nodeRef` says once it has joined: then it is no planned
-node. Cluster API gives a node only some labels of its Machine (`util/labels/helpers.go`), others where
-`--additional-sync-machine-labels` of its manager says so.
+A Machine's node has the Machine's name where the provider does that (metal3, vSphere, Docker, OpenStack, by
+the templates that they come with), or the name in `status.nodeRef` once it has joined: then it is no planned
+node. Cluster API gives a node only some labels of its Machine (`util/labels/helpers.go`), and others if
+`--additional-sync-machine-labels` of its manager lists them.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ from ipamc.read.dump.machines import Machine
 
 FILE = "machines.yaml"
 COLUMNS = {"name": ("name", "hostname", "node", "host")}
-"""The column that is read as the name; all others are labels."""
+"""The column for the name; all others are labels."""
 SUFFIXES = (".csv", ".tsv", ".txt")
-"""The files that are tables."""
+"""Suffixes of files that are tables."""
 _DOMAINS = ("node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
-"""The labels in these domains and in those below them are the node's, too."""
+"""Labels in these domains and their subdomains are copied to the node."""
 _ROLES = "node-role.kubernetes.io"
 _METAL3 = "Metal3Machine"
 _BY_INSTANCE = frozenset({"AWSMachine"})
-"""Providers whose nodes are called as the cloud calls the instance, which nobody knows before."""
+"""Providers whose nodes have the cloud's name of the instance, which is unknown before."""
 _HEAD = "# Planned nodes. 'ipamc import --machines' adds to them, and changes no other line\n"
 _LIST = re.compile(rb"^nodes:(?P<none>[ \t]*\[[ \t]*\])?[ \t\r]*(?:#[^\n]*)?$", re.MULTILINE)
 _DASH = re.compile(rb"^( *)-[ \t\r\n]", re.MULTILINE)
 _OTHER = re.compile(rb"^[^ \t\r\n#-]", re.MULTILINE)
-"""A line behind the list that is none of it."""
+"""A line behind the list that is not part of it."""
 
 
 class PlannedNode(Struct, frozen=True, kw_only=True):
-    """A node that is to come."""
+    """A node that has not joined yet."""
 
     name: str
     labels: Mapping[str, str]
     at: At
     labels_at: Mapping[str, At] = {}
-    """Where single labels are, if not at `at`."""
+    """The places of single labels, if not `at`."""
 
 
 class Machines(Struct, frozen=True, kw_only=True):
-    """What files of machines say of one cluster."""
+    """The nodes of one cluster in files of machines."""
 
     planned: tuple[PlannedNode, ...]
     joined: Mapping[str, At]
-    """Machines whose node is there: by its name."""
+    """Machines whose node has joined, by its name."""
     findings: tuple[Diagnostic, ...]
 
 
 def of_objects(
     machines: Sequence[Machine], kinds: Collection[str], path: str, cluster: str, labels: Sequence[str]
 ) -> Machines:
-    """Return the machines and hosts of a cluster. Raises Refused where it is not clear which are its own.
+    """Return the machines and hosts of a cluster. Raises Refused if it is not clear which are its own.
     `kinds` are those of all objects in the files, of which `path` is the first. `labels`: keys, which may end
-    in `*`, of labels that its nodes have beside those of Cluster API.
+    in `*`, of labels that its nodes have besides those of Cluster API.
     """
     if not machines:
         raise Refused((import_rules.no_machines(Span(path), kinds),))
@@ -99,13 +99,13 @@ def of_objects(
 
 
 def _of_node(key: str) -> bool:
-    """Tell whether Cluster API gives the node this label of its Machine."""
+    """Return whether Cluster API copies this label from a Machine to its node."""
     domain = key.partition("/")[0]
     return domain == _ROLES or any(domain == each or domain.endswith(f".{each}") for each in _DOMAINS)
 
 
 def of_table(table: Table) -> Machines:
-    """Return the rows of a table. Raises Refused for what is wrong with its form."""
+    """Return the rows of a table. Raises Refused for errors in its form."""
     log = Log()
     if "name" not in table.columns:
         way_out = "name the column of the nodes' names name, in English"
@@ -128,7 +128,7 @@ def of_table(table: Table) -> Machines:
 
 
 def check(planned: Iterable[PlannedNode]) -> Iterator[Diagnostic]:
-    """Yield what is wrong with names and labels, and names that are there twice."""
+    """Yield errors in names and labels, and repeated names."""
     first: dict[str, At] = {}
     for node in planned:
         if problem := subdomain_problem(node.name):
@@ -144,18 +144,18 @@ def check(planned: Iterable[PlannedNode]) -> Iterator[Diagnostic]:
 
 
 class Additions(Struct, frozen=True, kw_only=True):
-    """What machines add to an inventory."""
+    """Nodes that machines add to an inventory."""
 
     nodes: tuple[PlannedNode, ...]
     """By name."""
     there: int
-    """Names of the files that the cluster has already."""
+    """The number of names in the files that the cluster already has."""
     findings: tuple[Diagnostic, ...]
 
 
 def additions(found: Sequence[Machines], cluster: Cluster, path: str) -> Additions:
     """Return the planned nodes that a cluster does not have. Raises Refused. O(n log n).
-    `path`: the inventory that has those of earlier files. What has left the files is told, not removed.
+    `path` is the inventory with nodes of earlier files. Nodes that left the files are reported, not removed.
     """
     log = Log()
     planned = [node for each in found for node in each.planned]
@@ -174,8 +174,8 @@ def additions(found: Sequence[Machines], cluster: Cluster, path: str) -> Additio
 
 
 def extended(path: str, data: bytes | None, nodes: Iterable[PlannedNode]) -> bytes | None:
-    """Return an inventory with more planned nodes, a line each behind those that it has, byte by byte.
-    None for a file that has something else behind its nodes, or is no inventory in block style.
+    """Append planned nodes to an inventory, a line each behind its nodes; keep all other bytes.
+    None if the file has something behind its nodes, or is no inventory in block style.
     """
     if data is None:
         data = inventory_head(_HEAD).encode()

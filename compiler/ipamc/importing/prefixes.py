@@ -1,7 +1,7 @@
-"""Prefixes that a NetBox or a spreadsheet plans, as pools: a table in, the pools of one cluster out.
+"""Pools from the prefixes that a NetBox or a spreadsheet plans for one cluster.
 
 A row that names a pool is a range of it. A row inside a range is reserved: somebody else has the addresses,
-or is to have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster
+or will have them. A row of `ipamc export netbox` says what it is: ranges and reserved CIDRs of this cluster
 are read back, its blocks are in the lock.
 """
 
@@ -48,12 +48,12 @@ COLUMNS = {
     "zone": ("zone",),
     "site": ("site", "scope"),
 }
-"""The columns that are read, by the headers that `plain` makes of those in the file."""
+"""The columns to read, by the headers in the form of `plain`."""
 _NAMES = ("pool", "name", "role", "description")  # the columns that may name the pool
 ZONE = "topology.kubernetes.io/zone"
 _OURS = re.compile(r"ipamc (?P<cluster>[^/ ]+)/(?P<pool>[^: ]*): (?P<words>.*)", re.DOTALL)
 _RANGE = re.compile(r"range of /(\d{1,3}) blocks\b")
-_EMPTY = frozenset({"", "\N{EM DASH}"})  # what NetBox exports of a field without a value
+_EMPTY = frozenset({"", "\N{EM DASH}"})  # NetBox's export of an empty field
 _IN_A_RANGE = frozenset({"active", "reserved", "deprecated"})
 _NOT_A_NAME = re.compile(r"[^a-z0-9.-]+")
 
@@ -63,10 +63,10 @@ class PlannedPrefix(Struct, frozen=True, kw_only=True):
 
     row: Row
     block: Block
-    pool: str = ""  # "" where it names none
+    pool: str = ""  # "" if it names none
     status: str = ""
-    size: int = 0  # the blockSize that its description says; 0: none
-    taken: bool = False  # it is reserved, or of another cluster: no range
+    size: int = 0  # the blockSize in its description; 0: none
+    taken: bool = False  # it is reserved, or of another cluster: not a range
 
 
 class PlannedPool(Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class PlannedPool(Struct, frozen=True, kw_only=True):
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """The pools of a plan, by name, and the notes about it."""
+    """The pools of a plan, by name, and the notes about them."""
 
     pools: tuple[PlannedPool, ...]
     findings: tuple[Diagnostic, ...]
@@ -101,7 +101,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
     made: dict[str, _PoolRows] = {}
     rest: list[PlannedPrefix] = []
     pools: list[PlannedPool] = []
-    # One after the other: each fills what the next one reads.
+    # In this order: each step fills the list that the next one reads.
     parsed, arranged = _parsed(table, cluster, rows), _arranged(table, rows, made, rest)
     log.add(chain(table.findings, parsed, arranged, _drafted(table, made, sizes, pools)))
     if not pools:
@@ -114,7 +114,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
 
 
 def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[Diagnostic]:
-    """Add what each row is; yield what is wrong with single rows."""
+    """Parse each row into `rows`; yield errors in single rows."""
     source = _source_of_names(table)
     checked: dict[str, str] = {}
     for row in table.rows:
@@ -122,7 +122,7 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
         try:
             block = parse_block(text)
         except CidrError as problem:
-            # Networks that pods cannot have are no mistake, unless they are planned as a pool.
+            # Networks that pods cannot use are no error, unless they are planned as a pool.
             if next(readable_blocks([text]), None) is None or row.cells.get(source, "") not in _EMPTY:
                 yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
@@ -144,7 +144,7 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
 
 
 def _source_of_names(table: Table) -> str:
-    """Return the column that names the pools; the prefixes that ipamc made do not decide."""
+    """Return the column that names the pools; prefixes that ipamc exported do not count."""
     for column in _NAMES:
         texts = (row.cells.get(column, "") for row in table.rows) if column in table.columns else ()
         if any(text not in _EMPTY and not _OURS.fullmatch(text) for text in texts):
@@ -153,7 +153,7 @@ def _source_of_names(table: Table) -> str:
 
 
 def _of_ours(row: Row, block: Block, ours: re.Match[str], cluster: str) -> Iterator[PlannedPrefix]:
-    """Yield what a prefix that ipamc exported is: a block of a node of this cluster is nothing to plan."""
+    """Yield the meaning of a prefix that ipamc exported; none for a block of a node of this cluster."""
     if ours["cluster"] != cluster:
         yield PlannedPrefix(row=row, block=block, taken=True)
     elif found := _RANGE.match(ours["words"]):
@@ -165,7 +165,7 @@ def _of_ours(row: Row, block: Block, ours: re.Match[str], cluster: str) -> Itera
 def _arranged(
     table: Table, rows: Sequence[PlannedPrefix], made: dict[str, _PoolRows], rest: list[PlannedPrefix]
 ) -> Iterator[Diagnostic]:
-    """Find the ranges of each pool, and what is reserved in them; yield those that overlap."""
+    """Find the ranges of each pool, and the reserved CIDRs in them; yield ranges that overlap."""
     ranges: set[int] = set()
     for item, around in nested(rows, lambda row: row.block):
         outer = next((each for each in reversed(around) if id(each) in ranges), None)
@@ -182,7 +182,7 @@ def _arranged(
             made[outer.pool].reserved.append(item.block)
         else:
             yield rows_overlap(table, item, outer)
-    for item in rows:  # in the order of the file: that of allocation
+    for item in rows:  # in the order of the file, which is that of allocation
         if id(item) in ranges:
             made[item.pool].ranges.append(item)
 
@@ -224,7 +224,7 @@ def _drafted(
 
 
 def _size(item: PlannedPrefix, sizes: Mapping[int, int]) -> tuple[int, str]:
-    """Return the blockSize of a range, or what is wrong with it."""
+    """Return the blockSize of a range, or an error."""
     text = item.row.cells.get("blockSize", "").removeprefix("/")
     size = item.size or sizes.get(item.block.family, 0)
     if text and text not in _EMPTY:
@@ -240,7 +240,7 @@ def _size(item: PlannedPrefix, sizes: Mapping[int, int]) -> tuple[int, str]:
 
 
 def _selector(row: Row) -> tuple[str, str, str]:
-    """Return the nodeSelector of a row, the column that says it, and what is wrong with it."""
+    """Return the nodeSelector of a row, its column, and an error."""
     for column in ("nodeSelector", "zone", "site"):
         text = row.cells.get(column, "")
         if text in _EMPTY:
@@ -263,7 +263,7 @@ def new_pools(plan: Plan, cluster: Cluster) -> tuple[PlannedPool, ...]:
 
 
 def differences(plan: Plan, cluster: Cluster) -> Iterator[Diagnostic]:
-    """Yield a finding for each pool that is there and not as planned. Ranges count, not their order."""
+    """Yield a finding for each existing pool that differs from the plan. The order of ranges is ignored."""
     for planned in plan.pools:
         if pool := cluster.pools_by_name.get(planned.draft.name):
             for family, ranges in sorted(planned.draft.ranges.items()):
@@ -289,7 +289,7 @@ def differences(plan: Plan, cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _beyond(known: Iterable[Block], blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks that have addresses which are not known. O(n log n)."""
+    """Return the blocks with addresses outside of `known`. O(n log n)."""
     disjoint = outermost(known)
     return [block for block in blocks if not covers(blocks_over(disjoint, block), block)]
 

@@ -1,4 +1,4 @@
-"""Inventory and evidence of an imported cluster, brought up to date from a newer dump."""
+"""Updates the inventory and the evidence of an imported cluster from a newer dump."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ from ipamc.read.node_names import less
 _HEAD = re.compile(rb"(?:[ \t]*(?:#[^\n]*)?\n)*(?:---[ \t]*\n)?")
 """Comments, and the mark before the first document."""
 _TOP = re.compile(rb"""^(?:---|\.\.\.|["']?kind["']?[ \t]*:[^\n]*)""", re.MULTILINE)
-"""Where another document begins, and what a document is, at the left margin as block style has it."""
+"""Matches the beginning of another document, and a document's kind, at the left margin as in block style."""
 _INVENTORY = re.compile(rb"""["']?kind["']?[ \t]*:[ \t]*["']?NodeInventory["']?[ \t\r]*(?:#.*)?""")
 
 
 class Past(Struct, frozen=True, kw_only=True):
-    """What the inventory in git tells of its age."""
+    """The age of the inventory in git."""
 
-    committed: str = ""  # when it was committed last, RFC 3339 in UTC; "" where that is not known
-    limit: str = ""  # `committed` less SLACK
+    committed: str = ""  # its last commit, RFC 3339 in UTC; "" if unknown
+    limit: str = ""  # `committed` minus SLACK
 
 
 def refresh(
@@ -56,12 +56,12 @@ def refresh(
     rebuilt: bool = False,
 ) -> dict[str, str]:
     """Return the new texts of the inventories and of ciliumnodes.yaml by name. Raises Refused. O(n log n).
-    A node stays in the file that it is in, one of `sources`; a new one is in nodes.yaml. Labels that the
-    inventory has or a selector asks for stay. `rebuilt`: no node has its uid of before.
+    A node stays in its file, one of `sources`; a new one goes to nodes.yaml. Labels that the inventory has or
+    a selector tests stay. `rebuilt`: every node has a new uid.
     """
     log = Log()
-    # The inventories with a node that exists, nodes.yaml first, are written. Another file counts only where
-    # it is a NodeInventory and nothing else, which would be lost.
+    # The inventories with a node that exists, nodes.yaml first, are written. Another file counts only if
+    # it is one NodeInventory and nothing else, which would be lost.
     joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
     first, *others = dict.fromkeys((*inventories(cluster, folder), *joined))
     homes = [first, *(path for path in others if is_inventory(path, sources.get(path, b"")))]
@@ -73,7 +73,7 @@ def refresh(
     elif past.limit and dump.newest and dump.newest < past.limit:
         log.add([rules.older_dump(dump.at, dump.newest, past.committed, NODES)])
     keys = _wanted(cluster, labels)
-    # Beside kubernetes mode only CiliumNodes are evidence, and Calico's blocks until the last node has moved:
+    # Except in kubernetes mode, only CiliumNodes are evidence, and Calico's blocks until all have moved:
     # podCIDRs of Nodes may be left over.
     blocks = log.keep(calico.shown(dump, cluster))
     if cluster.cilium_nodes and not (dump.cilium_nodes or blocks) and cluster.mode is not Mode.KUBERNETES:
@@ -96,7 +96,7 @@ def refresh(
 
 
 def _still_planned(node: Node, joined: Container[str]) -> Iterator[Mapping[str, Any]]:
-    """Yield the entries of the planned nodes of an entry that have not joined: a pattern may be cut."""
+    """Yield the entries of an entry's planned nodes that have not joined: a pattern may be divided."""
     several = less(node.pattern, joined) if node.pattern else []
     for name in several or [node.name] * (not node.pattern and node.name not in joined):
         ips = [address_text(*ip) for ip in node.internal_ips]
@@ -104,21 +104,21 @@ def _still_planned(node: Node, joined: Container[str]) -> Iterator[Mapping[str, 
 
 
 def inventories(cluster: Cluster, folder: str) -> list[str]:
-    """Return nodes.yaml, and the other files that have nodes which exist, by path."""
+    """Return nodes.yaml, and the other files with existing nodes, by path."""
     there = (node.at.path for node in cluster.nodes if not node.planned)
     return list(dict.fromkeys((f"{folder}/{NODES}", *there)))
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What a refresh changes of the inventory: names of nodes, sorted."""
+    """The changes of the inventory by a refresh: names of nodes, sorted."""
 
-    joined: tuple[str, ...]  # they are in the dump, and were not in the inventory, or only planned there
+    joined: tuple[str, ...]  # in the dump, but not in the inventory, or only planned there
     left: tuple[str, ...]
-    changed: tuple[str, ...]  # their uid, labels, maxPods, podCIDRs or blocks are others
+    changed: tuple[str, ...]  # their uid, labels, maxPods, podCIDRs or blocks differ
 
 
 def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
-    """Return what the dump changes of an inventory that `refresh` accepts it for. O(n log n)."""
+    """Return the changes by a dump that `refresh` accepts for the inventory. O(n log n)."""
     wanted, networks = _wanted(cluster, labels), _networks(cluster)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
@@ -137,13 +137,13 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
 
 
 def _networks(cluster: Cluster) -> list[Block]:
-    """Return the networks of nodes that pools follow: there, an InternalIP says which block a node has."""
+    """Return the nodes' networks that pools follow, in which an InternalIP decides a node's block."""
     return [network.block for pool in cluster.pools for network in pool.follows]
 
 
 def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
-    """Return the keys of labels of the new inventory: those of the old one, and those that selectors test."""
-    # A host name that is not the node's name is always there; the others only where a selector tests them.
+    """Return the label keys of the new inventory: those of the old one, and those that selectors test."""
+    # A host name is kept if it differs from the node's name; other host names only if a selector tests them.
     kept = {key for node in cluster.nodes for key in node.labels} - {HOSTNAME}
     selectors = [each.selector for pool in cluster.pools for each in pool.block_sizes]
     selectors += [pool.selector for pool in cluster.pools]
@@ -152,7 +152,7 @@ def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:
 
 
 def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
-    """Return what a dump tells of the blocks of nodes; `given`: those that Calico still gives."""
+    """Return a dump's knowledge of nodes' blocks; `given`: those that Calico still gives."""
     evidence = Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
     blocks = {node.name: [shown.block for shown in evidence.of(node)] for node in dump.nodes}
     for name in blocks:
@@ -167,7 +167,7 @@ def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
 
 
 def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
-    """Yield which nodes a refresh takes out that no dump ever had: most were meant to be planned."""
+    """Yield nodes that a refresh removes although no dump ever had them: most should be `planned`."""
     gone: dict[str, list[Node]] = {}
     for node in cluster.nodes:
         if not (node.planned or node.uid or node.name in dump.nodes_by_name):
@@ -177,14 +177,14 @@ def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic
 
 
 def is_inventory(path: str, data: bytes) -> bool:
-    """Tell whether a file surely is one NodeInventory in block style and nothing else."""
+    """Return whether a file surely is one NodeInventory in block style and nothing else."""
     tops = _TOP.findall(_HEAD.sub(b"", data, count=1))
     return path.endswith((".yaml", ".yml")) and len(tops) == 1 and bool(_INVENTORY.fullmatch(tops[0]))
 
 
 def _elsewhere(cluster: Cluster, folder: str, dump: Dump, homes: list[str]) -> Iterator[Diagnostic]:
-    """Yield files that have nodes or CiliumNodes beside those that a refresh writes, once each.
-    A planned node may be anywhere until the dump shows it.
+    """Yield files with nodes or CiliumNodes other than those that a refresh writes, once each.
+    A planned node may be in any file until the dump shows it.
     """
     joined: dict[str, list[Node]] = {}
     for node in cluster.nodes:

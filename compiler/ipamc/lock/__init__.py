@@ -1,1 +1,1 @@
-"""The text of a lock in, its lines or findings out, and back to text; reads no file and places no block."""
+"""Parses the text of a lock into lines or findings, and writes it; reads no file and places no block."""

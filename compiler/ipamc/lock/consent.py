@@ -1,4 +1,4 @@
-"""Consent: read from the words of a command line once, and applied to the lock's lines, where it is reviewed.
+"""Consent: parsed once from the command line, and applied to the lock's lines.
 
 A consent that matches nothing is a typo, and is refused.
 """
@@ -15,6 +15,7 @@ from ipamc.model.cidr import BITS, Block, CidrError, parse_address, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, names
 from ipamc.model.lock import Consent, Line, Lock, Scope, State
+from ipamc.model.pool_words import terms
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.model.wording import nearest, shown
 
@@ -32,7 +33,7 @@ def parse_consent(  # noqa: PLR0913 - an argument for each consent of `ipamc loc
     mode: bool = False,
     reshard: bool = False,
 ) -> Consent:
-    """Read consent as it is typed: `renumber` takes NODE, CIDR or pool/NAME, `release` NODE or CIDR."""
+    """Parse consent: `renumber` takes NODE, CIDR or pool/NAME, `release` takes NODE or CIDR."""
     return Consent(
         leave=frozenset(leave),
         no_pods=frozenset(no_pods),
@@ -57,7 +58,7 @@ def _scope(text: str, *, pools: bool) -> Scope:
 
 
 def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock, list[Diagnostic]]:
-    """Return the lock with nodes renamed, lines released, shards grown. O(lines) a rename and a release."""
+    """Return the lock with nodes renamed, lines released, shards grown. O(lines) per rename and release."""
     found: list[Diagnostic] = []
     lines = lock.lines
     for old, new in consent.rename:
@@ -70,7 +71,7 @@ def apply_consent(cluster: Cluster, lock: Lock, consent: Consent) -> tuple[Lock,
     present = frozenset(node.name for node in cluster.nodes) if consent.release else frozenset()
     for scope in consent.release:
         chosen = [line for line in lines if line.state is not State.RELEASED and scope.matches(line)]
-        # The block of a node that has left and is named need not be quarantined first.
+        # A held block of a named node that has left need not be quarantined first.
         named = [line for line in chosen if line.node not in present and scope.cidr in {None, line.block}]
         held = [line for line in chosen if line.state is State.HELD and line not in named]
         refused = list(release_refused(lock, lines, chosen, held, scope, present))
@@ -108,14 +109,18 @@ def rename_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
     parts = new.split("/") if cluster.is_space else [new]
-    if problem := next(filter(None, map(subdomain_problem, parts)), None):
-        fix = "write the name of the new node as it is in the inventory"
-        yield error("IPC0430", Span(lock.path), f"{shown(new)} is no name of a node: it {problem}", help=fix)
+    problem = next(filter(None, map(subdomain_problem, parts)), None)
+    if problem := problem or ("is not CLUSTER/POOL" if cluster.is_space and len(parts) < 2 else ""):
+        words = terms(cluster)
+        fix = f"write the name of the new {words.unit} as it is {words.listed}"
+        message = f"{shown(new)} is no name of a {words.unit}: it {problem}"
+        yield error("IPC0430", Span(lock.path), message, help=fix)
     present = {node.name: node for node in cluster.nodes}
     theirs = [line for line in lines if line.node == old and line.state is not State.RELEASED]
     if old in present:
-        message = f"{old} cannot be renamed to {new}: it is still in the inventory"
-        yield error("IPC0430", present[old].at, message, help=f"take {old} out of the inventory first")
+        message = f"{old} cannot be renamed to {new}: it is still {terms(cluster).listed}"
+        fix = f"take {old} out of {terms(cluster).home} first"
+        yield error("IPC0430", present[old].at, message, help=fix)
     elif not theirs:
         message = f"{old} cannot be renamed to {new}: it has no line in the lock"
         fix = f"ipamc show {cluster.name} --show-blocks lists who has"
@@ -146,8 +151,8 @@ def release_refused(
     """IPC0429: `--release` is for quarantined lines, and for pending ones, which it cancels."""
     if not chosen:
         message = f"{scope.text} has no line in the lock that could be released"
-        show = f"ipamc show {lock.cluster} --show-blocks lists them"
-        fix = f"{did_you_mean(scope, lines)}name a node or a CIDR as it stands in the lock; {show}"
+        name = f"name a {terms(lock).unit} or a CIDR as it stands in the lock"
+        fix = f"{did_you_mean(scope, lines)}{name}; ipamc show {lock.cluster} --show-blocks lists them"
         yield error("IPC0429", Span(lock.path), message, help=fix)
     elif held and (scope.cidr is not None or len(held) == len(chosen)):
         blocks = names(f"{line.node} ({line.block})" for line in held)
@@ -155,6 +160,6 @@ def release_refused(
         command = f"ipamc lock {lock.cluster}"
         fix = f"release each by its name: {command} --release {held[0].node}"
         if staying := {line.node for line in held} & present:
-            move = f"to move a node that stays: {command} --renumber {scope.text}"
-            fix = f"take {names(staying)} out of the inventory, and {fix}; {move}"
+            move = f"to move a {terms(lock).unit} that stays: {command} --renumber {scope.text}"
+            fix = f"take {names(staying)} out of {terms(lock).home}, and {fix}; {move}"
         yield error("IPC0429", line_at(lock, held[0]), message, help=fix)

@@ -1,7 +1,7 @@
-"""The lock's text: JSON Lines in canonical form, one record a line.
+"""The lock's text: JSON Lines in canonical form, one record per line.
 
-`dumps` and `load` are pure. Text that `dumps` would not have written is refused with the line that differs:
-in a lock that was edited by hand or merged as text, two nodes may share a block.
+`dumps` and `load` are pure. Text that differs from the output of `dumps` is refused with its first wrong
+line: in a lock that was edited by hand or merged as text, two nodes may share a block.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ipamc.model.lock import Consent, Line, Lock
 from ipamc.model.wording import shown
 
 MOST_SHARDS = 1 << 20
-"""The most shards of a cluster: a node in each of a million. Names of shards have five digits at most."""
+"""The most shards of a cluster: one node in each of a million. Names of shards have five digits at most."""
 
 
 def dumps(lock: Lock) -> str:
-    """Return the canonical text: a header, then lines by address; if unchanged, the file's. O(n log n)."""
+    """Return the canonical text: a header, then lines by address; the file's, if unchanged. O(n log n)."""
     header = record.encode_header(lock.cluster, lock.mode, lock.shards)
     if lock.text.startswith(header) and lock.lines == lock.written:
         return lock.text.decode()
@@ -35,7 +35,7 @@ def dumps(lock: Lock) -> str:
 
 
 def named(text: bytes) -> str:
-    """Return the name of the cluster that a lock's header has; "" where the header is not readable."""
+    """Return the name of the cluster in a lock's header; "" if the header is not readable."""
     try:
         return record.HEADER.decode(_first_row(text)).cluster
     except ValueError:
@@ -43,7 +43,7 @@ def named(text: bytes) -> str:
 
 
 def mode_of(text: bytes | None) -> str:
-    """Return the mode that a lock's header has; "" if there is no lock, or its header is not readable."""
+    """Return the mode in a lock's header; "" if there is no lock, or its header is not readable."""
     try:
         return record.HEADER.decode(_first_row(text)).mode if text else ""
     except ValueError:
@@ -76,7 +76,7 @@ def parse(text: bytes, path: str) -> tuple[Lock | None, list[Diagnostic]]:
 
 
 def skim(text: bytes, cluster: str) -> list[record.Record] | None:
-    """Decode a lock in a twentieth of the time of `load`, checking only header and shapes; None: unsound."""
+    """Decode a lock, 20 times as fast as `load`, checking only header and shapes; None if damaged."""
     row, _, body = text.partition(b"\n")
     header, _ = _header(row, "", empty=not text.strip())
     if header is None or header.cluster != cluster or not text.endswith(b"\n"):
@@ -122,7 +122,7 @@ def _body(head: record.Header, text: bytes, path: str, mode: Mode) -> tuple[Lock
 
 
 def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
-    """Return the lines of a lock without a finding; None where there may be one.
+    """Return the lines of a lock without findings; None if there may be one.
     Records are decoded and encoded all at once: row by row, 100,000 lines took more than twice as long.
     """
     header = record.encode_header(head.cluster, Mode(head.mode), head.shards)
@@ -134,7 +134,7 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
         if record.encode_records(records) != body:
             return None
         lines = list(map(record.line_of, records))
-    except ValueError:  # msgspec's errors and CidrErrors are some
+    except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
         return None
     if head.mode != Mode.SPACE and body.count(b"/") != len(lines):
         return None  # a node with the name of a pool of a cluster
@@ -146,11 +146,11 @@ def _sound_lines(head: record.Header, text: bytes) -> list[Line] | None:
 
 
 def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[list[Line], list[Diagnostic]]:
-    """Read the lines row by row, and say what is wrong with them."""
+    """Read the lines row by row; return the lines and the errors in them."""
     rows = text.split(b"\n")
     lines, found = _records(rows, path, Mode(head.mode))
     if not found:
-        # Several blocks a node are no mistake of their mode; `check_mode_change` refuses the other mode.
+        # Several blocks per node are valid in their mode; `check_mode_change` refuses the other mode.
         found += islice(rules.overlapping_lines(lines, path, rows), MOST)
         found += islice(rules.two_held(lines, path, rows, Mode(head.mode)), MOST)
     written = [line for _, line in lines]
@@ -166,7 +166,7 @@ def _lines_and_findings(head: record.Header, text: bytes, path: str) -> tuple[li
 
 def line_at(lock: Lock, line: Line, *, otherwise: At | None = None) -> At:
     """Return the place of a line's block in the lock's file, with the text of the file there. O(log n).
-    A block that is not in the file is at `otherwise`, or at the file as a whole.
+    For a block that is not in the file, it is `otherwise`, or the file as a whole.
     """
     index = bisect.bisect_left(lock.written, line.block, key=by_block)
     if index < len(lock.written) and lock.written[index].block == line.block:
@@ -206,7 +206,7 @@ def _records(rows: list[bytes], path: str, mode: Mode) -> tuple[list[tuple[int, 
     for number, row in enumerate(rows[1:-1], 2):
         try:
             lines.append((number, record.line_of(read(row), of_pools=mode is Mode.SPACE)))
-        except ValueError as cause:  # msgspec's errors and CidrErrors are some
+        except ValueError as cause:  # msgspec's errors and CidrErrors are ValueErrors
             found.append(rules.lock_unreadable(path, number, row, _record_problem(cause)))
             if len(found) >= MOST:
                 break

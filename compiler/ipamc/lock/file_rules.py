@@ -16,14 +16,14 @@ FORMAT = 1
 """The format that this version writes, and the only one it reads."""
 
 LFS = b"version https://git-lfs.github.com/spec/"
-"""What a pointer of Git LFS begins with."""
+"""The beginning of a pointer of Git LFS."""
 _CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 
 MERGE_AGAIN = (
     "merge the two sides by rule: ipamc lock --onto REV; REV is the other branch, or HEAD where the merge is "
     "committed already; after ipamc init git does it by itself in this clone"
 )
-"""The way out where git merged two locks as text."""
+"""The fix if git merged two locks as text."""
 
 
 def row_at(path: str, number: int, row: bytes, value: object = "") -> Span:
@@ -105,7 +105,7 @@ Numbered = tuple[int, Line]
 def _two_lines(
     code: str, message: str, one: Numbered, other: Numbered, path: str, rows: list[bytes]
 ) -> Diagnostic:
-    """Return a finding about a line that cannot stand beside another one."""
+    """Return a finding about a line that conflicts with another one."""
     at, there = (row_at(path, row, rows[row - 1], str(line.block)) for row, line in (one, other))
     fix = f"{MERGE_AGAIN}; after an edit by hand: {_restored(path)}"
     return error(code, at, message, also=[Related(there, f"{other[1].block} is here")], help=fix)
@@ -131,7 +131,7 @@ def two_held(lines: Iterable[Numbered], path: str, rows: list[bytes], mode: Mode
 
 
 def has_two_held(lines: Sequence[Line], mode: Mode) -> bool:
-    """Tell whether `two_held` has something to say about lines."""
+    """Return whether `two_held` has findings about lines."""
     if not mode.one_block or len({line.node for line in lines}) == len(lines):
         return False
     keys = [(line.node, line.block.family, line.state) for line in lines if line.in_use]

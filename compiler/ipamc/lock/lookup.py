@@ -1,4 +1,4 @@
-"""Look-ups in a lock's text that do not read all of it: the lines over a block, and the lines of a node.
+"""Look-ups in a lock's text without parsing all of it: the lines over a block, and the lines of a node.
 
 The locks of a fleet have millions of lines. A block is found by bisection over the bytes, a node by a search
 for its name, and only the rows of the answer are decoded and checked.
@@ -21,7 +21,7 @@ from ipamc.model.wording import nearest
 
 _STRANGE = b"<"
 """No canonical lock has one; a conflict marker has. One character is found at 60 GB a second."""
-_NODES = re.compile(rb'"node":"([a-z0-9.-]{1,253})"').findall
+_NODES = re.compile(rb'"node":"([a-z0-9./-]{1,512})"').findall
 _POOLS = re.compile(rb'"pool":"([a-z0-9.-]{1,253})"').findall
 _FEW = 1 << 19
 """Bytes of a lock with some 5,000 lines."""
@@ -36,21 +36,21 @@ class NumberedLine(Struct, frozen=True, kw_only=True):
 
 
 def over(text: bytes, path: str, block: Block) -> list[NumberedLine]:
-    """Return the lines that share addresses with a block, by address. O(log n + result), and counting rows.
-    A row that is not canonical makes it read the whole lock. Raises Refused with what is wrong there.
+    """Return the lines that share addresses with a block, by address. O(log n + result), plus counting rows.
+    If a row is not canonical, the whole lock is read. Raises Refused with its errors.
     """
-    return _found(text, path, _over(text, block), lambda line: line.block.overlaps(block))
+    return _found(text, path, _rows_over(text, block), lambda line: line.block.overlaps(block))
 
 
 def of(text: bytes, path: str, node: str) -> list[NumberedLine]:
     """Return the lines of a node, by address. One search through the text. Raises Refused as `over` does."""
-    return _found(text, path, _of(text, node), lambda line: line.node == node)
+    return _found(text, path, _rows_of(text, node), lambda line: line.node == node)
 
 
 def _found(
     text: bytes, path: str, quick: Iterator[NumberedLine], wanted: Callable[[Line], bool]
 ) -> list[NumberedLine]:
-    """Return the result of a quick look-up; of text that is not canonical, the wanted ones of all lines."""
+    """Return the result of a quick look-up; in a text that is not canonical, the wanted ones of all lines."""
     if text.endswith(b"\n") and _STRANGE not in text and named(text):
         with contextlib.suppress(ValueError):
             return list(quick)
@@ -62,7 +62,7 @@ def _found(
 
 
 def similar(texts: Iterable[bytes], name: str) -> str:
-    """Return the name in small locks that is nearest to an unknown one: a node, `pool/NAME`, or ""."""
+    """Return the name in small locks that is most similar to an unknown one: a node, `pool/NAME`, or ""."""
     nodes: set[str] = set()
     pools: set[str] = set()
     for text in texts:
@@ -72,7 +72,7 @@ def similar(texts: Iterable[bytes], name: str) -> str:
     return f"pool/{name}" if name in pools else nearest(name, nodes)
 
 
-def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
+def _rows_over(text: bytes, block: Block) -> Iterator[NumberedLine]:
     start = text.find(b"\n") + 1
     if start == len(text) or _is_outside(text, start, block):
         return
@@ -94,8 +94,8 @@ def _over(text: bytes, block: Block) -> Iterator[NumberedLine]:
 
 
 def _is_outside(text: bytes, start: int, block: Block) -> bool:
-    """Tell by the first and the last row whether no row can share an address with a block.
-    Of a fleet nearly all clusters are far from it: two rows are decoded instead of one for each bisection.
+    """Return whether the first and the last row prove that no row shares an address with a block.
+    Nearly all clusters of a fleet are far from a block: two rows are decoded instead of one per bisection.
     """
     first = _row(text[start : text.find(b"\n", start)]).block
     last = _row(text[text.rfind(b"\n", 0, -1) + 1 : -1]).block
@@ -116,7 +116,7 @@ def _first_from(text: bytes, low: int, block: Block) -> int:
     return low
 
 
-def _of(text: bytes, node: str) -> Iterator[NumberedLine]:
+def _rows_of(text: bytes, node: str) -> Iterator[NumberedLine]:
     name = f'"node":"{node}"'.encode()  # a node's name has no character that JSON escapes
     at = text.find(name)
     number, counted = 1, 0

@@ -1,11 +1,11 @@
 """The merge of two lock texts with their base. It places no block: it decides which lines stay.
 
 Changed beats unchanged, changed beats removed, held beats quarantined beats released, of two days the later.
-A line that one side removed, because its addresses were given out again there, comes back where nothing
-that stays lies over it. Newcomers that clash: the trunk's stays, else what the base knew, else held before
-pending, else the smaller node name; the other is dropped, named, and placed by the next compile; the same
-for one node with two new blocks. A node that was renumbered to two places is left to a person, between
-conflict markers. The result is a sound lock in canonical text, or one that no compile takes.
+A line that one side removed, because its addresses were given out again there, comes back unless a line that
+stays overlaps it. If new lines clash, the trunk's stays, else the one that the base had, else held before
+pending, else the smaller node name. The other is dropped, named, and placed by the next compile; the same for
+one node with two new blocks. A node that was renumbered to two places is left to a person, between conflict
+markers. The result is an intact lock in canonical text, or one that no compile accepts.
 """
 
 from __future__ import annotations
@@ -25,44 +25,44 @@ from ipamc.model.cidr import Block
 from ipamc.model.lock import Key, Line, Lock, State
 
 TOLERABLE = frozenset({"IPC0407", "IPC0408", "IPC0409"})
-"""Findings that a base or a trunk may have: these locks inform the merge, and none of them is its result."""
+"""Findings that a base or a trunk may have: these locks only inform the merge, and are not its result."""
 
 
 class Merged(Struct, frozen=True, kw_only=True):
-    """What came of a merge."""
+    """The result of a merge."""
 
     text: bytes
-    """The merged lock; where there are conflicts, and only there, with conflict markers."""
+    """The merged lock, with conflict markers if, and only if, there are conflicts."""
     dropped: tuple[Dropped, ...] = ()
-    """Newcomers that gave way, by family and address; the next compile places them again."""
+    """New lines that were dropped, by family and address; the next compile places them again."""
     conflicts: tuple[str, ...] = ()
-    """What a person has to decide: a sentence for each node, or for the whole."""
+    """What a person must decide: a sentence for each node, or for the whole."""
 
 
 class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence for people
-    """The texts say too little to merge their lines."""
+    """The texts are too damaged to merge their lines."""
 
 
 def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
     """Merge two locks; `base` may be absent or empty, as git gives it. O(n log n).
     `trunks`, the most important first, decide which of two new nodes keeps a block; absent or unreadable ones
-    do not count. To swap ours and theirs swaps the two parts of a conflict, and nothing else.
+    are ignored. To swap ours and theirs swaps the two parts of a conflict, and nothing else.
     """
     try:
         before = _read(base, "base", TOLERABLE) if base else None
         one, two = _read(ours, "ours"), _read(theirs, "theirs")
         header = _header(before, one, two)
-        if theirs in {base, ours}:  # as git does before it asks a driver
+        if theirs in {base, ours}:  # as git does before it calls a driver
             return Merged(text=ours)
         if base == ours:
             return Merged(text=theirs)
         locks = _three_way(header, before, one, two, trunks)
-        # Where nodes were renumbered to two places: once with ours and once with theirs for them.
+        # If nodes were renumbered to two places, once with ours, once with theirs.
         apart = renumbered_apart(locks)
         resolved = [resolve(version) for version in (locks.split(apart) if apart else [locks])]
         texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
         for text in texts:
-            _read(text, "merged")  # a change of mode can make it unsound
+            _read(text, "merged")  # a change of mode can make it invalid
         given_up = [drop for _, dropped in resolved for drop in dropped]
         given_up.sort(key=lambda drop: (drop.line.block, drop.line.node, drop.line.state, drop.holder.block))
         of_a_line = {(drop.line.block, drop.line.node): drop for drop in reversed(given_up)}
@@ -80,7 +80,7 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
 
 
 def unmerged(ours: bytes, theirs: bytes) -> bytes:
-    """Return both texts between conflict markers, byte by byte, whatever they are: no compile takes that."""
+    """Return both texts between conflict markers, byte by byte: no compile accepts the result."""
     return b"\n".join((*_conflict(_rows(ours), _rows(theirs)), b""))
 
 
@@ -89,7 +89,7 @@ def _rows(text: bytes) -> list[bytes]:
 
 
 def _read(text: bytes, name: str, tolerable: Container[str] = ()) -> Lock:
-    """Read a lock. Raises _Unmergeable where it has errors that a merge does not tolerate."""
+    """Read a lock. Raises _Unmergeable if it has errors that a merge does not tolerate."""
     lock, found = parse(text, name)
     if lock is None or any(finding.code not in tolerable for finding in found):
         raise _Unmergeable(f"{name}: {found[0].message}")
@@ -156,47 +156,47 @@ def _conflict(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
 Lines = Mapping[Block, Line]
 
 CHANGED, UNCHANGED, UNDONE = range(3)
-"""What a side did to a line: made or changed it; left it alone where the other removed it, or moved it."""
+"""What a side did to a line: made or changed it; did not touch it although the other removed or moved it."""
 
 
 class Dropped(Struct, frozen=True):
-    """A newcomer that gave way."""
+    """A new line that was dropped."""
 
     line: Line
     holder: Line
-    """What lies over it, or another block that its node has instead."""
+    """The line that overlaps it, or another block that its node has instead."""
     trunk: int | None
-    """The index of the trunk that has `holder`; None: none has."""
+    """The index of the trunk that has `holder`; None if none has."""
 
 
 class RankedLine(NamedTuple):
-    """A line that keeps others away. The smallest is laid down first; no two are equal up to `block`."""
+    """A line that excludes overlapping ones. The smallest is placed first; no two are equal up to `block`."""
 
     turn: int
     """CHANGED, UNCHANGED or UNDONE."""
     trunk: int
     """The index of the first trunk that has the line."""
     both: bool
-    """The node has the block in ours and theirs, held and pending. Blocks that it has in one come first."""
+    """The node has the block in ours and theirs, held and pending. Blocks on one side only come first."""
     known: int
-    """What the base had: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 no node."""
+    """In the base: 0 this node used the block, 1 it had a line of it, 2 another node had, 3 no node."""
     state: State
-    """Held, pending, quarantined: by weight, and by the alphabet."""
+    """Held, pending, quarantined: by priority, which is also alphabetical order."""
     node: str
     block: Block
     line: Line
     side: int
-    """Whose line it is, 0 (ours) or 1 (theirs); of an UNDONE line, who moved the node away."""
+    """The side with the line, 0 (ours) or 1 (theirs); of an UNDONE line, the one that moved the node."""
 
 
 class ThreeWay(Struct, frozen=True, kw_only=True):
-    """The locks of a merge. Ours and theirs are each sound; all three agree about the pool of a block."""
+    """The locks of a merge. Ours and theirs are each valid; all three agree about the pool of a block."""
 
     base: Lines
     ours: Lines
     theirs: Lines
     trunks: tuple[Lines, ...]
-    """The weightiest first."""
+    """The most important first."""
     one_block: bool
 
     def key(self, line: Line) -> Key:
@@ -204,7 +204,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         return line.key(one_block=self.one_block)
 
     def split(self, keys: Container[Key]) -> tuple[ThreeWay, ThreeWay]:
-        """Return the merge in which ours alone has lines of some keys, and the one in which theirs has."""
+        """Return two merges: in the first only ours has lines with these keys, in the second only theirs."""
         ours, theirs = (
             {at: line for at, line in lines.items() if self.key(line) not in keys}
             for lines in (self.ours, self.theirs)
@@ -212,12 +212,12 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         return replace(self, theirs=theirs), replace(self, ours=ours)
 
     def before(self, line: Line) -> Line | None:
-        """Return what the base had at the block for the same node."""
+        """Return the base's line of the same block and node, or None."""
         known = self.base.get(line.block)
         return known if known and known.node == line.node else None
 
     def trunk(self, line: Line) -> int:
-        """Return the index of the first trunk where the node has the block; their number if none has."""
+        """Return the index of the first trunk in which the node has the block; len(trunks) if none has."""
         for index, lines in enumerate(self.trunks):
             there = lines.get(line.block)
             alike = there and (there.in_use or there.state is line.state is State.QUARANTINED)
@@ -244,7 +244,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         return both
 
     def ranked(self, block: Block) -> Iterator[RankedLine]:
-        """Yield the lines of a block that keep others away: in use, or newly in quarantine on a trunk."""
+        """Yield the lines of a block that exclude others: in use, or newly in quarantine on a trunk."""
         lines = self.at(block)
         twins = len({line.node for line, _ in lines}) < len(lines)
         both = twins and all(line.in_use for line, _ in lines)
@@ -261,7 +261,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
                 yield RankedLine(UNDONE, trunk, both, 0, before.state, before.node, block, before, side)
 
     def in_doubt(self, blocks: Iterable[Block]) -> Lines:
-        """Return new lines in quarantine where no trunk is known: their blocks may have been published."""
+        """Return new lines in quarantine if no trunk is known: their blocks may have been published."""
         return {
             block: line
             for block in (() if any(self.trunks) else blocks)
@@ -272,14 +272,14 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
         }
 
     def place(self, ranked: RankedLine) -> tuple[object, ...]:
-        """Return what one side alone may fill: a node's place in a state; of several blocks, the new ones."""
+        """Return what only one side may fill: a node's place in a state; of several blocks, the new ones."""
         new = ranked.turn == CHANGED and ranked.known and ranked.state is State.HELD
         return (*self.key(ranked.line), ranked.state) if self.one_block or new else ranked.block
 
     def rest(self, blocks: Iterable[Block], failed: Container[tuple[Key, int]]) -> list[Line]:
-        """Return what may lie where nothing else does, the weightiest first. No line of the base is missing.
-        Changed beats unchanged, quarantined beats released, of two days the later. Where each side that moved
-        a node away `failed` to give it any new block, the node did not move.
+        """Return lines for addresses that are still free, by priority. Every line of the base is included.
+        Changed beats unchanged, quarantined beats released, of two days the later. If each side that moved a
+        node away `failed` to give it any new block, the node did not move.
         """
         found: list[tuple[bool, Line]] = []
         for block in blocks:
@@ -298,7 +298,7 @@ class ThreeWay(Struct, frozen=True, kw_only=True):
 
 
 def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
-    """Return the lines that stay, and the newcomers that gave way. O(n log n)."""
+    """Return the lines that stay, and the new lines that were dropped. O(n log n)."""
     every = locks.base.keys() | locks.ours.keys() | locks.theirs.keys()
     near: defaultdict[Block, list[Block]] = defaultdict(list)  # the blocks that share addresses with a block
     for block, around in nested(every, lambda block: block):
@@ -310,7 +310,7 @@ def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
     in_doubt = locks.in_doubt(blocks)
     first: dict[tuple[object, ...], RankedLine] = {}
     refused: list[Dropped] = []
-    gained: dict[tuple[Key, int], bool] = {}  # whether a node has any of the blocks that a side gave it
+    gained: dict[tuple[Key, int], bool] = {}  # whether a node keeps any of the blocks that a side gave it
 
     def over(block: Block, lines: Lines = laid) -> Line | None:
         return next((lines[other] for other in (block, *near[block]) if other in lines), None)
@@ -338,7 +338,7 @@ def resolve(locks: ThreeWay) -> tuple[Lines, list[Dropped]]:
 
 
 def renumbered_apart(locks: ThreeWay) -> dict[Key, tuple[list[Block], list[Block]]]:
-    """Return where ours and theirs renumbered a node to, each to a block that the other did not choose."""
+    """Return the blocks to which ours and theirs renumbered a node differently, by key."""
     ours, theirs = _renumbered(locks, locks.ours, locks.theirs), _renumbered(locks, locks.theirs, locks.ours)
     both = {
         key: (sorted(ours[key] - theirs[key]), sorted(theirs[key] - ours[key]))
@@ -348,7 +348,7 @@ def renumbered_apart(locks: ThreeWay) -> dict[Key, tuple[list[Block], list[Block
 
 
 def _renumbered(locks: ThreeWay, lines: Lines, others: Lines) -> Mapping[Key, set[Block]]:
-    """Return where one side renumbered nodes to: blocks that became pending, or held as the node moved."""
+    """Return the blocks to which one side renumbered nodes: newly pending, or held as the node moved."""
     said = (line for block, line in lines.items() if line.moved or line != others.get(block))
     mine = [(line, locks.before(line)) for line in said]
     moved = {locks.key(line) for line, before in mine if line.moved and before and before.state is State.HELD}

@@ -18,9 +18,9 @@ from ipamc.model.wording import shown
 _Number = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 _STRANGE = re.compile(r"[^a-z0-9.-]|\A[.-]").search
-"""What no name has: names are shown in commands to copy, and a branch's lock may be a stranger's."""
+"""Characters that no name has. Commands to copy contain names, and a branch's lock may be hostile."""
 _STRANGE_POOL = re.compile(r"[^a-z0-9./-]|\A[./-]|//").search
-"""Likewise of a node; in the lock of an address space it is a pool of a cluster: `beijing-1/pods`."""
+"""The same for the lock of an address space, where a node is a pool of a cluster: `beijing-1/pods`."""
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -33,7 +33,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A line as it is written."""
+    """A line in written form."""
 
     block: str
     pool: str = ""
@@ -46,7 +46,7 @@ class Record(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=
 
     @property
     def state(self) -> State:
-        """Return the state that the fields mean. A quarantined line with `pending` was pending before."""
+        """Return the state of the fields. A quarantined line with `pending` was pending before."""
         if self.released:
             return State.RELEASED
         if self.quarantined:
@@ -72,8 +72,8 @@ def encode_records(records: Iterable[Record]) -> bytes:
 
 
 def decode_records(text: bytes) -> list[Record]:
-    """Read many records at once, each with its newline. Raises ValueError (msgspec's errors are some).
-    It takes two records in a row, too: `encode_records` of the result shows that.
+    """Read many records at once, each with its newline. Raises ValueError (msgspec's errors are ValueErrors).
+    It also accepts two records in a row: compare with `encode_records` of the result.
     """
     return _RECORDS.decode(b"[" + text[:-1].replace(b"\n", b",") + b"]")
 
@@ -84,12 +84,12 @@ def encode(line: Line) -> bytes:
 
 
 def decode(row: bytes) -> Line:
-    """Read one line below the header. Raises ValueError (msgspec's errors are some) where it is not sound."""
+    """Read one line below the header. Raises ValueError (msgspec's errors, too) if it is not valid."""
     return line_of(RECORD.decode(row))
 
 
 def records_of(lines: Sequence[Line]) -> list[Record]:
-    """Return many lines as they are written. Nearly all are held, and have three fields."""
+    """Return many lines in written form. Nearly all are held, and have three fields."""
     held = State.HELD
     return [
         Record(cidr, line.pool, line.node) if line.state is held and not line.addresses else record_of(line)
@@ -98,15 +98,15 @@ def records_of(lines: Sequence[Line]) -> list[Record]:
 
 
 def record_of(line: Line) -> Record:
-    """Return a line as it is written."""
+    """Return a line in written form."""
     pending, released = line.state is State.PENDING or line.was_pending, line.state is State.RELEASED
     block, since, addresses = str(line.block), line.since, line.addresses
     return Record(block, line.pool, line.node, since, line.moved, pending, released, addresses)
 
 
 def line_of(record: Record, *, of_pools: bool = True) -> Line:
-    """Turn a record into a line; its node may be a pool of a cluster if `of_pools`.
-    Raises CidrError, or ValueError with what is wrong.
+    """Convert a record to a line; its node may be a pool of a cluster if `of_pools`.
+    Raises CidrError, or ValueError with the error.
     """
     odd = (_STRANGE_POOL if of_pools else _STRANGE)(record.node)
     if odd or _STRANGE(record.pool):

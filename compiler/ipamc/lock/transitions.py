@@ -1,9 +1,9 @@
-"""The difference of two locks: each line that changed is in one transition, which says why it changed.
+"""The difference of two locks: each changed line is in one transition, with the reason of the change.
 
-A line is a block with its node. Nothing in a lock says which verb wrote it, so a transition is what a verb
-makes of the line; what no verb makes is in `REFUSED`. A node that took over all lines of one that is gone was
-renamed, as `lock --rename` does it. The merge of two locks (`lock/merge.py`) decides, and does not read
-transitions.
+A line is a block with its node. A lock does not record which verb wrote a line, so a transition is derived
+from the effects of verbs; changes that no verb makes are in `REFUSED`. A node that took over all lines of one
+that is gone was renamed, as by `lock --rename`. The merge of two locks (`lock/merge.py`) decides, and does
+not read transitions.
 """
 
 from __future__ import annotations
@@ -21,138 +21,138 @@ from ipamc.model.lock import Key, Line, State
 
 
 class Reason(enum.StrEnum):
-    """What became of a line, and why."""
+    """The kind of change of a line, and its reason."""
 
     ADDED = "added"
-    """Held, and its node held no other in its place."""
+    """Newly held; it replaces no other block of the node."""
     RETURNED = "returned"
-    """Held again by the node that left it."""
+    """Held again by the node that had left."""
     RENAMED = "renamed"
-    """A node that held nothing has it from a node that is gone."""
+    """A node that held nothing took it over from a node that is gone."""
     PENDING = "pending begun"
     CANCELLED = "pending cancelled"
     SETTLED = "settled"
-    """Held: it was pending, or its node lost a block that it is in place of."""
+    """Newly held: it was pending, or it replaces a block that its node lost."""
     MOVED = "moved away"
-    """Its node holds others, and the line keeps the block, in quarantine or released."""
+    """Its node holds other blocks; the line keeps the block in quarantine or released."""
     LEFT = "left"
     """Its node left the inventory."""
     RELEASED = "released"
     GIVEN_BACK = "given back"
-    """In quarantine by its use: its node keeps others of the pool, and got none."""
+    """Quarantined because it was not used: its node keeps other blocks of the pool, and got none."""
     TAKEN_BACK = "taken back by the operator"
     RE_USED = "re-used"
-    """It was released, or its quarantine is over, and its addresses were given out again; or its node left,
-    and another has its address and so its block."""
+    """It was released, or its quarantine is over, and its addresses were given out again; or its node
+        left, and another node now has its address and so its block."""
     REPOOLED = "pool renamed"
     RESIZED = "resized"
-    """Other addresses of it are rendered (crd mode)."""
+    """Other addresses of the block are rendered (crd mode)."""
     VANISHED = "vanished"
     """No line covers its addresses."""
     TAKEN = "taken"
-    """It was held, and others have its addresses without a line about it."""
+    """It was held, and other lines have its addresses; no line keeps it."""
     ENDED_EARLY = "quarantine ended early"
-    """Or a node has a block again that it never gets back."""
+    """Or a node has a block again that it should never get back."""
     DAY_CHANGED = "day changed"
     """In quarantine since a day on which no compile can have put it there."""
 
 
 REFUSED = (Reason.VANISHED, Reason.TAKEN, Reason.ENDED_EARLY, Reason.DAY_CHANGED)
-"""What no verb does to a line; the first two are never agreed to."""
+"""Changes of a line that no verb makes; consent to the first two is impossible."""
 _SAME = {Reason.RENAMED, Reason.REPOOLED, Reason.RESIZED}
 _LOST = {Reason.MOVED, Reason.TAKEN, Reason.VANISHED, Reason.DAY_CHANGED}
 _GAINED = {Reason.ADDED, Reason.RETURNED, Reason.RENAMED, Reason.SETTLED}
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """A line that changed. Both ends are of one block; of one node, too, unless it was renamed."""
+    """A changed line. Both ends are of one block and, unless it was renamed, of one node."""
 
     before: Line | None
     after: Line | None
     reason: Reason
     other: Line | None = None
-    """The first line of another with the addresses of an ended line, or before with those of a new one."""
+    """Another node's first line with the addresses of an ended line, or before with those of a new one."""
 
     @property
     def line(self) -> Line:
-        """The line as it is now; as it was, where there is none any more."""
+        """The present line, or the former one if the line is gone."""
         return next(line for line in (self.after, self.before) if line)
 
     @property
     def to(self) -> str:
-        """The node that has its addresses now, if there is no such line any more."""
+        """The node that has its addresses now, if the line is gone."""
         return self.other.node if self.other and not self.after else ""
 
     @property
     def of(self) -> str:
-        """The other node that had the addresses of a new line; "" if none had."""
+        """The other node that had the addresses of a new line before; "" if none had."""
         had = self.before or self.other
         return had.node if had and self.after and had.node != self.after.node else ""
 
     @property
     def is_about_quarantine(self) -> bool:
-        """Tell whether the line goes into quarantine, comes out of it, or is in it in another way."""
+        """Return whether the line enters or leaves quarantine, or its quarantine changes."""
         return any(line and line.since for line in (self.before, self.after))
 
     @property
     def gains(self) -> bool:
-        """Tell whether the node holds the block, and did not."""
+        """Return whether the node now holds the block, and did not before."""
         return self.reason in _GAINED and self.line.state is State.HELD
 
     @property
     def leaves(self) -> bool:
-        """Tell whether a line was held, and is no other's by a new name."""
+        """Return whether a line was held and ended, other than by a rename."""
         return bool(self.before and self.before.state is State.HELD) and self.reason not in _SAME
 
     @property
     def begins(self) -> bool:
-        """Tell whether a move of the node to the block begins here."""
+        """Return whether a move of the node to the block begins."""
         return self.reason in {Reason.PENDING, Reason.RENAMED} and self.line.state is State.PENDING
 
     def loses(self, present: Collection[str]) -> bool:
-        """Tell whether a present node held the block and lost it, not by its use nor by the operator."""
+        """Return whether a present node lost a held block, except to its use or to the operator."""
         was = self.before
         return self.reason in _LOST and was is not None and was.state is State.HELD and was.node in present
 
     def key(self, *, one_block: bool) -> Key:
-        """Return the key of the blocks that are renumbered together with this one, by the pools of now."""
+        """Return the key of the blocks that are renumbered together with this one, by present pools."""
         line = self.before or self.line
         now = self.after or self.other or line
         return replace(line, pool=now.pool).key(one_block=one_block)
 
 
 class Days(Struct, frozen=True, kw_only=True):
-    """What is known of days, ISO 8601 in UTC."""
+    """Days that limit a quarantine, ISO 8601 in UTC."""
 
     today: str = ""
-    """"" where no day is too late for a quarantine."""
+    """"" if no day is too late for a quarantine."""
     over: str = ""
-    """The last day whose quarantine is over, as base and head say. "": none is."""
+    """A quarantine from this day or before is over by base and head. "": none is."""
     shortened: str = ""
-    """The same as the head says, where that is later: it shortens the quarantine."""
+    """The same by the head alone, if that is later: it shortens the quarantine."""
     base: str = ""
     """The day of the first lock, if it was committed."""
 
 
 class Known(Struct, frozen=True, kw_only=True):
-    """What is known beside the lines."""
+    """Facts beside the lines."""
 
     one_block: bool
     present: Collection[str] = ()
     """The nodes that hold a block now."""
     inventory: Collection[str] = ()
-    """Nodes that are in the inventory, maybe without a block."""
+    """Nodes in the inventory, even without a block."""
     days: Days = Days()
     operator_pools: Collection[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out."""
+    """Names of the pools whose blocks Cilium's operator allocates."""
     of_address: Callable[[Line], bool] = lambda _line: False
-    """Whether a line has the block of its node's address, in a pool that follows: there is no quarantine."""
+    """Whether a line has the block of its node's address, in a pool that follows: without quarantine."""
     followed: Callable[[Line, Sequence[Line]], bool] = lambda _line, _over: False
     """Whether the operator took a block from its node, or gave its addresses to these lines."""
 
 
 def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> tuple[Transition, ...]:
-    """Return what became of each line that differs, by block. Both come by address. O(n log n)."""
+    """Return the change of each line that differs, by block. Both arguments are by address. O(n log n)."""
     gone, come = differing(before, after)
     if not gone and not come:
         return ()
@@ -171,13 +171,13 @@ def transitions(before: Sequence[Line], after: Sequence[Line], known: Known) -> 
 
 
 def renumbered(changes: Iterable[Transition], present: Collection[str]) -> set[str]:
-    """Return the nodes whose blocks change, or are to; none that left, or gave blocks back by its use."""
+    """Return nodes whose blocks change now or later, without those that left or returned unused blocks."""
     both = ((each, each.line.node) for each in changes)
     return {node for each, node in both if each.loses(present) or (each.begins and node in present)}
 
 
 def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line], list[Line]]:
-    """Return the lines that only one of two locks has. Most are the same object in both."""
+    """Return the lines that only one of two locks has. Most lines are the same object in both."""
     was, now = set(map(id, before)), set(map(id, after))
     gone = {line.block: line for line in before if id(line) not in now}
     come = {line.block: line for line in after if id(line) not in was}
@@ -187,7 +187,7 @@ def differing(before: Sequence[Line], after: Sequence[Line]) -> tuple[list[Line]
 
 
 class _Comparison:
-    """The lines that differ, one by one; what a node gains for what it loses is seen later."""
+    """Compares the lines that differ one by one, then pairs each node's gains with its losses."""
 
     def __init__(
         self,
@@ -241,7 +241,7 @@ class _Comparison:
         if was.node != now.node and now.in_use:
             return Reason.RENAMED
         waits = was.since > self.known.days.over and now.since != was.since
-        # The node gets back a block that it moved away from, or is to move to one that it held.
+        # The node gets back a block that it moved away from, or will move to one that it held.
         pending = now.was_pending or now.state is State.PENDING
         undone = (was.moved and not now.moved) or (pending and not was.was_pending)
         undone = undone and waits and now.state is not State.RELEASED
@@ -272,7 +272,7 @@ class _Comparison:
             moved = was.state is State.HELD and self._is_there(was.node)
             reason = Reason.MOVED if moved else Reason.RE_USED
         elif was.state is State.QUARANTINED:
-            # Or all its addresses are its node's, in use or for as long as before.
+            # Or its node keeps all its addresses, in use or for as long as before.
             own = (line for line in over if line.node == was.node)
             kept = [line.block for line in own if line.in_use or line.since >= was.since]
             is_over = was.since <= self.known.days.over or covers(kept, was.block)
@@ -288,14 +288,14 @@ class _Comparison:
         return node in self.known.present or node in self.known.inventory
 
     def _is_renamed(self, was: Line, now: Line) -> bool:
-        """Tell whether a line that was in use is the same with the name of a node that replaced its own."""
+        """Return whether a line in use is the same, except for the name of a node that replaces its node."""
         alike = now.state is was.state or now.state is State.QUARANTINED
         is_heir = now.node not in self.had and was.node not in self.waiting
         return was.in_use and alike and is_heir and not self._is_there(was.node)
 
     def _may_be_since(self, was: Line | None, now: Line) -> bool:
-        """Tell whether a compile can have put a line into quarantine on its day, never a future one.
-        A block that the base has in use may have been left on another branch before.
+        """Return whether a compile can have put a line into quarantine on its day, never a future one.
+        If the base has the block in use, the node may have left before, on another branch.
         """
         days = self.known.days
         if days.today and now.since > days.today:
@@ -303,7 +303,7 @@ class _Comparison:
         if was is None or was.state is State.RELEASED:
             return True
         if was.state is State.QUARANTINED:
-            # Whoever moved away on the day on which it had left has another line since.
+            # A node that moved away on the day on which it had left has a new line since.
             moved = now.moved == was.moved or (now.moved and self.came[now.node] > 1)
             same = now.since == was.since and now.was_pending == was.was_pending
             return now.since > was.since or (same and moved)

@@ -1,4 +1,4 @@
-"""How full the pools are: addresses and blocks of every range, without walking through a range."""
+"""The use of pools: addresses and blocks of every range, without a loop over its addresses."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Use(Struct, frozen=True, kw_only=True):
 
     total: int
     held: int
-    """Of held and pending lines, and of CiliumNodes without a node."""
+    """In held and pending lines, and of CiliumNodes without a node."""
     quarantined: int
-    """Of quarantined lines."""
+    """In quarantined lines."""
     released: int
-    """Of released lines: given out again, but only when nothing else is free."""
+    """In released lines: given out again, but only if nothing else is free."""
     reserved: int
     """Reserved in the pool, or excluded, and in no line."""
     free: int
     blocks_held: int
     """Held and pending lines that begin in the range, of any size."""
     blocks_free: int
-    """Blocks of the pool's blockSize that newcomers could get now: free or released, and without a pin."""
+    """Blocks of the pool's blockSize that new nodes could get now: free or released, and without a pin."""
     blocks: int
-    """Blocks of the pool's blockSize that an empty range has."""
+    """The number of blocks of the pool's blockSize in an empty range."""
 
     @property
     def available(self) -> int:
@@ -58,7 +58,7 @@ class PoolUse(Struct, frozen=True, kw_only=True):
 
 def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
     """Count every pool, by name, IPv4 before IPv6. Ranges and lines are disjoint. O(n log n)."""
-    # The blocks of CiliumNodes that have no node are taken, and in no line.
+    # The blocks of CiliumNodes without a node are occupied, and in no line.
     without_line = outermost(shown.block for shown in Evidence(cluster).without_node())
     excluded = outermost(cidr.block for cidr in cluster.excluded)
     found = []
@@ -115,7 +115,7 @@ def _in_order(*many: Sequence[Block]) -> Sequence[Block]:
 
 
 def _places(block: Block, prefix: int, taken: Iterable[Block]) -> int:
-    """Count the aligned blocks of a prefix length in a block that share no address with what is taken."""
+    """Count the aligned blocks of a prefix length inside a block that overlap none of the `taken` ones."""
     size = 1 << (BITS[block.family] - prefix)
     return sum(max(end // size + -first // size, 0) for first, end in gaps(block, taken))
 

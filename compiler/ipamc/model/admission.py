@@ -1,4 +1,4 @@
-"""Admission policies: what a cluster asks for, the Kubernetes that has it, and what policies call things."""
+"""Admission policies: the cluster's settings, the Kubernetes versions with them, names and labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Enforce = Literal["none", "warn", "deny"]
 ENFORCE = (1, 30)
 """The first Kubernetes with ValidatingAdmissionPolicy v1, always on (KEP-3488)."""
 CIDR_IN_CEL = (1, 31)
-"""The first Kubernetes whose policies may ask about addresses and CIDRs."""
+"""The first Kubernetes whose policies have functions for addresses and CIDRs."""
 ASSIGN = (1, 36)
 """The first Kubernetes with MutatingAdmissionPolicy v1, always on (KEP-3962)."""
 ASSIGN_BETA = (1, 34)
@@ -20,14 +20,14 @@ ASSIGN_BETA = (1, 34)
 
 
 class Admission(Struct, frozen=True, kw_only=True):
-    """What kube-apiserver does by admission policies when somebody writes the blocks of a node."""
+    """How kube-apiserver handles writes of a node's blocks, by admission policies."""
 
     assign: bool = False
     """A node gets its blocks in the request that creates its Node or CiliumNode."""
     assign_beta: bool = False
     """Kubernetes 1.34 and 1.35: the gate and the API of MutatingAdmissionPolicy are on."""
     enforce: Enforce = "none"
-    """What becomes of a request that gives a node other blocks than the lock."""
+    """The action for a request that gives a node other blocks than the lock."""
 
     @property
     def used(self) -> bool:
@@ -36,9 +36,9 @@ class Admission(Struct, frozen=True, kw_only=True):
 
 
 CLUSTER = "ipamc/cluster"
-"""The label of policies and bindings by which they are of one cluster."""
+"""The label of policies and bindings with the cluster that they belong to."""
 _LABEL = 63
-"""The longest value of a label."""
+"""The most characters of a label's value."""
 
 
 def label_of(cluster: str) -> str:
@@ -47,13 +47,13 @@ def label_of(cluster: str) -> str:
 
 
 def digest(name: str) -> int:
-    """Return a number that is always the same for a name."""
+    """Return a stable hash of a name, as a number."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
 
 
 PROBE = "ipamc-probe"
-"""The name of a Node or CiliumNode that nobody has. A dry run that creates it shows what policies do now."""
+"""The name of an unused Node or CiliumNode. A dry run that creates it tests the policies."""
 KNOWN = "ipamc/blocks-of"
-"""The annotation by which a policy that gives blocks answers such a dry run: with its commit."""
+"""The annotation in which a policy that gives blocks answers such a dry run: with its commit."""
 COMMIT = "commit"
-"""The variable of each policy that names the commit of its blocks; empty where nobody filled it in."""
+"""The variable of each policy with the commit of its blocks; empty before an apply fills it in."""

@@ -1,4 +1,4 @@
-"""What a `Tests` document asserts of the plan: one assertion each, of one of six kinds."""
+"""Assertions of a `Tests` document about the plan: each of one of six kinds."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class BlocksOf(Struct, frozen=True, kw_only=True):
 
     selector: Selector
     within: tuple[Range, ...] = ()
-    """The only CIDRs for blocks of their family; of a family without one here, all."""
+    """The only allowed CIDRs for blocks of their family; a family without one here allows all."""
     outside: tuple[Range, ...] = ()
-    """CIDRs of which no block has an address."""
+    """CIDRs that share no address with a block."""
     sizes: Mapping[int, int] = field(default_factory=dict)
     """Prefix length of every block, by family."""
 
@@ -31,9 +31,9 @@ class NodeHas(Struct, frozen=True, kw_only=True):
 
 
 class Room(Struct, frozen=True, kw_only=True):
-    """`room`: so many more nodes would get their blocks.
-    They are of one pool, or have the labels `like`, or look like nodes of the inventory: those of `selector`,
-    or for each value of the label `each` those that have it.
+    """`room`: this number of further nodes would get their blocks.
+    They are of one pool, or have the labels `like`, or are copies of nodes in the inventory: of those of
+    `selector`, or of those with each value of the label `each`.
     """
 
     nodes: int
@@ -51,7 +51,7 @@ class Apart(Struct, frozen=True, kw_only=True):
     each: str = ""
     """A label: the nodes with one value are a group."""
     prefixes: Mapping[int, int]
-    """Prefix length by family; blocks of a family that is not listed are not looked at."""
+    """Prefix length by family; blocks of an unlisted family are ignored."""
 
 
 class NothingIn(Struct, frozen=True, kw_only=True):
@@ -72,7 +72,7 @@ class Renumber(Struct, frozen=True, kw_only=True):
     """`renumber`: every renumber is in `agreed`, with a ticket."""
 
     ticket: str
-    """What tickets look like: a pattern with `*`, `?` and `[0-9]`, as a shell has it."""
+    """The form of tickets: a shell pattern with `*`, `?` and `[0-9]`."""
     agreed: tuple[Agreed, ...] = ()
 
 
@@ -83,16 +83,16 @@ class Assertion(Struct, frozen=True, kw_only=True):
     """An entry of `tests`."""
 
     name: str
-    """As it was written, else what it asserts."""
+    """As written, else a description of the assertion."""
     because: str = ""
     at: Place
     """The entry."""
     asserts: Asserted
     warn: bool = False
-    """A failure is a warning, and refuses nothing."""
+    """A failure is only a warning."""
     allow_empty: bool = False
-    """It may be about no node."""
+    """It may match no node."""
     space: str = ""
-    """The address space that its document names; "": it holds for every cluster beside the document."""
+    """The address space in its document; "": it applies to every cluster beside the document."""
     shared: bool = False
-    """It stands in a file beside the clusters, and not in the folder of one."""
+    """It is in a file beside the clusters, not in the folder of one."""

@@ -1,4 +1,4 @@
-"""What announces addresses of pods by Cilium's BGP control plane: advertisements, and objects of peers."""
+"""Announcements of pod addresses by Cilium's BGP control plane: advertisements, and objects of peers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POD_CIDR, POD_IP_POOL = "PodCIDR", "CiliumPodIPPool"
 """Types of advertisements that concern pods."""
 POOL_NAME = "io.cilium.podippool.name"
-"""A label that Cilium adds to those of a CiliumPodIPPool (pod_ip_pool.go in its BGP control plane)."""
+"""A label that Cilium adds to each CiliumPodIPPool (pod_ip_pool.go in its BGP control plane)."""
 
 
 class Advert(Struct, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Advert(Struct, frozen=True, kw_only=True):
 
     type: str
     selector: Selector | None
-    """Of CiliumPodIPPools; None selects none of them."""
+    """Selects CiliumPodIPPools; None selects none of them."""
     at: Place
 
 
@@ -37,11 +37,11 @@ class BgpObject(Struct, frozen=True, kw_only=True):
     at: Place
     """The document, or the entry of the Cluster."""
     api_version: str = ""
-    """"" of what is rendered."""
+    """"" for a rendered object."""
 
 
 class Advertisement(BgpObject, frozen=True, kw_only=True):
-    """A CiliumBGPAdvertisement, of the input or to render; or what a CiliumBGPPeeringPolicy announces."""
+    """A CiliumBGPAdvertisement, in the input or to render; or what a CiliumBGPPeeringPolicy announces."""
 
     labels: Mapping[str, str]
     adverts: tuple[Advert, ...]
@@ -57,18 +57,18 @@ class PeerFamily(Struct, frozen=True, kw_only=True):
 
     family: int
     selector: Selector | None
-    """Of advertisements, by their labels; None selects none of them."""
+    """Selects advertisements by their labels; None selects none of them."""
     at: Place
 
 
 class PeerConfig(BgpObject, frozen=True, kw_only=True):
-    """A CiliumBGPPeerConfig: what is announced to a peer."""
+    """A CiliumBGPPeerConfig: the announcements to a peer."""
 
     families: tuple[PeerFamily, ...]
 
 
 class PeerCluster(BgpObject, frozen=True, kw_only=True):
-    """A CiliumBGPClusterConfig: which nodes have which peers."""
+    """A CiliumBGPClusterConfig: the peers of nodes."""
 
     selector: Selector
     peers: tuple[tuple[str, str, Place], ...]
@@ -76,8 +76,8 @@ class PeerCluster(BgpObject, frozen=True, kw_only=True):
 
 
 def pool_labels(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
-    """Return the labels of a pool's CiliumPodIPPools: its own, and where advertisements are rendered that of
-    the cluster, by which they select what ipamc renders and nothing else.
+    """Return the labels of a pool's CiliumPodIPPools: its own, and, if advertisements are rendered, that of
+    the cluster, by which they select only what ipamc renders.
     """
     if not any(each.rendered for each in cluster.advertisements):
         return pool.labels

@@ -19,14 +19,14 @@ Address = tuple[int, int]
 """(family, number) of one address."""
 
 _LENGTHS = {str(length): length for length in range(8, 33)}
-"""Prefix lengths of IPv4 blocks that pods may have, as they are written."""
+"""Prefix lengths of IPv4 blocks that pods may have, by their text."""
 
 _FOUR_OCTETS = r"\.".join([r"(0|[1-9]\d{0,2})"] * 4)
 _STRICT_V4 = re.compile(rf"{_FOUR_OCTETS}/(0|[1-9]\d?)", re.ASCII).fullmatch
 _PLAIN_V4 = re.compile(_FOUR_OCTETS, re.ASCII).fullmatch
 
 _SECOND_LOOK = frozenset({0, 127, 169, *range(224, 256)})
-"""First octets of blocks that may be forbidden: this network, loopback, link-local, multicast and above."""
+"""First octets that need a further check: this network, loopback, link-local, multicast and above."""
 
 _ALL_OF_IPV4 = (1 << 32) - 1
 _OCTETS = tuple(map(str, range(256)))
@@ -54,16 +54,16 @@ class Block(NamedTuple):
         return 1 << (BITS[self.family] - self.prefix)
 
     def overlaps(self, other: Block) -> bool:
-        """Tell whether the two share an address: one of them then contains the other."""
+        """Return whether the two share an address: one of them then contains the other."""
         return self.family == other.family and self.first <= other.last and other.first <= self.last
 
     def widened(self, prefix: int) -> Block:
-        """Return the block of a prefix length around this one; itself where it is as large."""
+        """Return the block of a prefix length that contains this one; itself if it is as large."""
         host = BITS[self.family] - prefix
         return self if self.prefix <= prefix else Block(self.family, self.first >> host << host, prefix)
 
     def contains(self, other: Block) -> bool:
-        """Tell whether every address of `other` is in this block."""
+        """Return whether every address of `other` is in this block."""
         return self.family == other.family and self.first <= other.first and other.last <= self.last
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ CidrRule = Literal["syntax", "no length", "host bits", "mapped", "not for pods"]
 
 
 class CidrError(ValueError):
-    """A refused CIDR. `reason` is a sentence, `rule` its name; `better` what may have been meant, or ""."""
+    """A refused CIDR. `reason` is a sentence, `rule` its name; `better` what was probably meant, or ""."""
 
     def __init__(self, rule: CidrRule, reason: str, better: str = "") -> None:
         super().__init__(reason)
@@ -85,7 +85,7 @@ class CidrError(ValueError):
 
 
 def address_text(family: int, number: int) -> str:
-    """Print an address: dotted decimal, or RFC 5952."""
+    """Return an address as text: dotted decimal, or RFC 5952."""
     if family == 4:
         text = _OCTETS  # half the time of printing four numbers
         return (
@@ -95,7 +95,7 @@ def address_text(family: int, number: int) -> str:
 
 
 def cidr_texts(blocks: Iterable[Block]) -> list[str]:
-    """Return what `str` returns for each of many blocks: with a call for each, they took a third longer."""
+    """Return the texts of many blocks: `str` for each of them took a third longer."""
     text = _OCTETS
     return [
         f"{text[first >> 24]}.{text[first >> 16 & 255]}.{text[first >> 8 & 255]}.{text[first & 255]}/{prefix}"
@@ -106,13 +106,13 @@ def cidr_texts(blocks: Iterable[Block]) -> list[str]:
 
 
 def parse_block(text: str, *, pods: bool = True) -> Block:
-    """Read a CIDR.
-    The text may be other than canonical (compare `str(block)`), but it must be unambiguous: no leading zeros,
+    """Parse a CIDR.
+    The text may differ from canonical form (compare `str(block)`), but must be unambiguous: no leading zeros,
     no host bits, no IPv4-mapped IPv6 (the apiserver refuses these from 1.36, feature StrictIPCIDRValidation).
     With `pods`, link-local, multicast and loopback addresses are refused too. Raises CidrError.
     """
-    # Nearly all blocks of real clusters end here, in half the time of a regex. Every text that may be
-    # refused, or is not written as it would be printed, takes the slow way.
+    # Nearly all blocks of real clusters end here, in half the time of a regex. A text that may be
+    # refused, or is not in canonical form, takes the slow way.
     address, _, length = text.partition("/")
     if prefix := _LENGTHS.get(length):
         try:
@@ -167,13 +167,13 @@ def _parse_slowly(text: str, *, pods: bool) -> Block:
 
 
 def around(family: int, first: int, last: int) -> Block:
-    """Return the smallest CIDR that has two addresses."""
+    """Return the smallest CIDR that contains two addresses."""
     host = (first ^ last).bit_length()
     return Block(family, first >> host << host, BITS[family] - host)
 
 
 def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) -> Block:
-    """Return the network that an address begins, its prefix within the bounds: zero octets are hosts."""
+    """Return the network that an address begins, its prefix within the bounds: its zero octets are hosts."""
     unit = 8 if family == 4 else 16
     zeros = BITS[family] if not number else (number & -number).bit_length() - 1
     prefix = min(max(BITS[family] - zeros // unit * unit, shortest), longest)
@@ -181,7 +181,7 @@ def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) 
 
 
 def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
-    """Yield the CIDRs among texts that somebody else wrote; what cannot be read is left out."""
+    """Yield the CIDRs among untrusted texts; unreadable ones are skipped."""
     for text in texts:
         try:
             yield parse_block(str(text), pods=False)
@@ -190,7 +190,7 @@ def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
 
 
 def parse_address(text: str) -> Address:
-    """Read one address as (family, number). Raises CidrError."""
+    """Parse one address as (family, number). Raises CidrError."""
     if match := _PLAIN_V4(text):
         a, b, c, d = map(int, match.groups())
         # Dumps have 150,000 addresses; the library takes four times as long.
@@ -231,13 +231,13 @@ NEVER_PODS = (*(block for _, block in _FORBIDDEN), _plain("0.0.0.0/8"), _plain("
 
 
 def part(block: Block, addresses: int) -> int:
-    """Return the number of single addresses that stand for a part of a block (crd mode); 0 for all of it."""
+    """Return how many single addresses of a block are rendered (crd mode); 0 for all of it."""
     return addresses if 0 < addresses < usable(block, all_of_tiny=True) else 0
 
 
 def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
     """Count the addresses that pods can have: all but the first and the last of a block of more than two.
-    `ends` is how many of these two pods can have all the same. Of /31, /32, /127 and /128 every address
+    `ends` is how many of these two pods can have nevertheless. Of /31, /32, /127 and /128 every address
     counts from Cilium 1.17 on (`all_of_tiny`, PR #34618), and none before.
     """
     if block.size > 2:
@@ -246,7 +246,7 @@ def usable(block: Block, *, all_of_tiny: bool, ends: int = 0) -> int:
 
 
 _QUADS = r"(\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3})"
-# Patterns of mistakes are compiled when there is one.
+# Patterns of mistakes are compiled at the first mistake.
 _FROM_TO = rf"{_QUADS}\s*(?:-|to|\.\.)\s*{_QUADS}"
 _SHORT = r"(\d{1,3}(?:\.\d{1,3}){0,2})\.?/(\d{1,2})"
 _DOTTED = r"\d+(?:\.\d+){3}(?:/.*)?"
@@ -254,7 +254,7 @@ _LONGEST = 200
 
 
 def meant(text: str) -> str:
-    """Return what to write in place of a text, or ""; what cannot be read with certainty is not guessed.
+    """Return what to write instead of a text, or "" if that is not certain.
     Several CIDRs in one text are returned as several, with commas between them.
     """
     if len(text) > _LONGEST:
@@ -279,7 +279,7 @@ def too_large_octet(text: str) -> str:
 
 
 def _cidr(text: str) -> str:
-    """Return the CIDR that a text with a prefix length, a netmask or a wildcard mask is; "" for others."""
+    """Return the CIDR for a text with a prefix length, a netmask or a wildcard mask; "" for others."""
     address, slash, length = text.partition("/")
     if not slash or not length:
         return ""
@@ -290,7 +290,7 @@ def _cidr(text: str) -> str:
 
 
 def _summary(first: str, last: str) -> str:
-    """Return the CIDRs from one address to another, if they are few."""
+    """Return the CIDRs from one address to another, if there are few."""
     try:
         found = ipaddress.summarize_address_range(ipaddress.IPv4Address(first), ipaddress.IPv4Address(last))
         texts = [str(network) for network in found]
@@ -311,18 +311,18 @@ T = TypeVar("T")
 
 
 class OverlapIndex(Generic[T]):
-    """Items with a block each, in any order; blocks may nest, and be equal."""
+    """Items with a block each, in any order, for look-up by block; blocks may nest, and be equal."""
 
     def __init__(self, items: Iterable[T], block_of: Callable[[T], Block]) -> None:
-        """Arrange the items by address. O(n log n)."""
+        """Sort the items by address. O(n log n)."""
         self._items = list(items)
         first: dict[Block, int] = {}
         for number, item in enumerate(self._items):
-            first.setdefault(block_of(item), number)  # of equal ones, the first counts
+            first.setdefault(block_of(item), number)  # of equal blocks, the first counts
         self._blocks = sorted(first)
         self._numbers = [first[block] for block in self._blocks]
-        # By the place of a block in the order of addresses: the place of the smallest block around it, or -1;
-        # and the least number of the block and of all around it.
+        # By a block's index in the order of addresses: the index of the smallest block around it, or -1;
+        # and the least input number among the block and all blocks around it.
         self._outer: list[int] = []
         self._least: list[int] = []
         around: list[int] = []
@@ -351,11 +351,11 @@ class OverlapIndex(Generic[T]):
         return [self._items[number] for number in sorted(numbers)]
 
     def _inside(self, block: Block) -> tuple[list[int], int]:
-        """Return the numbers of the items inside a block, and the place of the smallest around it, or -1."""
+        """Return the numbers of the items inside a block, and the index of the smallest around it, or -1."""
         blocks = self._blocks
         low = bisect.bisect_left(blocks, block)
         high = bisect.bisect_left(blocks, Block(block.family, block.last + 1, 0), low)
         place = low - 1
-        while place >= 0 and not blocks[place].contains(block):  # at most one step for each prefix length
+        while place >= 0 and not blocks[place].contains(block):  # at most one step per prefix length
             place = self._outer[place]
         return self._numbers[low:high], place

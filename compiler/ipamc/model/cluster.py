@@ -1,4 +1,4 @@
-"""A cluster as it was read, the same value for every input dialect. Frozen: no stage changes its input."""
+"""A cluster as read, the same value for every input dialect. Frozen: no stage changes its input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mode(enum.StrEnum):
     MULTI_POOL = "multi-pool"
     CRD = "crd"
     SPACE = "address-space"
-    """None of Cilium's: an address space, whose nodes are the pools that ask it for ranges."""
+    """Not Cilium's: an address space, whose nodes are pools of clusters that request ranges."""
 
     @property
     def one_block(self) -> bool:
@@ -54,11 +54,11 @@ class Mode(enum.StrEnum):
 
 
 CILIUM_MODES = tuple(mode for mode in Mode if mode is not Mode.SPACE)
-"""Those that a Cluster can have."""
+"""The modes that a Cluster can have."""
 
 
 class Dialect(enum.StrEnum):
-    """The dialect that a pool was written in; the limits of that dialect apply to it."""
+    """The dialect that a pool is written in; its limits apply to the pool."""
 
     NATIVE = "IPPool"
     CALICO = "Calico IPPool"
@@ -72,10 +72,10 @@ class PoolFamily(Struct, frozen=True, kw_only=True):
     ranges: tuple[Range, ...]
     """In the order of the file, which is the order of allocation."""
     block_size: int
-    """Prefix length of a node's block; of an address space that of a range."""
-    ask: Ask | None = None  # where it is given, `ranges` are those that the space gave
+    """Prefix length of a node's block; in an address space, that of a range."""
+    ask: Ask | None = None  # if it is set, `ranges` are those that the space gave
     follows: Range | None = None
-    """The nodes' network: the n-th block is of the node with its n-th address (`model/follows.py`)."""
+    """The nodes' network: the n-th block belongs to the node with its n-th address (`model/follows.py`)."""
     at: Place
 
 
@@ -84,23 +84,23 @@ class SizeClass(Struct, frozen=True, kw_only=True):
 
     selector: Selector
     sizes: Mapping[int, int]
-    """Prefix length by family; a family that is not listed keeps the pool's `block_size`."""
+    """Prefix length by family; an unlisted family keeps the pool's `block_size`."""
     at: Place
 
 
 class Usage(Struct, frozen=True, kw_only=True):
-    """When `ipamc resize` gives a node more of a pool, and when it takes something back."""
+    """When `ipamc resize` gives a node more blocks of a pool, and when it takes some back."""
 
     high: int
     """Percent of a node's usable addresses in use, above which it gets more."""
     low: int
-    """Percent below which it gives unused blocks back."""
+    """Percent below which unused blocks are taken back."""
     least: int
     """The fewest blocks of a family that a node keeps (`minBlocks`)."""
     most: int
-    """The most that it gets (`maxBlocks`)."""
+    """The most blocks that it gets (`maxBlocks`)."""
     addresses: int = 0
-    """How many single addresses of a new block are rendered at first (crd mode); 0: all of them."""
+    """The number of single addresses of a new block that are rendered at first (crd mode); 0: all."""
     at: Place
 
 
@@ -121,25 +121,25 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
     block_sizes: tuple[SizeClass, ...] = ()
     reserved: tuple[Range, ...] = ()
     pins: Mapping[str, tuple[Range, ...]] = field(default_factory=dict)
-    """By node name; of a pool that follows the nodes' network, as their InternalIPs say."""
+    """By node name; in a pool that follows the nodes' network, derived from their InternalIPs."""
     unlisted: bool = False
     disabled: bool = False
-    """It gives pins alone. So does a pool that follows the nodes' network, and one for pods alone."""
+    """It gives only pins. So does a pool that follows the nodes' network, and one for pods alone."""
     pods_only: bool = False
-    """Multi-pool mode: it serves no node by itself, and pods by annotation or by its selectors of pods.
-    Cilium's operator gives its blocks to the nodes on which such pods run."""
+    """Multi-pool mode: it serves no node by itself, only pods, by annotation or by its selectors of pods.
+        Cilium's operator gives its blocks to the nodes on which such pods run."""
     labels: Mapping[str, str] = field(default_factory=dict)
     pod_selector: Selector | None = None
-    """Multi-pool mode: which pods get addresses of this pool on any node; None: it is not written."""
+    """Multi-pool mode: selects pods that get addresses of this pool on any node; None: not set."""
     namespace_selector: Selector | None = None
-    """Likewise, by the labels of the pods' namespaces. Both must select a pod where both are written."""
+    """The same by the labels of the pods' namespaces. If both are set, both must select a pod."""
     allow_first: bool = False
-    """Multi-pool mode: pods may have the first address of a block; `allow_last` likewise, the last one."""
+    """Multi-pool mode: pods may have the first address of a block; `allow_last`: the last one."""
     allow_last: bool = False
     skip_masquerade: bool = False
-    """Multi-pool mode: pods of this pool keep their addresses everywhere."""
+    """Multi-pool mode: pods of this pool keep their addresses for every destination."""
     usage: Usage | None = None
-    """None: nodes keep what they have."""
+    """None: nodes keep their blocks."""
 
     @property
     def ranges(self) -> Iterator[Range]:
@@ -153,13 +153,13 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def by_pods(self) -> Mapping[str, Selector]:
-        """Return the selectors of pods by the field that they are written in."""
+        """Return the selectors of pods, by their field."""
         both = {"podSelector": self.pod_selector, "namespaceSelector": self.namespace_selector}
         return {name: selector for name, selector in both.items() if selector is not None}
 
     @property
     def allows(self) -> Mapping[str, bool]:
-        """Return by field of the document if pods may have the first, and the last address of a block."""
+        """Return, by field, whether pods may have the first, and the last address of a block."""
         return {"allowFirstIP": self.allow_first, "allowLastIP": self.allow_last}
 
     def size_class(self, labels: Mapping[str, str], name: str) -> SizeClass | None:
@@ -172,7 +172,7 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
         return self.sizes_of(self.class_index.first(labels, name) if self.block_sizes else None)
 
     def sizes_of(self, number: int | None) -> dict[int, int]:
-        """Return the prefix lengths of blocks by family, of a class of nodes by number; None: of no class."""
+        """Return the prefix lengths of blocks by family for a class of nodes by index; None: no class."""
         sizes = {family: part.block_size for family, part in self.families.items()}
         if number is not None:
             chosen = self.block_sizes[number].sizes
@@ -181,7 +181,7 @@ class Pool(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def class_index(self) -> SelectorIndex:
-        """Return the selectors of `blockSizes`, by number."""
+        """Return the selectors of `blockSizes`, by index."""
         return SelectorIndex([size_class.selector for size_class in self.block_sizes])
 
     def reserved_over(self, block: Block) -> Range | None:
@@ -211,23 +211,23 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     live: bool = False
     """True for a `v1 Node` as the apiserver prints it, False for an entry of a NodeInventory."""
     ready: bool = False
-    """The kubelet says so."""
+    """The kubelet reports it as ready."""
     agent_ran: bool = False
     """Cilium's agent set its condition or its annotations."""
     annotated: tuple[Block, ...] = ()
-    """The blocks of Cilium's annotations, IPv4 first."""
+    """The blocks in Cilium's annotations, IPv4 first."""
     pod_ips: tuple[Address, ...] = ()
-    """Of an entry of a NodeInventory: addresses of its pods outside the blocks that its objects show."""
+    """From a NodeInventory: addresses of its pods outside the blocks that its objects show."""
     annotations: Mapping[str, str] = {}
     """Only those of Cilium and Calico."""
     kubelet: str = ""
-    """`status.nodeInfo.kubeletVersion`. This and what follows is of dumps alone."""
+    """`status.nodeInfo.kubeletVersion`. This field and the next ones are only set from dumps."""
     provider_id: str = ""
     """`spec.providerID`: `SCHEME://...`."""
     unschedulable: bool = False
     deleting: bool = False
     pattern: str = ""
-    """Of an entry of a NodeInventory for several nodes, which share `at`: its `names`."""
+    """For an entry of a NodeInventory with several nodes, which share `at`: its `names`."""
 
     @property
     def hostname(self) -> str:
@@ -236,12 +236,12 @@ class Node(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def running(self) -> bool:
-        """Return whether pods may run on the node; podCIDRs alone are kube-controller-manager's."""
+        """Return whether pods may run on the node. podCIDRs prove nothing: another program sets them."""
         return self.ready or self.agent_ran or bool(self.pod_ips)
 
 
 class CiliumNode(msgspec.Struct, frozen=True, gc=False):
-    """A `cilium.io/v2 CiliumNode`: evidence of what a node uses, in the input as in a dump."""
+    """A `cilium.io/v2 CiliumNode`: evidence of a node's blocks, in the input or in a dump."""
 
     name: str
     at: At
@@ -256,9 +256,9 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
     used: tuple[Address, ...] = ()
     """The keys of `status.ipam.used` (crd mode)."""
     internal_ips: tuple[Address, ...] = ()
-    """`spec.addresses` of type CiliumInternalIP: of the block that the agent had when it started."""
+    """`spec.addresses` of type CiliumInternalIP: in the block that the agent had when it started."""
     health_ips: tuple[Address, ...] = ()
-    """`spec.health` and `spec.ingress`: likewise."""
+    """`spec.health` and `spec.ingress`: in the same block."""
     node_ips: tuple[Address, ...] = ()
     """`spec.addresses` of type InternalIP."""
     owner_uid: str = ""
@@ -269,7 +269,7 @@ class CiliumNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class Masquerade(Struct, frozen=True, kw_only=True):
-    """`spec.cilium.masquerade`: what decides about masquerading is rendered."""
+    """`spec.cilium.masquerade`: the settings of masquerading that are rendered."""
 
     ip_masq_agent: bool = True  # a list for Cilium's ip-masq-agent; else one CIDR of each family
     non_masquerade: tuple[Range, ...] = ()  # `nonMasqueradeCIDRs`: CIDRs besides those of pools
@@ -285,23 +285,23 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     name: str
     at: Place
     cilium: Version
-    """The minor whose behaviour is reckoned with."""
+    """The minor whose behaviour is assumed."""
     written: Version | None = None
-    """The minor of the document, where it is not known and `cilium` is taken in its place."""
+    """The minor in the document, if it is unknown and `cilium` is assumed instead."""
     assume: Version | None = None
-    """The minor that an unknown newer one is taken for, if the document says so; `taken_for` applies it."""
+    """The minor to assume for an unknown newer one, if the document sets it; `taken_for` applies it."""
     managed_by: ManagedBy
     namespace: str = "kube-system"
     routing_mode: RoutingMode | Literal[""] = ""
     """Empty: unknown, so its rules are not checked."""
     native_routing: Range | None = None
-    masquerade: Masquerade | None = None  # None: nothing of it is rendered
+    masquerade: Masquerade | None = None  # None: masquerading is not rendered
     kubernetes: Version | None = None
     mode: Mode
     operator: OperatorRole = "bystander"
-    """Applies to cluster-pool mode alone; ask `operator_adopts` or `bystander`."""
+    """Applies only in cluster-pool mode; use `operator_adopts` or `bystander`."""
     pinning: Pinning = "pool"
-    """Applies to multi-pool mode alone; ask `own_pools` or `shared_pools`."""
+    """Applies only in multi-pool mode; use `own_pools` or `shared_pools`."""
     auto_create: tuple[str, ...] = ()
     families: tuple[int, ...] = (4,)
     """The first is the primary family."""
@@ -317,7 +317,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     peer_configs: tuple[PeerConfig, ...] = ()
     peer_clusters: tuple[PeerCluster, ...] = ()
     address_space: str = ""
-    cluster_id: int = 0  # of ClusterMesh, as `mesh_name`; 0: it is not written
+    cluster_id: int = 0  # of ClusterMesh, like `mesh_name`; 0: not set
     mesh_name: str = ""
     labels: Mapping[str, str] = {}  # of the document
     asks: Mapping[str, Mapping[int, int]] = {}  # of an address space: prefix lengths by node and family
@@ -332,7 +332,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
     truncated: Place | None = None
     """A `List` with `metadata.continue`: the rest of the list is not in the input."""
     tests: tuple[Assertion, ...] = ()
-    """In order of file and place; none where the cluster was read for another question than a compile."""
+    """In order of file and place; empty if the cluster was not read for a compile."""
 
     @property
     def is_space(self) -> bool:
@@ -360,7 +360,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"
 
     def may_run(self, node: Node) -> bool:
-        """Return whether pods may run on a node: where admission gives blocks, planned nodes just join."""
+        """Return whether pods may run on a node: if admission gives blocks, even on a planned one."""
         return not node.planned or self.admission.assign
 
     def excluded_over(self, block: Block) -> Range | None:
@@ -383,7 +383,7 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         return {seen.name: seen for seen in self.cilium_nodes}
 
     def field(self, *keys: str) -> Place:
-        """Return the place of a field of the Cluster document, whether or not the field is there."""
+        """Return the place of a field of the Cluster document, even if the field is absent."""
         at = self.at
         for key in keys:
             at /= key
@@ -391,10 +391,10 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def mode_here(self) -> Related:
-        """Return the place of the mode, for a finding that follows from it."""
+        """Return the place of the mode, as a related place of a finding."""
         return Related(self.field("spec", "ipam", "mode"), "the mode is set here")
 
     @property
     def version_here(self) -> Related:
-        """Return the place of Cilium's version, for a finding that follows from it."""
+        """Return the place of Cilium's version, as a related place of a finding."""
         return Related(self.field("spec", "cilium", "version"), "the version is set here")

@@ -18,7 +18,7 @@ from msgspec import Struct, field
 T = TypeVar("T")
 
 MOST = 10_000
-"""The errors after which a stage stops, and the warnings and notes of one code that a stage lists."""
+"""The errors after which a stage stops, and the most warnings and notes of one code that a stage lists."""
 
 
 class Severity(enum.IntEnum):
@@ -30,12 +30,12 @@ class Severity(enum.IntEnum):
 
     @property
     def word(self) -> str:
-        """The word that users see: error, warning or note."""
+        """The word in messages: error, warning or note."""
         return self.name.lower()
 
 
 class Place(Struct, frozen=True, gc=False):
-    """Where a value is, by its path inside a document; `read.locate` turns it into a `Span` for a finding."""
+    """The place of a value, by its path in a document; `read.locate` makes it a `Span` for a finding."""
 
     path: str
     """The file, as the user would type it."""
@@ -54,7 +54,7 @@ class Place(Struct, frozen=True, gc=False):
 
 
 class Span(Struct, frozen=True):
-    """Lines and columns from 1, in characters. Line 0 is the whole file, where a finding has no line."""
+    """Lines and columns from 1, in characters. Line 0 is the whole file, if a finding has no line."""
 
     path: str
     line: int = 0
@@ -65,7 +65,7 @@ class Span(Struct, frozen=True):
     """The text of `line`, for the caret display."""
 
     def __truediv__(self, key: str | int) -> Span:
-        """Return the place of a member of what is here, which nobody looked for: the whole."""
+        """Return itself as the place of a member: members of a span are not located."""
         return self
 
 
@@ -91,13 +91,13 @@ class Diagnostic(Struct, frozen=True, kw_only=True):
 
 
 class RelatedSpan(Related, frozen=True):
-    """The other end of a conflict, by line and column."""
+    """A related place, by line and column."""
 
     at: Span
 
 
 class Located(Diagnostic, frozen=True, kw_only=True):
-    """A finding whose places are lines and columns: this is what is printed. `read.locate` makes it."""
+    """A finding whose places are lines and columns, ready to print. `read.locate` creates it."""
 
     at: Span
     also: tuple[RelatedSpan, ...] = ()
@@ -121,7 +121,7 @@ def note(code: str, at: At, message: str, *, also: Iterable[Related] = (), help:
 
 
 def located(finding: Diagnostic, span: Callable[[At], Span]) -> Located:
-    """Return the finding with what `span` makes of each of its places."""
+    """Return the finding with each of its places converted by `span`."""
     return Located(
         severity=finding.severity,
         code=finding.code,
@@ -155,7 +155,7 @@ class Enough(Exception):  # noqa: N818 - the end of a stage, not a failure of ip
 
 
 class Findings:
-    """The findings of a stage, in order, within MOST: what is in the input decides on their number."""
+    """The findings of a stage, in order, at most MOST: hostile input could cause any number."""
 
     def __init__(self) -> None:
         self._kept: list[Diagnostic] = []
@@ -179,29 +179,29 @@ class Findings:
             self._cut.setdefault(finding.code, finding)
 
     def extend(self, findings: Iterable[Diagnostic]) -> None:
-        """Add findings one by one. Raises Enough, and then takes no more of them."""
+        """Add findings one by one. Raises Enough, and then reads no more of them."""
         for finding in findings:
             self.append(finding)
 
     @property
     def failed(self) -> bool:
-        """Tell whether one of the findings is an error."""
+        """Return whether one of the findings is an error."""
         return self._errors > 0
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        """Yield the findings, and then for each code that was cut how many there are more."""
+        """Yield the findings, then, for each code that was cut, the number of the others."""
         yield from self._kept
         for code, finding in self._cut.items():
             yield unlisted(finding, self._numbers[code] - MOST)
 
 
 class Log(Struct):
-    """The whole error protocol: stages add their findings, and an error ends the compile after its stage."""
+    """Collects the findings of all stages; an error ends the compile after its stage."""
 
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def add(self, found: Iterable[Diagnostic]) -> None:
-        """Record the findings of a stage, within MOST; raise `Refused` with all so far if one is an error."""
+        """Record the findings of a stage, at most MOST; raise `Refused` with all if one is an error."""
         new = Findings()
         with contextlib.suppress(Enough):
             new.extend(found)
@@ -217,7 +217,7 @@ class Log(Struct):
 
 
 def names(items: Iterable[str], limit: int = 5) -> str:
-    """Return names for a message, sorted, with the number of those left out: `a, b, c and 4 more`."""
+    """Return names for a message, sorted, with the number of omitted ones: `a, b, c and 4 more`."""
     every = sorted(set(items))
     if len(every) <= limit:
         return ", ".join(every)

@@ -1,7 +1,7 @@
-"""A running cluster as a dump of `kubectl get` shows it: what audit, import and resize compare with git.
+"""A running cluster as a dump of `kubectl get` shows it: audit, import and resize compare it with git.
 
-A dump may be years old, or written by hand: CIDRs and addresses that cannot be read are left out, with a
-finding. The structs are small, because a dump has 150,000 pods.
+A dump may be years old, or written by hand: unreadable CIDRs and addresses are omitted, with a finding. The
+structs are small, because a dump has 150,000 pods.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ipamc.model.cluster import CiliumNode, Cluster, Node
 from ipamc.model.diagnostics import Span
 
 SLACK = 600
-"""Seconds by which a dump may be older than a commit: kubelets write each five minutes, and clocks differ."""
+"""Seconds by which a dump may be older than a commit: kubelets write each five minutes; clocks differ."""
 
 
 class Object(msgspec.Struct, frozen=True, kw_only=True):
-    """What every object of a dump has, but a Node and a CiliumNode: these are the values of a compile."""
+    """The common fields of a dump's objects, except Node and CiliumNode, which are values of a compile."""
 
     name: str
     file: str
@@ -46,7 +46,7 @@ class SeenPool(Object, frozen=True, kw_only=True):
     mask_sizes: Mapping[int, int] = {}
     """`maskSize` by family: a prefix length."""
     spec: Mapping[str, Any] = {}
-    """The spec as it is, for selectors and newer fields."""
+    """The unchanged spec, for selectors and newer fields."""
 
 
 class SeenNodeConfig(Object, frozen=True, kw_only=True):
@@ -54,13 +54,13 @@ class SeenNodeConfig(Object, frozen=True, kw_only=True):
 
     namespace: str = ""
     selector: Mapping[str, Any] = {}
-    """`spec.nodeSelector`, a LabelSelector, as it is."""
+    """`spec.nodeSelector`, an unchanged LabelSelector."""
     defaults: Mapping[str, str] = {}
     """`spec.defaults`: keys of cilium-config."""
 
 
 class SeenEndpoint(Object, frozen=True, kw_only=True):
-    """A CiliumEndpoint: a pod that Cilium gave its addresses."""
+    """A CiliumEndpoint: a pod whose addresses Cilium gave."""
 
     namespace: str = ""
     node_ip: Address | None = None
@@ -73,7 +73,7 @@ class SeenPod(Object, frozen=True, kw_only=True):
 
     namespace: str = ""
     node: str = ""
-    """`spec.nodeName`; "": no node was chosen."""
+    """`spec.nodeName`; "": not scheduled."""
     addresses: tuple[Address, ...] = ()
     """`status.podIPs`."""
     host_network: bool = False
@@ -82,35 +82,35 @@ class SeenPod(Object, frozen=True, kw_only=True):
     """`status.startTime`, RFC 3339 in UTC."""
     deleting: bool = False
     app: str = ""
-    """Of the pods of the control plane and of the pod network: `kube-controller-manager`, `kube-apiserver`,
-    `cilium`, `cilium-operator`, `calico-node`; else ""."""
+    """The program, for pods of the control plane and of the pod network: `kube-controller-manager`,
+        `kube-apiserver`, `cilium`, `cilium-operator`, `calico-node`; else ""."""
     image: str = ""
     """The image of an `app`'s first container."""
     release: str = ""
-    """Of an `app`: the label app.kubernetes.io/version, else helm.sh/chart."""
+    """For an `app`: the label app.kubernetes.io/version, else helm.sh/chart."""
     words: tuple[str, ...] = ()
     """The command lines of an `app`'s containers, split at blanks."""
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the pod has given its addresses back."""
+        """Return whether the pod has released its addresses."""
         return self.phase in {"Succeeded", "Failed"}
 
 
 class SeenBlock(Object, frozen=True, kw_only=True):
-    """A Calico IPAMBlock: the block of a node, and which of its addresses are in use, by which node."""
+    """A Calico IPAMBlock: the block of a node, its addresses in use, and the nodes that use them."""
 
     block: Block
     host: str = ""
     """The node of its affinity; "" without one: any node may use its addresses."""
     used: tuple[tuple[int, str], ...] = ()
-    """(address as a number, node that uses it; "" where Calico does not say). Not the addresses that Windows
-    keeps of a block, nor those that cool down after use."""
+    """(address as a number, node that uses it; "" if Calico does not say). Without addresses that Windows
+        reserves in a block, and those that cool down after use."""
     users: tuple[str, ...] = ()
-    """What uses each address of `used`: `NAMESPACE/POD`, the kind of a host's tunnel address such as
-    `ipipTunnelAddress`, or the handle; "" where Calico does not say."""
+    """The user of each address in `used`: `NAMESPACE/POD`, the kind of a host's tunnel address such as
+        `ipipTunnelAddress`, or the handle; "" if Calico does not say."""
     virtual: bool = False
-    """The block is of no node, but of load balancers."""
+    """The block belongs to load balancers, not to a node."""
     deleted: bool = False
 
     @property
@@ -128,12 +128,12 @@ class SeenAffinity(Object, frozen=True, kw_only=True):
     state: str = ""
     """confirmed, pending or pendingDeletion."""
     virtual: bool = False
-    """`host` is no node: the block is of load balancers."""
+    """`host` is no node: the block belongs to load balancers."""
     deleted: bool = False
 
 
 class SeenObject(Object, frozen=True, kw_only=True):
-    """An object of a kind of which a cluster has few, as it is: its shape was not checked."""
+    """An unchanged, unchecked object of a kind of which a cluster has few."""
 
     namespace: str = ""
     api_version: str
@@ -145,7 +145,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     """All objects in some files of dumps, sorted by name, or by namespace and name."""
 
     files: tuple[str, ...]
-    """As the user would type them, in the order in which they were given."""
+    """As the user would type them, in the order of the command line."""
     nodes: tuple[Node, ...] = ()
     cilium_nodes: tuple[CiliumNode, ...] = ()
     pools: tuple[SeenPool, ...] = ()
@@ -155,14 +155,14 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     calico_blocks: tuple[SeenBlock, ...] = ()
     affinities: tuple[SeenAffinity, ...] = ()
     others: tuple[SeenObject, ...] = ()
-    """Objects as they are: ConfigMaps, workloads, pools of other dialects, admission policies."""
+    """Unchanged objects: ConfigMaps, workloads, pools of other dialects, admission policies."""
     rendered: tuple[Mapping[str, Any], ...] = ()
-    """The objects of the kinds that ipamc renders, as kubectl prints them, as far as ipamc reads them."""
+    """The objects of kinds that ipamc renders, as kubectl prints them, with the fields that ipamc reads."""
     kinds: frozenset[str] = field(default_factory=frozenset)
-    """The kinds of which there is an object, also those that nobody reads. A kind that is not here was not
-    asked for, or the cluster has none: a dump does not tell these apart."""
+    """The kinds of all objects, including unread ones. If a kind is missing, it was not
+        requested, or the cluster has no such object: a dump does not distinguish these."""
     newest: str = ""
-    """The latest time that an object tells of, RFC 3339 in UTC: the dump is not older. "": unknown."""
+    """The latest time in an object, RFC 3339 in UTC: the dump is not older. "": unknown."""
 
     @property
     def at(self) -> Span:
@@ -170,7 +170,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         return Span(self.files[0] if self.files else "")
 
     def is_of_another(self, cluster: Cluster) -> bool:
-        """Tell whether it has no node of an inventory that has some: by uid, or by name if none has a uid."""
+        """Return whether it has no node of a non-empty inventory: by uid, or by name if none has a uid."""
         known = {node.name: node.uid for node in cluster.nodes if not node.planned}
         uids = {uid for uid in known.values() if uid}
         same = uids & {node.uid for node in self.nodes} if uids else known.keys() & self.nodes_by_name.keys()
@@ -195,7 +195,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def in_use(self) -> Mapping[str, Sequence[Address]]:
-        """Return the addresses that pods and Cilium itself have, by node; "": it is not known which."""
+        """Return the addresses of pods and of Cilium itself, by node; "": unknown node."""
         found: defaultdict[str, list[Address]] = defaultdict(list)
         for pod in self.pods:
             if not (pod.host_network or pod.has_ended):
@@ -207,10 +207,10 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
         return dict(found)
 
     def of_kind(self, *kinds: str) -> tuple[SeenObject, ...]:
-        """Return the other objects of some kinds, in order of kind, namespace and name."""
+        """Return the `others` of some kinds, in order of kind, namespace and name."""
         return tuple(item for item in self.others if item.kind in kinds)
 
     def other(self, kind: str, name: str, namespace: str = "") -> SeenObject | None:
-        """Return one other object; without a namespace the first of that name; None where there is none."""
+        """Return one of `others`; without a namespace the first of that name; None if there is none."""
         named = (item for item in self.others if item.kind == kind and item.name == name)
         return next((item for item in named if namespace in {"", item.namespace}), None)

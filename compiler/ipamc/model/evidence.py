@@ -1,11 +1,11 @@
-"""Evidence of the blocks that nodes use, whatever the lock says, each with its place.
+"""Evidence of the blocks that nodes use, independent of the lock, each with its place.
 
 Its sources, the strongest first:
 1. the object that gives a node its blocks. In kubernetes mode that is `spec.podCIDRs` of the Node, else the
    CiliumNode, else Cilium's annotations, where they are rendered; in the other modes the CiliumNode: there,
    podCIDRs of Nodes are leftovers of kube-controller-manager and mean nothing;
 2. the addresses in use on the node: Cilium's own in the CiliumNode, and those of its pods. The block around
-   them is as large as the pool of that range gives it.
+   an address has the size that the pool of that range gives.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ipamc.model.plan import ShownBlock
 
 
 class Evidence:
-    """What Nodes and CiliumNodes show, and the addresses in use."""
+    """The blocks that Nodes and CiliumNodes show, and the addresses in use."""
 
     def __init__(self, cluster: Cluster, lines: Iterable[Line] = ()) -> None:
-        """Read what a cluster shows. `lines` are those with which it is compared."""
+        """Read the blocks that a cluster shows, to compare them with `lines`."""
         self._cluster = cluster
         self._lines = lines
         self._kubernetes = cluster.mode is Mode.KUBERNETES
@@ -43,7 +43,7 @@ class Evidence:
         return tuple([ShownBlock(block, node.name, node.at) for block in given]) if given else ()
 
     def by(self, seen: CiliumNode) -> tuple[ShownBlock, ...]:
-        """Return the blocks of a CiliumNode as its mode has them.
+        """Return the blocks of a CiliumNode in the fields of its mode.
         Agents keep `podCIDRs` when they change to multi-pool mode: they count until blocks are allocated
         (pkg/nodediscovery/nodediscovery.go, mutateNodeResource, 1.12 to 1.20).
         """
@@ -66,7 +66,7 @@ class Evidence:
 
     @cached_property
     def _longest(self) -> dict[int, int]:
-        """Return the longest prefix of a block by family: no piece of addresses has parts of two blocks."""
+        """Return the longest prefix of a block by family: a piece of this size is never in two blocks."""
         longest = {line.block.family: 0 for line in self._lines}
         for line in self._lines:
             longest[line.block.family] = max(longest[line.block.family], line.block.prefix)
@@ -79,8 +79,8 @@ class Evidence:
 
     def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
         """Return the blocks of our pools around the addresses in use on a node: each once, by address.
-        An address tells nothing more where the node's object gives it the block, or one of its `own` lines in
-        use has it. O(addresses log ranges).
+        Addresses in blocks that the node's object gives it, or that are in its `own` lines in use, are
+        skipped. O(addresses log ranges).
         """
         places = dict(reversed(list(self._addresses(node))))
         if not places:
@@ -105,7 +105,7 @@ class Evidence:
         return (*given, *(shown for shown in self.told(node) if shown.block.family not in have))
 
     def contradicted(self, node: Node) -> frozenset[int]:
-        """Return the families of which no address in use on a node is in a block that its object gives it."""
+        """Return the families in which all used addresses of a node are outside its object's blocks."""
         given = outermost(shown.block for shown in self.of(node))
         inside: dict[int, bool] = {}
         for (family, number), _ in self._addresses(node) if given else ():
@@ -117,7 +117,7 @@ class Evidence:
         return frozenset(family for family, there in inside.items() if family in shown and not there)
 
     def _addresses(self, node: Node) -> Iterator[tuple[Address, At]]:
-        """Yield the addresses in use on a node, the most telling first, each with its place."""
+        """Yield the addresses in use on a node, the strongest evidence first, each with its place."""
         if seen := self._seen.get(node.name):
             yield from ((address, seen.at) for address in (*seen.internal_ips, *seen.health_ips))
         yield from ((address, node.at) for address in node.pod_ips)
@@ -135,20 +135,20 @@ class Evidence:
                     yield from self.by(seen)
 
     def every(self) -> Iterator[ShownBlock]:
-        """Yield all blocks that are shown: those of the inventory's nodes, then those of others."""
+        """Yield all shown blocks: those of the inventory's nodes, then those of others."""
         for node in self._cluster.nodes:
             yield from self.of(node)
         yield from self.without_node()
 
     def strays(self, law: Law) -> Iterator[ShownBlock]:
-        """Yield blocks around used addresses that are in no block of their node, shown or of the lock."""
+        """Yield blocks around used addresses that are in no block of their node, shown or in the lock."""
         for node in self._cluster.nodes:
             if node.pod_ips or node.name in self._seen:
                 yield from self.told(node, law.lines.get(node.name, ()))
 
     def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
         """Return the blocks that are in use without a line, except a node's own pins.
-        They are of CiliumNodes without a node in the inventory, and of nodes whose pods run in other blocks.
+        They belong to CiliumNodes without a node in the inventory, and to nodes whose pods use other blocks.
         """
         law = Law(self._cluster, lines)
         given = (shown for shown in (self.every() if self._seen else ()) if law.of(shown) not in HAS)
@@ -162,7 +162,7 @@ def around(
     addresses: Iterable[Address], known: Iterable[Block], size: Callable[[Block], int]
 ) -> dict[Block, Address]:
     """Return the blocks around addresses that are in none of `known`, by address, each with its lowest one.
-    `size` returns the prefix length of the block around an address; 0 for one that is not ours.
+    `size` returns the prefix length of the block around an address; 0 outside of our pools.
     """
     inside = outermost(known)
     found: dict[Block, Address] = {}
@@ -175,7 +175,7 @@ def around(
 
 
 def _pieces(addresses: Block, prefix: int) -> Iterator[Block]:
-    """Yield aligned addresses as blocks of a prefix length, or as they are if they are no larger."""
+    """Yield aligned pieces of addresses, split into blocks of a prefix length if they are larger."""
     if addresses.prefix >= prefix:
         yield addresses
         return

@@ -1,8 +1,8 @@
 """Blocks that follow from the addresses of nodes: the n-th address of their network has the n-th block.
 
-The admission policy that gives a joining node its block does the same arithmetic, in CEL and without any
-data, so a node that nobody listed has the block that a compile gives it once it is listed. Node addresses
-are unique, so no two nodes meet. In a compile the blocks are pins, derived once, after all files are read.
+The admission policy that gives a joining node its block computes the same in CEL, without any data, so an
+unlisted node has the block that a compile gives it once it is listed. Node addresses are unique, so blocks
+are, too. In a compile the blocks are pins, derived once, after all files are read.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.lock import Line
 
 IPV6_LONGEST = 112
-"""The shortest prefix of a network of IPv6: CEL has no 128-bit numbers, so the policy counts in one group."""
+"""The shortest prefix of an IPv6 network: CEL has no 128-bit numbers, so the policy computes in one group."""
 _NOWHERE = Block(4, 0, 32)
 
 
 def block_of(part: PoolFamily, address: Address) -> Block | None:
-    """Return the block of the node with an address; None where the pool does not follow its network.
+    """Return the block of the node with an address; None if the pool does not follow its network.
     The address .0 of the network is the 0th, and its block the first of the pool's only range.
     """
     network, (family, number) = part.follows, address
@@ -35,8 +35,8 @@ def block_of(part: PoolFamily, address: Address) -> Block | None:
 
 
 def address_of(part: PoolFamily, block: Block) -> Address | None:
-    """Return the address of the node whose block is, or contains, a block or a single address; None if none.
-    The reverse of `block_of`.
+    """Return the address of the node whose block is, or contains, a block or a single address, or None.
+    The inverse of `block_of`.
     """
     network = part.follows
     if network is None or not part.ranges or block.family != part.family or block.prefix < part.block_size:
@@ -47,19 +47,19 @@ def address_of(part: PoolFamily, block: Block) -> Address | None:
 
 
 def room_for(part: PoolFamily, network: Block) -> int:
-    """Return the prefix length of a range with a block for each address of a network; below 0: none has."""
+    """Return the prefix length of a range with a block for each address of a network; below 0: impossible."""
     return part.block_size - (BITS[network.family] - network.prefix)
 
 
 def area_of(part: PoolFamily) -> Block | None:
-    """Return the addresses of all blocks that follow the network, of a range that has room; None if none."""
+    """Return the addresses of all blocks that follow the network, in a range with room, or None."""
     if part.follows is None or not part.ranges:
         return None
     return Block(part.family, part.ranges[0].block.first, room_for(part, part.follows.block))
 
 
 def address_for(pool: Pool, block: Block) -> str:
-    """Return the address of the node that a block follows, as text; "" in most pools, where nothing does."""
+    """Return the node address that decides a block, as text; "" in most pools, which follow nothing."""
     part = pool.families.get(block.family)
     address = address_of(part, block) if part else None
     return address_text(*address) if address else ""
@@ -81,7 +81,7 @@ class Followed(NamedTuple):
 
 def followed(cluster: Cluster) -> Iterator[Followed]:
     """Yield the nodes with addresses in networks that pools follow, by name. O(addresses log pools).
-    A CiliumNode's own InternalIPs count too: agents write them, and the policy reads them there.
+    A CiliumNode's own InternalIPs count, too: agents write them, and the policy reads them there.
     """
     parts = [(pool, part) for pool in cluster.pools for part in pool.families.values() if part.follows]
     index = OverlapIndex(parts, lambda pair: pair[1].follows.block if pair[1].follows else _NOWHERE)
@@ -105,15 +105,15 @@ def with_followed(cluster: Cluster) -> Cluster:
 
 
 def by_address(cluster: Cluster) -> frozenset[tuple[Block, str]]:
-    """Return the blocks of the addresses that the inventory has, each with the name of its node."""
+    """Return the blocks of the node addresses in the inventory, each with the name of its node."""
     pools = [pool for pool in cluster.pools if pool.follows]
     return frozenset((pin.block, node) for pool in pools for node, own in pool.pins.items() for pin in own)
 
 
 def given_by_address(cluster: Cluster, held: Mapping[str, Sequence[Line]]) -> frozenset[str]:
-    """Return the nodes whose held blocks are given by address alone, also when they join again.
-    By its name such a node could get its block with another address, while the node that has its old address
-    gets the same block. In multi-pool mode nothing is given by address.
+    """Return the nodes whose held blocks depend on the address alone, even when they join again.
+    By its name such a node could get its block with another address, while the node with its old address gets
+    the same block. In multi-pool mode nothing is given by address.
     """
     if not cluster.admission.assign or cluster.mode is Mode.MULTI_POOL:
         return frozenset()

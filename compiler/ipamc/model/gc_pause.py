@@ -1,4 +1,4 @@
-"""The garbage collector of Python, paused while many values are made."""
+"""Pauses Python's garbage collector while many values are created."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import contextmanager
 @contextmanager
 def paused_collector() -> Iterator[None]:
     """Pause the cyclic collector.
-    A compile makes a million values and no cycles, and the search for cycles doubles the time of reading.
-    Reference counts still free what is no longer used. Calls may be nested: the outermost one ends the pause.
+    A compile creates a million values and no cycles, and the search for cycles doubles the time of reading.
+    Reference counts still free unused values. Calls may be nested: the outermost one ends the pause.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,4 +1,4 @@
-"""The lock as values: its lines, each in one of four states, and what a person agreed to for one run."""
+"""The lock as values: its lines, each in one of four states, and a person's consent for one run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ipamc.model.cluster import Mode
 
 
 class State(enum.StrEnum):
-    """What a line of the lock says about its block."""
+    """The state of a block in a line of the lock."""
 
     HELD = "held"
     """The node has the block now."""
     PENDING = "pending"
-    """The node is to move to the block, by consent. No other node gets it; nothing is rendered for it yet."""
+    """The node will move to the block, by consent. No other node gets it; nothing is rendered for it yet."""
     QUARANTINED = "quarantined"
     """The node left the inventory, or moved to another block. The addresses are kept back for some days."""
     RELEASED = "released"
@@ -26,9 +26,9 @@ class State(enum.StrEnum):
 
 
 Key = tuple[str, int, str]
-"""The blocks of one key are renumbered together: (node, family, pool).
+"""The key (node, family, pool) of blocks that are renumbered together.
 
-The pool is "" in one-block modes, where a node has one block a family.
+The pool is "" in one-block modes, where a node has one block per family.
 """
 
 
@@ -37,7 +37,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     block: Block
     pool: str = ""
-    """The pool whose range contains the block; "" of a held block outside every pool (`unpooled: hold`)."""
+    """The pool whose range contains the block; "" for a held block outside every pool (`unpooled: hold`)."""
     node: str
     state: State = State.HELD
     since: str = ""
@@ -51,7 +51,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def in_use(self) -> bool:
-        """Tell whether the node has this block now, or is to move to it."""
+        """Return whether the node has this block now, or will move to it."""
         return self.state is State.HELD or self.state is State.PENDING
 
     def key(self, *, one_block: bool) -> Key:
@@ -60,7 +60,7 @@ class Line(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Lock(Struct, frozen=True, kw_only=True):
-    """Which node has which block: the header and the lines of the lock file."""
+    """The blocks of all nodes: the header and the lines of the lock file."""
 
     cluster: str
     mode: Mode
@@ -71,23 +71,23 @@ class Lock(Struct, frozen=True, kw_only=True):
     path: str = ""
     """The file, as the user would type it."""
     written: tuple[Line, ...] = ()
-    """The lines as they stand in the file, below its header. Findings quote these, not `lines`."""
+    """The lines as in the file, below its header. Findings quote these, not `lines`."""
     text: bytes = b""
-    """The file, where it is sound; "" else."""
+    """The file if it is valid; else ""."""
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """Whose lines a consent is about: a node, a CIDR or a pool. Exactly one of the three is set."""
+    """The lines of a consent: of a node, a CIDR or a pool. Exactly one of the three is set."""
 
     text: str
     """As the user typed it."""
     node: str = ""
     cidr: Block | None = None
     pool: str | None = None
-    """"" is no pool: the held blocks outside every pool."""
+    """"" means no pool: the held blocks outside every pool."""
 
     def matches(self, line: Line) -> bool:
-        """Tell whether a line is of this node or pool, or shares an address with this CIDR."""
+        """Return whether a line is of this node or pool, or shares an address with this CIDR."""
         if self.cidr is not None:
             return line.block.overlaps(self.cidr)
         return line.node == self.node if self.pool is None else line.pool == self.pool
@@ -100,21 +100,21 @@ class Growth(Struct, frozen=True, kw_only=True):
     family: int
     blocks: int
     addresses: int = 0
-    """How many addresses of the last one are rendered (crd mode); 0: all."""
+    """The number of rendered addresses of the last block (crd mode); 0: all."""
 
 
 class Resize(Struct, frozen=True, kw_only=True):
-    """What becomes of one node's blocks by their use; `place/resize/` decides it."""
+    """Changes of one node's blocks by their use; `place/resize/` decides about them."""
 
     grow: tuple[Growth, ...] = ()
     addresses: Mapping[Block, int] = field(default_factory=dict)
-    """How many addresses of held blocks are rendered from now on; 0: all."""
+    """The number of addresses of held blocks to render from now on; 0: all."""
     reclaim: frozenset[Block] = frozenset()
-    """Held blocks that go into quarantine, and do not come back."""
+    """Held blocks that go into quarantine, and never return to the node."""
 
 
 class Consent(Struct, frozen=True, kw_only=True):
-    """What a person agreed to, for one run. Reviewers see it in the lock's lines; it is not kept anywhere."""
+    """A person's consent for one run. Reviewers see its effect in the lock's lines; it is not stored."""
 
     leave: frozenset[str] = frozenset()
     """Names of nodes that may leave, or "all"."""
@@ -122,22 +122,22 @@ class Consent(Struct, frozen=True, kw_only=True):
     settle: frozenset[str] = frozenset()
     """Names of nodes that have moved to their pending blocks."""
     release: tuple[Scope, ...] = ()
-    """Quarantined or pending lines to be released: of a node, or over a CIDR."""
+    """Quarantined or pending lines to release: of a node, or over a CIDR."""
     rename: tuple[tuple[str, str], ...] = ()
     """(dead node, its replacement)."""
     reshard: bool = False
-    """The shard count may grow to what `output.shardSize` needs."""
+    """The shard count may grow as `output.shardSize` requires."""
     mode: bool = False
     """The lock may switch to the Cluster's mode."""
     follow: bool = False
-    """The lines may follow CiliumNodes most of which show none of the blocks of the lock."""
+    """The lines may follow CiliumNodes although most of these show none of the lock's blocks."""
     no_pods: frozenset[str] = frozenset()
     """Names of running nodes without pods of Cilium's, or "all": their CiliumNodes need not be known."""
     adopt_pods: frozenset[str] = frozenset()
-    """Names of running nodes, or "all": they hold the blocks around the addresses that are in use on them."""
+    """Names of running nodes, or "all", that hold the blocks around their addresses in use."""
     resize: Mapping[str, Resize] = field(default_factory=dict)
     """By node."""
 
     def adopts(self, node: str) -> bool:
-        """Tell whether a node takes over the blocks that addresses in use tell."""
+        """Return whether a node adopts the blocks around its addresses in use."""
         return not self.adopt_pods.isdisjoint({node, "all"})

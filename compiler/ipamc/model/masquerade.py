@@ -1,10 +1,10 @@
-"""Which addresses pods reach with their own address: what a cluster asks for, and the CIDRs that follow.
+"""The addresses that pods reach without masquerading: the cluster's settings, and the CIDRs that follow.
 
-Cilium replaces the source address of what leaves for other addresses by that of the node. Two things say
-where it does not: `ipv4-native-routing-cidr` (one CIDR, read when the agent starts), and with BPF
-masquerading the list of its ip-masq-agent, a file that the agent reads again whenever it changes
-(pkg/ipmasq/ipmasq.go, 1.11.1 to 1.20.2). Without that file the agent has a list of private networks; with it,
-only what the file says.
+Cilium replaces the source address of traffic to other addresses by that of the node. Two settings exempt
+destinations: `ipv4-native-routing-cidr` (one CIDR, read when the agent starts), and with BPF masquerading the
+list of its ip-masq-agent, a file that the agent reads again whenever it changes (pkg/ipmasq/ipmasq.go, 1.11.1
+to 1.20.2). Without that file the agent has a list of private networks; with it, only the contents of the
+file.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from ipamc.model.lock import Line, State
 
 
 def needs_members(cluster: Cluster) -> bool:
-    """Return whether what is rendered depends on the other clusters of the address space."""
+    """Return whether the rendered files depend on the other clusters of the address space."""
     return bool(cluster.masquerade and cluster.masquerade.members and cluster.address_space)
 
 
 def native_limit(cluster: Cluster, family: int) -> Block | None:
-    """Return the CIDR of a family outside of which ranges are masqueraded; None where none is known: there is
-    no nativeRoutingCIDR of this family, or a list of all pools beside it.
+    """Return the CIDR of a family outside of which ranges are masqueraded; None if unknown: there is no
+    nativeRoutingCIDR of this family, or a list of all pools besides it.
     """
     written, asked = cluster.native_routing, cluster.masquerade
     listed = asked is not None and asked.ip_masq_agent
@@ -33,8 +33,8 @@ def native_limit(cluster: Cluster, family: int) -> Block | None:
 
 def unmasqueraded(cluster: Cluster, lines: Iterable[Line], members: Iterable[Block]) -> tuple[Block, ...]:
     """Return the CIDRs that pods reach with their own address, by address; none lies in another one.
-    They are the ranges of all pools, held blocks in no pool, what the cluster declares, and `members`: the
-    addresses of the other clusters of its address space. Of enabled families alone. O(n log n).
+    They are the ranges of all pools, held blocks in no pool, CIDRs that the cluster declares, and `members`:
+    the addresses of the other clusters of its address space. Only enabled families. O(n log n).
     """
     asked = cluster.masquerade
     if asked is None:
@@ -48,9 +48,9 @@ def unmasqueraded(cluster: Cluster, lines: Iterable[Line], members: Iterable[Blo
 
 
 def native_routing(cluster: Cluster, blocks: Iterable[Block]) -> Mapping[int, Block]:
-    """Return the CIDR of `ipv4-native-routing-cidr` and of its twin, by family, where it is rendered.
-    It is `nativeRoutingCIDR`. A family that this is not of has the one CIDR with exactly these addresses, if
-    there is one; with an ip-masq-agent none: another pool would be another flag, and restart all agents.
+    """Return the values of `ipv4-native-routing-cidr` and its IPv6 twin, by family, if they are rendered.
+    It is `nativeRoutingCIDR`. The other family gets the one CIDR with exactly these addresses, if there is
+    one; with an ip-masq-agent none: another pool would change the flag, and restart all agents.
     """
     asked, written = cluster.masquerade, cluster.native_routing
     found: dict[int, Block] = {}

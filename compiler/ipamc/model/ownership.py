@@ -18,28 +18,28 @@ from ipamc.model.plan import ShownBlock
 
 
 class Ownership(enum.Enum):
-    """What a block that a node shows is to this node. The first that holds counts."""
+    """The relation of a block that a node shows to this node. The first that applies counts."""
 
     OWN = "own"
     """The node holds it."""
     PENDING = "pending"
-    """The node is to move to it."""
+    """The node will move to it."""
     ADDRESS = "its address's"
-    """Its pool follows addresses, and the node joined with this one: the lines of the node follow."""
+    """Its pool follows addresses, and the node joined with this one: the node's lines follow."""
     OPERATORS = "the operator's"
-    """Cilium's operator decides about it: the lines of the node follow."""
+    """Cilium's operator allocated it: the node's lines follow."""
     FORMER = "former"
     """The lock moved the node away from it."""
     FOREIGN = "foreign"
-    """It is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+    """It belongs to a CiliumPodIPPool that is not ours (multi-pool mode)."""
     ANOTHERS = "another node's"
-    """A line that is not released has it, or a part of it, for another node."""
+    """A line that is not released has all or part of it for another node."""
     STRAY = "stray"
-    """Nobody's: the node has no line for it."""
+    """It belongs to nobody: the node has no line for it."""
 
 
 class Law:
-    """The law of ownership in one cluster, for one set of lines."""
+    """The rules that decide who owns a block, in one cluster, for one set of lines."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Law:
         ranges: RangeIndex | None = None,
         by_address: Collection[tuple[Block, str]] | None = None,
     ) -> None:
-        """`lines` are the lock's, by address; of `operator_pools` the operator gives out the blocks.
+        """`lines` are the lock's, by address; the operator allocates the blocks of `operator_pools`.
         `by_address` are blocks with the nodes whose addresses they follow; None: those of the inventory.
         """
         self._multi_pool = cluster.mode is Mode.MULTI_POOL
@@ -69,7 +69,7 @@ class Law:
         return found
 
     def of(self, shown: ShownBlock) -> Ownership:
-        """Return whose a block is. O(log lines), after the first of its node."""
+        """Return the relation of a shown block to its node. O(log lines), after the first of its node."""
         own = self._own.get(shown.node)
         if own is None:
             lines = self.lines.get(shown.node, ())
@@ -104,8 +104,8 @@ class Law:
         return [line for line in over if line.node != shown.node and line.state is not State.RELEASED]
 
     def strays(self, every: Iterable[ShownBlock]) -> Iterator[tuple[ShownBlock, Ownership]]:
-        """Yield what a node shows and does not have, with whose it is.
-        A node may have foreign blocks beside ours; where it shows nothing else, they are in place of ours.
+        """Yield shown blocks that the node does not have, with their relation to it.
+        A node may have foreign blocks besides ours; if it shows no others, they replace ours.
         """
         whose = [(shown, self.of(shown)) for shown in every]
         alone = all(owner is Ownership.FOREIGN for _, owner in whose)
@@ -114,8 +114,8 @@ class Law:
                 yield shown, owner
 
     def operator_gave(self, shown: ShownBlock) -> bool:
-        """Tell whether the operator gave a block: by its range, or outside all ranges by its pool's name.
-        In multi-pool mode `podCIDRs` are left over of another mode: no operator decides about them any more.
+        """Return whether the operator gave a block: by its range, or outside of all by its pool's name.
+        In multi-pool mode `podCIDRs` are leftovers of another mode: no operator decides about them any more.
         """
         if not self._operator_pools or (self._multi_pool and not shown.pool):
             return False
@@ -123,21 +123,21 @@ class Law:
         return (pool.name if pool else shown.pool) in self._operator_pools
 
     def by_address(self, shown: ShownBlock) -> bool:
-        """Tell whether a block is that of its node's address, in a pool that follows addresses."""
+        """Return whether a block follows from its node's address, in a pool that follows addresses."""
         return (shown.block, shown.node) in self._by_address
 
     def is_foreign(self, shown: ShownBlock) -> bool:
-        """Tell whether a block is of a CiliumPodIPPool that is none of ours (multi-pool mode)."""
+        """Return whether a block belongs to a CiliumPodIPPool that is not ours (multi-pool mode)."""
         named = not self._multi_pool or shown.pool in self._pools
         return not named and self.ranges.pool_of(shown.block) is None
 
 
 HAS = frozenset({Ownership.OWN, Ownership.PENDING})
-"""What the lock has for the node."""
+"""Blocks that the lock has for the node."""
 
 
 class ShownBlocks:
-    """What a node shows, for look-up by block."""
+    """The blocks that a node shows, for look-up by block."""
 
     def __init__(self, shown: Iterable[ShownBlock]) -> None:
         self._whole: set[Block] = set()
@@ -150,7 +150,7 @@ class ShownBlocks:
         self._parts.sort()
 
     def fits(self, block: Block) -> bool:
-        """Tell whether something that is shown says the same as a line with this block. O(log n)."""
+        """Return whether a shown block matches a line with this block. O(log n)."""
         if block in self._whole or not self._parts:
             return block in self._whole
         place = bisect.bisect_left(self._parts, block)  # parts of a block come right after it
@@ -158,18 +158,18 @@ class ShownBlocks:
 
 
 class Blocks:
-    """The blocks of a node, for look-up by what is shown."""
+    """The blocks of a node, for look-up by a shown block."""
 
     def __init__(self, blocks: Iterable[Block]) -> None:
         self._blocks = set(blocks)
         self._outermost: list[Block] | None = None
 
     def fit(self, shown: ShownBlock) -> bool:
-        """Tell whether a line with one of these blocks says the same as what is shown. O(log n)."""
+        """Return whether a line with one of these blocks matches a shown block. O(log n)."""
         return self.contain(shown.block) if shown.part else shown.block in self._blocks
 
     def contain(self, block: Block) -> bool:
-        """Tell whether a block lies in one of these. O(log n)."""
+        """Return whether a block lies in one of these. O(log n)."""
         if self._outermost is None:
             self._outermost = outermost(self._blocks)
         return index_around(self._outermost, block) is not None
@@ -191,7 +191,7 @@ class RangeIndex:
         self._blocks = [pool_range.range.block for pool_range in self._ranges]
 
     def pools_of(self, blocks: Sequence[Block]) -> list[Pool | None]:
-        """Return the pool of each of many blocks, which are disjoint, and by address: as `of` finds it.
+        """Return the pool of each of many blocks, which are disjoint and by address, as `of` would.
         O(blocks + ranges log blocks). With a look-up for each, the lines of 100,000 nodes took ten times as
         long.
         """

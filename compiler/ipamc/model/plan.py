@@ -1,4 +1,4 @@
-"""What the stages of placement hand on: a node's pools, its state, what it needs, and the plan."""
+"""The values that the stages of placement pass on: a node's pools, its state, its needs, and the plan."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ _NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A pool as a node sees it. Shared by all nodes that look alike to the selectors."""
+    """A pool as a node sees it. Shared by all nodes that are equal for selectors."""
 
     pool: Pool
     sizes: dict[int, int]
     """Prefix length of this node's blocks, by family."""
     instead: Sequence[Offer] = ()
-    """The pools that may take its place when it is full, in order (one-block modes)."""
+    """The pools that may replace it when it is full, in order (one-block modes)."""
     pinned: bool = False
-    """It is here, first, because of a pin."""
+    """It comes first because of a pin."""
 
 
 class Fallbacks(Sequence[Offer]):
-    """The other pools of one selector, which share one list of them all, then those of `overflow`."""
+    """The other pools of one selector, which share one list, followed by those of `overflow`."""
 
     __slots__ = ("_but", "_overflow", "_twins")
 
     def __init__(self, twins: tuple[Offer, ...], but: int, overflow: tuple[Offer, ...]) -> None:
-        """`but` is the place of the pool itself among its twins."""
+        """`but` is the index of the pool itself among its twins."""
         self._twins, self._but, self._overflow = twins, but, overflow
 
     def __len__(self) -> int:
@@ -67,11 +67,11 @@ class Fallbacks(Sequence[Offer]):
 
 
 class Offers(tuple[Offer, ...]):  # noqa: SLOT001 - the names are kept beside the offers
-    """The offers of a node, the first candidate first. Nodes that look alike to the selectors share them."""
+    """The offers of a node, the first candidate first. Nodes that are equal for selectors share them."""
 
     @cached_property
     def overflow(self) -> frozenset[str]:
-        """The names of the pools that may stand in for one of them by its `overflow`."""
+        """The names of the pools that may replace one of them by its `overflow`."""
         lists = {id(offer.pool.overflow): offer.pool.overflow for offer in self}
         return frozenset(name for names in lists.values() for name in names)
 
@@ -81,7 +81,7 @@ class Want(msgspec.Struct, frozen=True, gc=False):
 
     node: Node
     offers: tuple[Offer, ...]
-    """`Offers`, where `assign` made them."""
+    """An `Offers`, if `assign` created them."""
 
 
 def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
@@ -90,7 +90,7 @@ def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
     further: dict[str, Node] = {}
     seen: set[int] = set()
     for want in wants:
-        # Nodes that look alike to the selectors have the same tuple of offers.
+        # Nodes that are equal for selectors have the same tuple of offers.
         if want.offers and id(want.offers) not in seen:
             seen.add(id(want.offers))
             first.setdefault(want.offers[0].pool.name, want.node)
@@ -106,20 +106,20 @@ class StaleReason(enum.Enum):
     LEAVER = "leaver"
     RETURNING = "returning"
     ARRIVED = "arrived"
-    """A renumber is complete: the pending line is held now."""
+    """A renumber is complete: the pending line is now held."""
     RENAMED = "renamed"
     RESIZED = "resized"
-    """The node gets more blocks or addresses, or gives some back, by their use."""
+    """The node gets more blocks or addresses, or gives some back, because of their use."""
     INCOMPLETE = "incomplete"
-    """The node wants a block more than it holds."""
+    """The node needs more blocks than it holds."""
     UNQUARANTINED = "unquarantined"
-    """A line of it is released, as its pool follows the addresses of nodes now."""
+    """One of its lines is released because its pool now follows the addresses of nodes."""
     FOLLOWED = "followed"
-    """Cilium's operator decides about these blocks, and gave the node others."""
+    """Cilium's operator allocates these blocks, and gave the node others."""
 
 
 class Stale(msgspec.Struct, frozen=True, gc=False):
-    """A reason why a lock is out of date, and the node that it is about."""
+    """A reason why a lock is out of date, and its node."""
 
     reason: StaleReason
     node: str
@@ -132,30 +132,30 @@ class ShownBlock(msgspec.Struct, frozen=True, gc=False):
     node: str
     at: At
     pool: str = ""
-    """In multi-pool mode, the ipamc pool that Cilium has it from."""
+    """In multi-pool mode, the ipamc pool from which Cilium has it."""
     part: bool = False
     """It is a part of the node's block: addresses of `spec.ipam.pool` (crd mode), as aligned pieces."""
 
     def fits(self, block: Block) -> bool:
-        """Tell whether a line with this block says the same as what is shown."""
+        """Return whether a line with this block matches the shown one."""
         return block.contains(self.block) if self.part else block == self.block
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What a node still needs: a block of each of `families` over all offers, else `count` of one offer."""
+    """A node's need: a block of each of `families` from any offer, or `count` blocks of one offer."""
 
     want: Want
     families: tuple[int, ...]
     offer: Offer | None = None
-    """None in one-block modes: walk the offers."""
+    """None in one-block modes: try all offers."""
     count: Mapping[int, int] = _NOTHING
-    """Blocks that are missing, by family, where `offer` is given."""
+    """Missing blocks by family, if `offer` is set."""
     growth: Growth | None = None
-    """The node has what the pool owes it, and gets this beside it, if there is room."""
+    """The node has what the pool owes it, and gets this in addition, if there is room."""
 
 
 class Origin(enum.StrEnum):
-    """Why a block is new to its node."""
+    """Why a node has a new block."""
 
     FIRST_FIT = "first fit"
     PIN = "pin"
@@ -166,36 +166,36 @@ class Origin(enum.StrEnum):
     ADOPTED = "adopted"
     """The running node shows it."""
     RE_USED = "re-used"
-    """It lies over old lines whose quarantine is over."""
+    """It overlaps old lines whose quarantine is over."""
     RENUMBER = "renumber"
-    """Placed by consent in the place of another block."""
+    """Placed by consent to replace another block."""
     RENAMED = "renamed"
-    """It was the block of a node that the lock renamed. Only a comparison of two locks sees that."""
+    """It was the block of a node that the lock renamed. Only a comparison of two locks shows that."""
 
 
 class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A node between two steps of reconciling: its want, what it shows, its lines, and what it needs."""
+    """A node between two steps of reconciling: its want, its shown blocks, its lines, and its needs."""
 
     name: str
     want: Want | None
     """None: the node is not in the inventory."""
     shown: tuple[ShownBlock, ...] = ()
     written: tuple[Line, ...] = ()
-    """Its lines as they are in the lock, in all states, by family and address."""
+    """Its lines as in the lock, in all states, by family and address."""
     lines: tuple[Line, ...] = ()
-    """The same lines with their states of today, and those that it adopts."""
+    """The same lines with today's states, and adopted ones."""
     origins: Mapping[Block, Origin] = _NOTHING
-    """Of blocks that it did not have in the lock: returned or adopted."""
+    """For blocks that it did not have in the lock: returned or adopted."""
     renumbers: tuple[Demand, ...] = ()
-    """What is to be placed as pending."""
+    """Blocks to place as pending."""
     demands: tuple[Demand, ...] = ()
-    """What is to be placed as held."""
+    """Blocks to place as held."""
     stale: tuple[StaleReason, ...] = ()
-    """What the steps changed."""
+    """The changes by the steps."""
     found: tuple[Diagnostic, ...] = ()
     """Why steps were refused."""
     empty: bool = False
-    """No pod is on its blocks: it is planned, or its Node joined again since it was rendered."""
+    """No pod uses its blocks: it is planned, or its Node joined again since it was rendered."""
 
     @property
     def held(self) -> tuple[Line, ...]:
@@ -204,7 +204,7 @@ class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def pending(self) -> tuple[Line, ...]:
-        """Return the blocks that the node is to move to."""
+        """Return the blocks that the node will move to."""
         return tuple([line for line in self.lines if line.state is State.PENDING])
 
     @property
@@ -214,38 +214,38 @@ class NodeState(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Reconciled(Struct, frozen=True, kw_only=True):
-    """The lock's lines against the inventory: what stays, and what is still to be placed."""
+    """The lock's lines after a comparison with the inventory, and the blocks still to place."""
 
     lock: Lock
-    """Every line with its state of today; nothing placed yet."""
+    """Every line with today's state; nothing is placed yet."""
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""
     operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out."""
+    """Names of the pools whose blocks Cilium's operator allocates."""
     demands: tuple[Demand, ...] = ()
-    """What is to be placed as held, by node name."""
+    """Blocks to place as held, by node name."""
     renumbers: tuple[Demand, ...] = ()
-    """What is to be placed as pending, by consent, by node name."""
+    """Blocks to place as pending, by consent, by node name."""
     renumbered: Mapping[str, NodeState] = field(default_factory=dict)
     """The nodes of `renumbers`, by name."""
     taken: tuple[ShownBlock, ...] = ()
-    """Blocks that are in use without a line, as of CiliumNodes without a node: no node may get them."""
+    """Blocks in use without a line, such as those of CiliumNodes without a node: no node may get them."""
     origins: Mapping[Block, Origin] = field(default_factory=dict)
     """Returned or adopted."""
     stale: tuple[Stale, ...] = ()
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """What the cluster is to look like."""
+    """The blocks of all nodes after this compile."""
 
     cluster: Cluster
     wants: tuple[Want, ...]
     """By node name."""
     lock: Lock
     origins: Mapping[Block, Origin]
-    """Why a block is new here."""
+    """Why each new block is new."""
     stale: tuple[Stale, ...]
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, by family and address."""
     operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out: there, lines follow what nodes show."""
+    """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""

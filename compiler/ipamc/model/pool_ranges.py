@@ -1,10 +1,10 @@
-"""The CIDRs of a CiliumPodIPPool that nodes share: what its pool has, and what was published before.
+"""The CIDRs of a CiliumPodIPPool that nodes share: those of its pool, and those published before.
 
-Up to Cilium 1.18 the operator starts an empty book for every CIDR that it did not have: the blocks that nodes
-have of it are given out again (seen on running operators). So what was published stays as it is, in place and
-in order, while the pool still has all of it, and what the pool has beyond that is appended. A CIDR leaves the
-pool, or is divided, only where the minor was run to be safe and the CiliumNodes in the input show that no
-node loses a block.
+Up to Cilium 1.18 the operator starts without reservations for every new CIDR: blocks that nodes already have
+in it are given out again (seen on running operators). So published CIDRs stay unchanged, in place and in
+order, while the pool still has all of each, and new CIDRs of the pool are appended. A CIDR leaves the pool,
+or is divided, only if a run of the minor proved that safe and the CiliumNodes in the input show that no node
+loses a block.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class PublishedPool(Struct, frozen=True, kw_only=True):
     masks: Mapping[int, int]
     """The maskSize by family."""
     allowed: frozenset[str]
-    """Of `allowFirstIP` and `allowLastIP` those that are true."""
+    """Those of `allowFirstIP` and `allowLastIP` that are true."""
 
 
 class Given:
-    """The blocks that nodes have or are to have: of the lock, and of every CiliumNode in the input."""
+    """The present and pending blocks of nodes: from the lock, and from every CiliumNode in the input."""
 
     def __init__(self, cluster: Cluster, lock: Lock) -> None:
         self._cluster = cluster
@@ -58,9 +58,9 @@ class Given:
 
     @cached_property
     def unseen(self) -> tuple[str, ...]:
-        """The nodes without a CiliumNode in the input, by name: they may have more blocks than the lock says.
-        The operator gives nodes further blocks of pools that they share. A node without a line is not among
-        them: where it runs, it must have its CiliumNode in the input anyway.
+        """Nodes without a CiliumNode in the input, by name: they may have more blocks than in the lock.
+        The operator gives nodes further blocks of shared pools. A node without a line is not included: if it
+        is running, its CiliumNode must be in the input anyway.
         """
         seen = {node.name for node in self._cluster.cilium_nodes}
         lines = {line.node for line in self._lock.written if line.in_use}
@@ -77,7 +77,7 @@ class Given:
         return found
 
     def once_over(self, block: Block) -> bool:
-        """Tell whether a line shares addresses with a block of which the node has nothing any more."""
+        """Return whether a line that is no longer in use shares addresses with a block."""
         return any(not line.in_use for line in lines_over(self._lock.lines, block))
 
 
@@ -90,31 +90,31 @@ class Obstacle(Struct, frozen=True, kw_only=True):
     cidr: Block
     reason: Reason
     """`given`: a node has a block of it; `unseen`: the CiliumNode of a node is not in the input; `order` and
-    `family`: the operator would not follow."""
+        `family`: the operator would not follow."""
     block: Block | None = None
     node: str = ""
-    """The block that is given, and its node; or a node without its CiliumNode."""
+    """The given `block`, and its node; or a node without its CiliumNode."""
 
 
 class PoolRanges(Struct, frozen=True, kw_only=True):
     """The CIDRs of one family of a shared CiliumPodIPPool."""
 
     cidrs: tuple[Block, ...]
-    """What is rendered: what stays as published, then what is new."""
+    """The CIDRs to render: published ones that stay, then new ones."""
     leaving: tuple[Block, ...] = ()
     """Published CIDRs that leave the pool, or are divided."""
     obstacles: tuple[Obstacle, ...] = ()
     """Why CIDRs cannot leave."""
     kept: tuple[Obstacle, ...] = ()
-    """Why CIDRs stay in the pool that are wholly reserved: a node had them, and gave them back."""
+    """Why CIDRs that are wholly reserved stay in the pool: a node had blocks of them, and gave them back."""
 
 
 def pool_ranges(
     cluster: Cluster, pool: Pool, part: PoolFamily, given: Given, published: Sequence[Block] = ()
 ) -> PoolRanges:
-    """Return the CIDRs of one family of a shared pool: its ranges without what is reserved.
-    What nodes have of reserved addresses stays in, or they would lose it. A piece smaller than a block is of
-    no use to the operator: it is left out, unless nodes have some of it. O(n log n) in the CIDRs.
+    """Return the CIDRs of one family of a shared pool: its ranges without reserved CIDRs.
+    Reserved addresses that nodes have stay, or the nodes would lose them. A piece smaller than a block is
+    useless to the operator: it is omitted, unless nodes have some of it. O(n log n) in the CIDRs.
     """
     reserved = outermost(cidr.block for cidr in pool.reserved if cidr.block.family == part.family)
     removed = [piece for block in reserved for piece in subtract(block, given.over(block))]
@@ -173,7 +173,7 @@ def _obstacles(
 
 
 def operator_follows(version: Version, published: Sequence[Block], leaving: Sequence[Block]) -> bool:
-    """Tell whether a running operator takes exactly these CIDRs out of a pool, of which no node has a block.
+    """Return whether a running operator removes exactly these CIDRs, without blocks of nodes, from a pool.
     Both come in the order of the pool. Up to 1.17 the operator crashes unless only the last one leaves; in
     1.18 the second of two neighbours stays in its memory until it restarts.
     """

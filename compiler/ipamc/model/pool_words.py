@@ -1,21 +1,22 @@
-"""What findings tell people to write into a pool: its fields have other names in each dialect."""
+"""Advice in findings on what to write into a pool, whose fields have other names in each dialect."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ipamc.model.cidr import BITS
-from ipamc.model.cluster import Cluster, Dialect, Pool
+from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.follows import networks
+from ipamc.model.lock import Lock
 
 FLAG_FIELDS = {"allowFirstIP": "allow-first-ip", "allowLastIP": "allow-last-ip"}
-"""Fields of a CiliumPodIPPool as `auto-create-cilium-pod-ip-pools` calls them, in Helm's order."""
+"""Fields of a CiliumPodIPPool and their names in `auto-create-cilium-pod-ip-pools`, in Helm's order."""
 
 _ONE_LINE = 1 << 30
-"""Columns that no document has."""
+"""More columns than any document has."""
 _LONGEST = 4096
-"""Characters of a selector that is written out: thousands of pools may share one."""
+"""The most characters of a selector that is written out: thousands of pools may share one."""
 
 
 def native_form(pool: Pool, fields: Mapping[str, Any]) -> str:
@@ -49,7 +50,7 @@ def with_native_field(pool: Pool, field: str, value: object) -> str:
 
 
 def with_reserved(pool: Pool, cidr: object, what: str) -> str:
-    """Return how to reserve a CIDR in a pool; `what` names it where it only has to be added."""
+    """Return how to reserve a CIDR in a pool; `what` names it if it only has to be added."""
     if pool.dialect is Dialect.NATIVE:
         return f"add {what} to the pool's reserved"
     return with_native_field(pool, "reserved", [str(cidr)])
@@ -63,7 +64,7 @@ def no_new_blocks(pool: Pool) -> str:
 
 
 def never(pool: Pool) -> str:
-    """Return why a pool gives out nothing but pins, as a predicate; "" if it gives out more."""
+    """Return why a pool gives out only pins, as a predicate; "" if it gives out more."""
     if pool.follows:
         return f"follows {networks(pool)}"
     if pool.pods_only:
@@ -72,7 +73,7 @@ def never(pool: Pool) -> str:
 
 
 def block_size(pool: Pool, family: int, size: int) -> str:
-    """Return the field that gives blocks of a prefix length."""
+    """Return the field that sets a prefix length of blocks."""
     if pool.dialect is Dialect.CLUSTER_CIDR:
         return f"perNodeHostBits: {BITS[family] - size}"
     return f"blockSize: {size}"
@@ -106,20 +107,20 @@ def other_family(pool: Pool, family: int) -> str:
 
 
 def range_for(prefix: int, blocks: int) -> int:
-    """Return the prefix length of a range with so many blocks of a prefix length, or with a few more."""
+    """Return the prefix length of a range with at least `blocks` blocks of a prefix length."""
     return max(prefix - max(blocks - 1, 0).bit_length(), 1)
 
 
 def suggest_pool(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
-    """Return the command that finds free space for a pool, as it is typed."""
+    """Return the command line that finds free space for a pool."""
     of = "" if len(cluster.families) == 1 else f" --family IPv{family}"
     return f"ipamc suggest pool {cluster.name} --pool {pool.name} --size {size}{of}"
 
 
 def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
-    """Return how to give a pool more addresses, a range of a prefix length of them.
-    Pools of other dialects have one CIDR of a family. Where a node has one block, another pool with the same
-    selector takes the place of a full one; elsewhere it would give every node more blocks.
+    """Return how to give a pool more addresses, a range with a given prefix length.
+    Pools of other dialects have one CIDR of a family. If nodes have one block, another pool with the same
+    selector replaces a full one; elsewhere it would give every node more blocks.
     """
     if ask := pool.families[family].ask:
         another = f"write ranges: {ask.ranges + 1} in ipv{family} of pool {pool.name}"
@@ -136,6 +137,24 @@ def more_room(cluster: Cluster, pool: Pool, family: int, size: int) -> str:
     return f"a {pool.dialect} has one CIDR; {native}; {search}"
 
 
-def unit_of(cluster: Cluster) -> str:
-    """Return the word for what has blocks: a node, or a range that a pool of a cluster asks for."""
-    return "range" if cluster.is_space else "node"
+class Terms(NamedTuple):
+    """Words for the owner of blocks: a node, or a range that a pool requests from an address space."""
+
+    unit: str
+    block: str  # what it owns
+    owner: str
+    listed: str  # where present owners are listed
+    home: str  # what to remove such an owner from
+    selector: str  # the field that selects owners
+    size: str  # the field of a prefix length
+
+
+_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector", "blockSize")
+_RANGES = Terms(
+    "range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector", "prefixLength"
+)
+
+
+def terms(of: Cluster | Lock | str) -> Terms:
+    """Return the words for a cluster or an address space, or for a line by its name: a range has a slash."""
+    return _RANGES if ("/" in of if isinstance(of, str) else of.mode is Mode.SPACE) else _NODES

@@ -1,8 +1,8 @@
-"""What a run is doing now, for whoever watches it: a phase, and how far it is. It decides nothing.
+"""The progress of a run for a watcher: its phase, and how far it is. It decides nothing.
 
-The core says what it begins; the command line, which alone knows a clock and a terminal, looks from time to
-time. Where nobody watches, `track` returns its items as they are, and the rest is one look at a variable for
-each phase.
+The core reports the beginning of a phase; the command line, which alone has a clock and a terminal, polls
+from time to time. Without a watcher, `track` returns its items unchanged, and the rest costs one read of a
+variable per phase.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Phase:
-    """A part of the work. Another thread may look at it at any time."""
+    """A part of the work. Another thread may read it at any time."""
 
     __slots__ = ("at", "done", "noun", "text", "total")
 
@@ -43,13 +43,13 @@ class Phase:
 
 
 class Reading(Phase):
-    """A file is read; how far, whoever knows its syntax tells."""
+    """A file that is being read; its reader knows how far."""
 
     __slots__ = ()
 
 
 class Progress:
-    """What one run is doing: the phase that it began last, and which of several clusters it is at."""
+    """The progress of one run: the latest phase, and the number of the present cluster."""
 
     __slots__ = ("clusters", "counts", "now")
 
@@ -60,7 +60,7 @@ class Progress:
         """Somebody looks at the numbers, too; else only at the phase, where a signal ends the run."""
 
     def __str__(self) -> str:
-        """Return `37 of 100 clusters: reading nodes.yaml 61 %`, or the part of it that is known."""
+        """Return `37 of 100 clusters: reading nodes.yaml 61 %`, or the known part of it."""
         clusters = self.clusters
         return ": ".join(filter(None, (str(clusters).strip() if clusters else "", str(self.now))))
 
@@ -69,13 +69,13 @@ _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
 
 
 def current() -> Progress | None:
-    """Return who watches this run; None where nobody does."""
+    """Return the watched progress of this run; None without a watcher."""
     return _CURRENT.get()
 
 
 @contextmanager
 def watched(progress: Progress) -> Iterator[None]:
-    """Let what the block does be seen in `progress`."""
+    """Record the progress of the block in `progress`."""
     token = _CURRENT.set(progress)
     try:
         yield
@@ -84,32 +84,32 @@ def watched(progress: Progress) -> Iterator[None]:
 
 
 def phase(text: str) -> None:
-    """Begin a phase of which nothing is counted."""
+    """Begin a phase in which nothing is counted."""
     if progress := _CURRENT.get():
         progress.now = Phase(text)
 
 
 def reading(name: str, size: int = 0) -> None:
-    """Begin to read a file. Of `size`, `reached` says how much was read; else `share` or `measure` do."""
+    """Begin to read a file of `size` bytes, counted by `reached`; otherwise `share` or `measure` count."""
     if progress := _CURRENT.get():
         progress.now = Reading(f"reading {name}", size)
 
 
 def reached(done: int) -> None:
-    """Say how much of a file was read."""
+    """Record how much of a file was read."""
     progress = _CURRENT.get()
     if progress and isinstance(progress.now, Reading):
         progress.now.done = done
 
 
 def measure(total: int, at: Callable[[], int]) -> None:
-    """Let `at` tell how much of a file was read. Who watches calls it: it is quick, and changes nothing."""
+    """Set the function that returns how much of a file was read; a watcher calls it. Quick and pure."""
     if progress := _reader():
         progress.now = Reading(progress.now.text, total, at=at)
 
 
 def share(items: Collection[T]) -> Iterable[T]:
-    """Count the items of a file that is read. Return the items to take."""
+    """Count the items of a file that is read; return the items to iterate over."""
     progress = _reader()
     if progress is None:
         return items
@@ -118,13 +118,13 @@ def share(items: Collection[T]) -> Iterable[T]:
 
 
 def _reader() -> Progress | None:
-    """Return who watches how far the reading of a file is; None where nobody does."""
+    """Return the progress if a file is being read and somebody watches; else None."""
     progress = _CURRENT.get()
     return progress if progress and progress.counts and isinstance(progress.now, Reading) else None
 
 
 def track(items: Collection[T], text: str, noun: str) -> Iterable[T]:
-    """Begin a phase that takes items one by one, `placing 41,200 of 100,000 blocks`; return the items."""
+    """Begin a phase that counts its items, `placing 41,200 of 100,000 blocks`; return the items."""
     progress = _CURRENT.get()
     if progress is None:
         return items
@@ -133,7 +133,7 @@ def track(items: Collection[T], text: str, noun: str) -> Iterable[T]:
 
 
 def track_clusters(items: Collection[T]) -> Iterable[T]:
-    """Count clusters, which have phases of their own, where there are several; return the items."""
+    """Count several clusters, which have phases of their own; return the items."""
     progress = _CURRENT.get()
     if progress is None or len(items) < 2:
         return items

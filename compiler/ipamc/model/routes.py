@@ -1,4 +1,4 @@
-"""The table of a router: to which next hops it sends the addresses of a prefix."""
+"""A router's table: the next hops for a prefix."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from ipamc.model.diagnostics import Span
 
 
 class Route(Struct, frozen=True, gc=False):
-    """One way to a prefix: a router may have several of them. There are as many as a router prints."""
+    """One route to a prefix: a router may have several. There are as many as a router prints."""
 
     block: Block
     hop: Address | None = None
-    """The next hop; None where there is none: the network is connected, or the router drops its packets."""
+    """The next hop; None if the network is connected, or the router drops the packets."""
     used: bool = True
-    """The router sends packets this way; False for a path that was not chosen."""
+    """The router uses this route; False for a path that was not selected."""
     drops: bool = False
     """The router drops the packets: blackhole, unreachable, prohibit, reject."""
     line: int = 0
-    """The line in the file, from 1; 0 in JSON, where only a finding looks for it."""
+    """The line in the file, from 1; 0 in JSON, where it is searched only for a finding."""
 
 
 class Table(Struct, frozen=True, kw_only=True, dict=True):
-    """What one router printed."""
+    """The routes that one router printed."""
 
     path: str
     text: str
     routes: tuple[Route, ...]
     """In the order of the file."""
     unread: tuple[int, ...] = ()
-    """The lines that have a prefix and could not be read."""
+    """Lines with a prefix that could not be read."""
 
     @cached_property
     def families(self) -> frozenset[int]:
-        """Return the families of which there is a route."""
+        """Return the families with a route."""
         return frozenset(route.block.family for route in self.routes)
 
     def at(self, route: Route) -> Span:
-        """Return where a route is. O(text) in JSON: only findings ask."""
+        """Return the place of a route. O(text) in JSON: only findings need it."""
         if route.line:
             return Span(self.path, route.line, 1, 1)
         family, first, prefix = route.block

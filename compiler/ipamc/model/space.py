@@ -1,4 +1,4 @@
-"""Members of an address space: what each cluster occupies, and what its pools ask for."""
+"""Members of an address space: the addresses of each cluster, and the requests of its pools."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from ipamc.model.diagnostics import At, Place
 
 
 class Ask(Struct, frozen=True, kw_only=True):
-    """What a pool asks of an address space in one family, in place of CIDRs of its own."""
+    """A pool's request to an address space in one family, instead of CIDRs of its own."""
 
     space: str
     prefix: int = 0
     """Prefix length of each range; 0: the space's."""
     ranges: int = 1
-    """How many ranges the pool is to have."""
+    """The number of requested ranges."""
+    beside: tuple[str, ...] = ()  # the address spaces that have an index beside the cluster
     at: Place
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """A CIDR that belongs to a cluster, and the place that says so."""
+    """A CIDR that belongs to a cluster, and its place in the input."""
 
     block: Block
     at: At
     owner: str  # the pool of a range, else the node that has the block
     state: str = ""  # held, pending or quarantined; "" for a range
     number: int = 0  # of a range that an address space gave, from 1; 0: the pool's own
-    moving: bool = False  # it is to take the place of the range with this number
+    moving: bool = False  # it will replace the range with this number
 
     def __str__(self) -> str:
         return f"{self.block} of node {self.owner}" if self.state else f'{self.block} of pool "{self.owner}"'
 
 
 class Asked(Struct, frozen=True, kw_only=True):
-    """What a pool of a cluster asks of an address space, in one family."""
+    """The request of a cluster's pool to an address space, in one family."""
 
     pool: str
     family: int
@@ -44,25 +45,25 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 class ClusterPrefixes(Struct, frozen=True, kw_only=True):
-    """All addresses of a cluster, and what its pools ask for."""
+    """All addresses of a cluster, and the requests of its pools."""
 
     cluster: str
     space: str
-    at: Place  # where its address space is named
+    at: Place  # the place that names its address space
     prefixes: tuple[Prefix, ...]
     asks: tuple[Asked, ...] = ()
     labels: Mapping[str, str] = {}
     cluster_id: int = 0
     mesh_name: str = ""
     texts: Mapping[str, bytes] = {}
-    """The files in which its pools are, by path: findings show them."""
+    """The files with its pools, by path: findings quote them."""
 
 
 class Unread(Struct, frozen=True, kw_only=True):
-    """A cluster that names an address space, or may name one, and cannot be read."""
+    """A cluster that cannot be read and names, or may name, an address space."""
 
     cluster: str
-    space: str  # "" where the name of the address space cannot be read either
+    space: str  # "" if the name of the address space cannot be read either
     at: At
     problem: str
 

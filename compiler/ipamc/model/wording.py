@@ -1,4 +1,4 @@
-"""Words for messages: quoted input, the nearest known word, lists of words."""
+"""Words for messages: quoted input, similar known words, lists of words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 _SHOWN = 12
 _LONGEST = 260
-"""Characters of a piece of input in a message: enough for the longest valid name."""
+"""The most characters of a piece of input in a message: enough for the longest valid name."""
 
 
 def shown(text: str) -> str:
@@ -27,7 +27,7 @@ def typed(path: str) -> str:
 
 
 def near(word: str, known: Iterable[str], limit: int) -> list[str]:
-    """Return at most `limit` known words that may be meant, the nearest first. Case does not count."""
+    """Return at most `limit` known words that may be meant, the most similar first. Ignores case."""
     import difflib  # noqa: PLC0415 - only mistakes need it
 
     by_lower = {name.lower(): name for name in sorted(known, reverse=True)}
@@ -41,7 +41,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean 'x'?`, or "" if no known word is near."""
+    """Return `did you mean 'x'?`, or "" if no known word is similar."""
     found = nearest(word, known)
     return f"did you mean {found!r}?" if found else ""
 

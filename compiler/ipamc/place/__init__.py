@@ -1,4 +1,4 @@
-"""A cluster and its lock in, a plan with blocks for every node or findings out; reads and writes no file."""
+"""Plans blocks for every node of a cluster from its lock, or returns findings; reads and writes no file."""
 
 from ipamc import on_demand
 

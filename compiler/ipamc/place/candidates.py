@@ -1,4 +1,4 @@
-"""Which pools serve which node, in a total order, and which pools may take the place of each.
+"""Decides which pools serve each node, in a total order, and which pools may replace a full one.
 
 Selectors are evaluated once for each projection of a node's labels onto the keys that selectors name. An
 offer is made once for each pool and class of nodes. Nodes with the same candidates share one `Offers`.
@@ -15,7 +15,7 @@ from ipamc.model.cluster import Cluster, Dialect, Node, Pool
 from ipamc.model.diagnostics import Diagnostic, Refused, count, error, names, note, several
 from ipamc.model.follows import networks
 from ipamc.model.plan import Fallbacks, Offer, Offers, Want, by_place
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import never, terms
 from ipamc.model.selector.selector import Selector, SelectorIndex
 from ipamc.model.wording import cut
 
@@ -48,7 +48,7 @@ def rank(pool: Pool) -> Rank:
 
 
 def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
-    """Return the field of `Rank` that puts one pool before another, and both values, not negated."""
+    """Return the field of `Rank` that sorts one pool before another, and both values, not negated."""
     one, other = rank(pool), rank(later)
     name = next(name for name in Rank._fields if getattr(one, name) != getattr(other, name))
     sign = -1 if name in {"priority", "requirements"} else 1
@@ -56,13 +56,13 @@ def deciding(pool: Pool, later: Pool) -> tuple[str, int | str, int | str]:
 
 
 MOST_CANDIDATES = 5_000_000
-"""Candidates of all nodes; those that nodes share count once."""
+"""The most candidates of all nodes; candidates that nodes share count once."""
 MOST_TESTS = 5_000_000
-"""Tests of labels, beside those that say at once which selectors cannot match."""
+"""The most tests of labels, besides those that rule a selector out at once."""
 MOST_OF_A_NODE = 4096
-"""Blocks of a node in modes with several: they stand in one object (see IPC0531)."""
+"""The most blocks of a node in modes with several: they are in one object (see IPC0531)."""
 MOST_BLOCKS = 1_000_000
-"""Blocks of all nodes in these modes."""
+"""The most blocks of all nodes in these modes."""
 
 
 def assign(cluster: Cluster) -> tuple[Want, ...]:
@@ -90,7 +90,7 @@ def assign(cluster: Cluster) -> tuple[Want, ...]:
 
 
 def _asked(offers: Offers, sizes: Mapping[int, int]) -> Offers:
-    """Return the first pool of an address space that has all families that are asked for, with the sizes."""
+    """Return the first pool of an address space that has all requested families, with the requested sizes."""
     fitting = (offer for offer in offers if sizes.keys() <= offer.pool.families.keys())
     return Offers([Offer(offer.pool, dict(sizes), pinned=offer.pinned) for offer in fitting][:1])
 
@@ -132,8 +132,8 @@ def too_many_blocks(cluster: Cluster, wants: Iterable[Want]) -> Iterator[Diagnos
 def shared_pools(cluster: Cluster, wants: Sequence[Want], published: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of the pools whose blocks Cilium's operator chooses, in multi-pool mode. O(nodes).
     With `pinning: node` these are further candidates of some node and first candidates of none: the first
-    candidate is rendered as a pool of the node's own. A pool for pods alone is one of them, and a pool that
-    serves no node stays shared where it was `published` so.
+    candidate is rendered as a pool of the node's own. A pool for pods alone is shared, too, and a pool that
+    serves no node stays shared if it was `published` so.
     """
     if cluster.shared_pools:
         return frozenset(pool.name for pool in cluster.pools)
@@ -166,13 +166,15 @@ def unmatched_refused(cluster: Cluster, nodes: list[Node]) -> Iterator[Diagnosti
         halted = [disabled[number].name for number in selecting.matching(first.labels, first.name)]
         enable = f"enable pool {names(halted)}, " if halted else ""
         labels = ", ".join(f"{key}={first.labels[key]}" for key in sorted(first.labels)[:6]) or "no labels"
-        group_names = several([node.name for node in group], "node", "without a candidate pool")
+        group_names = several([node.name for node in group], terms(cluster).unit, "without a candidate pool")
         message = f"{group_names} ({labels}); {seen if passed else 'there are no pools'}"
         label = f"{enable}label the node, widen a pool's nodeSelector"
         if followed and not any(node.internal_ips for node in group):
             lacks = f"write its InternalIP, which the inventory lacks (internalIPs, in {names(followed)})"
             label = f"{lacks}, {label}"
         fix = f"{label}, or set unmatchedNodes: skip on the Cluster"
+        if cluster.is_space:
+            fix = "label the cluster, widen a level's clusterSelector, or add a range for all to the space"
         if not cluster.pools:
             fix = f"write a pool; ipamc init {cluster.name} writes one to start from, where there is none"
         yield error("IPC0302", first.at, message, help=fix)
@@ -196,25 +198,25 @@ def _alike(nodes: list[Node], pools: tuple[Pool, ...]) -> list[list[Node]]:
 
 
 _FEW = 16
-"""Keys that are looked up in every node; of more, a node's own labels are gone through."""
+"""Up to this number of keys, each is looked up in every node; above it, the node's labels are iterated."""
 
 Classes = Mapping[int, int | None]
-"""The number of the class that a node belongs to, by `blockSizes`; None: no class selects it."""
+"""The index of the class in each `blockSizes` that selects a node; None: no class does."""
 
 
 class _Twins(NamedTuple):
-    """The enabled pools of one selector, by rank: each may take the place of another."""
+    """The enabled pools of one selector, by rank: each may replace another."""
 
     pools: tuple[Pool, ...]
     sized: tuple[Pool, ...]
-    """A pool for each `blockSizes` of theirs, and of those that they overflow to."""
+    """One pool for each `blockSizes` of these pools and of their `overflow`."""
 
 
 class Chooser:
-    """Chooses the candidates of nodes, out of the enabled pools."""
+    """Chooses the candidates of nodes from the enabled pools."""
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """Arrange pools, which come by rank."""
+        """Group pools, which come by rank."""
         pools = list(pools)
         enabled = [pool for pool in pools if not pool.disabled and not pool.unlisted]
         self._enabled = {pool.name: pool for pool in enabled}
@@ -248,7 +250,7 @@ class Chooser:
 
     @property
     def tests(self) -> int:
-        """Count the tests of labels that were made, about."""
+        """Return the approximate number of label tests so far."""
         return self._tests + self._index.asked
 
     def choose(self, node: Node) -> Offers:
@@ -277,7 +279,7 @@ class Chooser:
         return Offers((*first, *(other for other in offers if other.pool.name not in names)))
 
     def _sized(self, pools: Iterable[Pool]) -> tuple[Pool, ...]:
-        """Return a pool for each `blockSizes` of some pools, and of those that they overflow to."""
+        """Return one pool for each `blockSizes` of some pools and of their `overflow`."""
         found: dict[int, Pool] = {}
         for pool in pools:
             others = (self._enabled[name] for name in pool.overflow if name in self._enabled)
@@ -294,7 +296,7 @@ class Chooser:
 
     def _look(self, labels: Mapping[str, str], name: str) -> Offers:
         numbers = self._index.matching(labels, name)
-        # By selector: the classes of the node, where they count.
+        # By selector: the classes of the node, if they matter.
         classes = {
             number: self._classes(self._twins[number].sized, labels, name)
             for number in (numbers if self._any_sized else ())
@@ -312,7 +314,7 @@ class Chooser:
         return offers
 
     def _offers_of(self, number: int, classes: Classes) -> Sequence[Offer]:
-        """Return the offers of all pools of one selector, with their stand-ins: twins, then `overflow`."""
+        """Return the offers of all pools of one selector, with their replacements: twins, then `overflow`."""
         key = number, *classes.values()
         offers = self._of_twins.get(key)
         if offers is None:
@@ -334,7 +336,7 @@ class Chooser:
         return offer
 
     def _overflow(self, full: Pool, classes: Classes, but: Iterable[str] = ()) -> tuple[Offer, ...]:
-        """Return the pools of a pool's `overflow`, as written, whether or not they select the node."""
+        """Return the pools of a pool's `overflow`, as written, even if they do not select the node."""
         return tuple(
             self._offer(self._enabled[name], classes)
             for name in full.overflow
@@ -342,7 +344,7 @@ class Chooser:
         )
 
     def _not_selected(self, pool: Pool, node: Node) -> Offer:
-        """Return the offer of a pool that pins a node, and does not select it or is disabled."""
+        """Return the offer of a pool that pins a node, but is disabled or does not select it."""
         sized = self._sized_of_one.get(pool.name)
         if sized is None:
             sized = self._sized_of_one[pool.name] = self._sized([pool])

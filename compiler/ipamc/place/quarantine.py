@@ -1,4 +1,4 @@
-"""When the quarantine of a block is over: its addresses may be given out again."""
+"""The end of a block's quarantine, after which its addresses may be given out again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipamc.model.lock import Line, Lock, State
 
 
 def is_over(line: Line, last: str, today: str = "") -> bool:
-    """Tell whether a line's quarantine is over: it began on the `last` day (`last_day`, ISO 8601) or before.
+    """Return whether a line's quarantine is over: it began on `last` (`last_day`, ISO 8601) or before.
     A line that a node was moved from `today` stays: the move is not applied yet.
     """
     return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
@@ -23,7 +23,7 @@ def last_day(today: str, days: int | None) -> str:
 
 
 def first_day(since: str, days: int) -> str:
-    """Return the day so many days after `since`: its lines may be re-used then. "" if the calendar ends."""
+    """Return the day `days` days after `since`, from which lines may be re-used; "" if the calendar ends."""
     try:
         return (date.fromisoformat(since) + timedelta(days=days)).isoformat()
     except OverflowError:
@@ -31,12 +31,12 @@ def first_day(since: str, days: int) -> str:
 
 
 def released_on(cluster: Cluster, lock: Lock, today: str) -> Lock:
-    """Return a lock in which the lines that a compile of `today` may give out count as released."""
+    """Return a lock in which lines that a compile of `today` may give out count as released."""
     return released(lock, last_day(today, cluster.quarantine_days), today)
 
 
 def released(lock: Lock, last: str, today: str = "") -> Lock:
-    """Return a lock in which the lines whose quarantine `is_over` count as released. O(lines)."""
+    """Return a lock in which lines whose quarantine `is_over` count as released. O(lines)."""
     if not any(is_over(line, last, today) for line in lock.lines if line.since):
         return lock
     lines = (

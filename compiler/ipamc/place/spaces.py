@@ -1,8 +1,8 @@
-"""An address space is to pools of clusters what a pool is to nodes: members in, a Cluster to place out.
+"""Places ranges of an address space: pools of clusters take the place of nodes, and ranges that of blocks.
 
 The node `beijing-1/pods` is the first range of pool `pods` of cluster `beijing-1`, `beijing-1/pods/2` the
 second one. The stages of a compile do the rest: held ranges stay, those of leavers are quarantined, nothing
-is given twice. A further range is pinned beside one that the pool has, where that is free, so that both
+is given twice. A further range is pinned next to one that the pool has, if that is free, so that both
 aggregate; and a pool that had CIDRs of its own is pinned to them.
 """
 
@@ -14,23 +14,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ipamc.model.address_sets import blocks_over, outermost
+from ipamc.model.address_sets import blocks_over, covers, outermost
 from ipamc.model.cidr import BITS, Block, Range, parse_block
 from ipamc.model.cluster import Cluster, Node
-from ipamc.model.diagnostics import Place
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import ClusterPrefixes, Prefix
 from ipamc.read.space_index import IndexLine
 
 
 def node_name(cluster: str, pool: str, number: int) -> str:
-    """Return the name that a range of a pool has as a node of a space; ranges count from 1."""
+    """Return the name of a pool's range as a node of a space; ranges count from 1."""
     return f"{cluster}/{pool}" if number == 1 else f"{cluster}/{pool}/{number}"
 
 
 def range_of(node: str) -> tuple[str, str, int]:
-    """Return the cluster, the pool and the number of a range. The reverse of `node_name`."""
+    """Return the cluster, the pool and the number of a range: the inverse of `node_name`."""
     cluster, _, pool = node.partition("/")
     pool, _, number = pool.partition("/")
     return cluster, pool, int(number) if number.isdecimal() else 1
@@ -39,8 +38,8 @@ def range_of(node: str) -> tuple[str, str, int]:
 def with_members(
     space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], before: Iterable[IndexLine]
 ) -> Cluster:
-    """Return a space with its members' pools as nodes, and what members occupy otherwise as excluded.
-    `before` are lines of an earlier index: it knows the CIDRs that a pool had before it asked. O(n log n).
+    """Return a space with its members' pools as nodes, and the members' other addresses as excluded.
+    `before` are lines of an earlier index, with the CIDRs that a pool had before its request. O(n log n).
     """
     default = {family: part.block_size for pool in space.pools for family, part in pool.families.items()}
     nodes: dict[str, Node] = {}
@@ -52,24 +51,28 @@ def with_members(
                 nodes[name] = Node(name=name, labels=dict(member.labels), at=each.ask.at)
                 size = each.ask.prefix or default.get(each.family, BITS[each.family])
                 asks.setdefault(name, {})[each.family] = size
-    excluded = tuple(
-        Range(prefix.block, prefix.at if isinstance(prefix.at, Place) else space.at)
-        for member in members
-        for prefix in member.prefixes
-        if not prefix.number
-    )
-    pins = _pins(space, lock, asks, _had(before), [each.block for each in excluded])
+    space = with_others(space, index_lines(members))
+    pins = _pins(space, lock, asks, _had(before), [each.block for each in space.excluded])
     return replace(
         space,
         nodes=tuple(nodes[name] for name in sorted(nodes)),
         asks=asks,
-        excluded=excluded,
         pools=tuple(replace(pool, pins=pins.get(pool.name, pool.pins)) for pool in space.pools),
     )
 
 
+def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
+    """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
+    excluded = (
+        Range(parse_block(line.cidr, pods=False), space.at, f"{line.cluster}/{line.pool or line.node}")
+        for line in lines
+        if line.cidr and not line.range
+    )
+    return replace(space, excluded=tuple(excluded))
+
+
 def _had(before: Iterable[IndexLine]) -> Mapping[str, Block]:
-    """Return the CIDRs of their own that pools had, as the ranges that they would be, in order of address."""
+    """Return the CIDRs that pools had of their own, named as future ranges, in order of address."""
     found: dict[tuple[str, str], list[Block]] = defaultdict(list)
     for line in before:
         if line.pool and line.cidr and not line.range:
@@ -89,7 +92,7 @@ def _pins(
     had: Mapping[str, Block],
     others: list[Block],
 ) -> dict[str, dict[str, tuple[Range, ...]]]:
-    """Return, by pool of the space and node, the blocks that nodes without a line are to have."""
+    """Return, by pool of the space and node, the blocks to which nodes without a line are pinned."""
     lines = [line for line in lock.lines if line.state is not State.RELEASED]
     mine: dict[str, list[Line]] = defaultdict(list)
     for line in lines:
@@ -120,7 +123,7 @@ def _pins(
 
 
 def _beside(block: Block, prefix: int) -> Iterator[Block]:
-    """Yield the blocks of a prefix length beside one: first the other half of what both make, if they do."""
+    """Yield the blocks of a prefix length next to a block: first the one that aggregates with it."""
     family, first, size = block.family, block.first, 1 << (BITS[block.family] - prefix)
     if prefix == block.prefix:
         yield Block(family, first ^ size, prefix)
@@ -130,24 +133,33 @@ def _beside(block: Block, prefix: int) -> Iterator[Block]:
             yield Block(family, start, prefix)
 
 
-def with_given(members: Iterable[ClusterPrefixes], lines: Iterable[Line]) -> list[ClusterPrefixes]:
-    """Return members with the ranges that a space gives them, held and pending ones."""
+def with_given(
+    members: Iterable[ClusterPrefixes], lines: Iterable[Line], consent: Consent
+) -> list[ClusterPrefixes]:
+    """Return members with the held and pending ranges that a space gives them, renamed by consent.
+    Blocks of a member's nodes inside one of its ranges do not count by themselves.
+    """
+    renamed = dict(consent.rename)
     given: dict[str, list[Prefix]] = defaultdict(list)
     places = {(one.cluster, each.pool, each.family): each.ask.at for one in members for each in one.asks}
     for line in lines:
-        cluster, pool, number = range_of(line.node)
+        cluster, pool, number = range_of(renamed.get(line.node, line.node))
         at = places.get((cluster, pool, line.block.family))
         if line.in_use and at:
             moving = line.state is State.PENDING
             given[cluster].append(Prefix(block=line.block, at=at, owner=pool, number=number, moving=moving))
-    return [
-        replace(each, prefixes=(*given[each.cluster], *(own for own in each.prefixes if not own.number)))
-        for each in members
-    ]
+
+    def alone(member: ClusterPrefixes) -> Iterator[Prefix]:
+        ranges = outermost(prefix.block for prefix in given[member.cluster])
+        for own in member.prefixes:
+            if not own.number and not (own.state and covers(ranges, own.block)):
+                yield own
+
+    return [replace(each, prefixes=(*given[each.cluster], *alone(each))) for each in members]
 
 
 def index_lines(members: Iterable[ClusterPrefixes]) -> Iterator[IndexLine]:
-    """Yield the lines of an index for what members occupy."""
+    """Yield the lines of an index for the addresses that members occupy."""
     for member in members:
         name = member.cluster
         if member.cluster_id or member.mesh_name:

@@ -1,4 +1,4 @@
-"""CSV to rows: of the columns that are asked for, with the line and the column of each cell."""
+"""Reads the wanted columns of a CSV as rows, with the line and the column of each cell."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGEST = 64 << 20
 """The most bytes of a table: the prefixes of 100,000 nodes take ten."""
 MOST_ROWS = 1_000_000
 MOST_COLUMNS = 200
-"""Where all of them are read."""
+"""The limit if all columns are read."""
 
 _SEPARATORS = ",;\t|"
 _EXCEL_HINT = re.compile(r"\ufeff?sep=(.)\r?\n?")
@@ -30,7 +30,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _NOT_COUNTED = re.compile(r"[\s_-]+")
 
 Wanted = Mapping[str, Sequence[str]]
-"""By the name of a column the headers that it may have, the preferred one first, as `plain` returns them."""
+"""For each column, the headers that it may have, the preferred one first, in the form of `plain`."""
 
 
 class Row(Struct, frozen=True, gc=False):
@@ -41,21 +41,21 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Table(Struct, frozen=True, kw_only=True, dict=True):
-    """The rows of a table, in the order of the file, without empty ones and those that cannot be read."""
+    """The rows of a table, in the order of the file, without empty and unreadable ones."""
 
     path: str
     text: str
     separator: str
     columns: Mapping[str, int]
-    """By the name of a column, its index in the file."""
+    """The index of each column in the file."""
     head: int
     """The line of the headers."""
     rows: tuple[Row, ...] = ()
     findings: tuple[Diagnostic, ...] = ()
-    """What is wrong with the form of the file: errors."""
+    """Errors in the form of the file."""
 
     def at(self, row: Row, column: str = "") -> Span:
-        """Return where the cell of a row is; without a column of the table, the beginning of the row."""
+        """Return the place of a row's cell; for an absent column, the beginning of the row."""
         return self.cell(row.line, self.columns.get(column, 0))
 
     @cached_property
@@ -63,7 +63,7 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
         return [line[0].rstrip("\r\n") for line in _LINE.finditer(self.text)]
 
     def cell(self, line: int, index: int) -> Span:
-        """Return the span of a cell: up to its end, or to the end of the line if it goes on."""
+        """Return the span of a cell: up to its end, or to the end of the line if the cell has several."""
         source = self._lines[line - 1]
         start, end = 0, len(source)
         quoted, seen = False, 0
@@ -82,14 +82,14 @@ class Table(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def plain(header: str) -> str:
-    """Return a header without what does not count in it."""
+    """Return a header in a normal form, for comparison."""
     return _NOT_COUNTED.sub("", header).casefold()
 
 
 def read_table(path: str, data: bytes, wanted: Wanted, *, others: bool = False) -> Table:
-    """Read the wanted columns that are there, and keep errors of rows. O(n). Raises Refused for no text.
-    With `others` every other column, too, by its header; and a file of a single column whose first line is no
-    header of the first wanted one has no headers.
+    """Read the wanted columns that exist, and record errors of rows. O(n). Raises Refused if it is no text.
+    With `others`, also read every other column, by its header; a file of one column, whose first line is not
+    a header of the first wanted column, then has no headers.
     """
     if len(data) > LARGEST:
         problem = f"the file has {len(data):,} bytes, more than {LARGEST:,}"
@@ -136,7 +136,7 @@ _FEWER = "export the rows of one site, not all"
 def _records(
     path: str, text: str, separator: str, first: int, found: list[Diagnostic]
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield (first line, cells) of every record that is not empty; a mistake of syntax ends it."""
+    """Yield (first line, cells) of every record that is not empty; end at a syntax error."""
     lines = (line[0] for line in _LINE.finditer(text))
     reader = csv.reader(islice(lines, first - 1, None), delimiter=separator, strict=True)
     line, number = first, 0

@@ -1,4 +1,4 @@
-"""Items to typed structs: the fast path. The slow path finds all mistakes of a document by its schema."""
+"""Decodes items into typed structs, fast. After a failure the schema finds all mistakes of a document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipamc.read.syntax.yaml_scalars import quoted, readings
 
 
 def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findings) -> Any:
-    """Return an item as its kind's struct, or None and report everything that is wrong with it.
+    """Return an item as its kind's struct; None, and a report of all its mistakes, if that fails.
     `late` receives the problems whose finding needs the source text, `found` all others. Raises Enough.
     """
     for odd in item.odd:
@@ -31,7 +31,7 @@ def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findin
         problems = list(islice(explain(item.value, schemas[item.kind.schema], item.at), MOST))
     late += [problem for problem in problems if isinstance(problem, Mistyped)]
     found.extend(problem for problem in problems if isinstance(problem, Diagnostic))
-    if not problems:  # the two paths disagree, which a test rules out; refuse rather than guess
+    if not problems:  # the decoder and the schema disagree, which a test rules out: refuse rather than guess
         found.append(
             rules.wrong_shape(item.at, f"the document does not have the shape of a {item.kind.name}")
         )
@@ -39,7 +39,7 @@ def shape(item: InputItem, schemas: Schemas, late: list[Mistyped], found: Findin
 
 
 def _odd(odd: Odd, schema: Schema, root: Place) -> Iterator[Diagnostic]:
-    """Yield findings for an unquoted scalar that should be text: a key that the user chose, or a value."""
+    """Yield findings for unquoted scalars that should be text: keys that the user chose, or values."""
     at, better = Place(root.path, root.document, (*root.keys, *odd.keys), key=odd.key), quoted(odd.text)
     if odd.key and odd.agreed and is_map(schema, odd.within):
         problem = f"the key {odd.text} is not text" if odd.text else "an empty key is not text"
@@ -73,8 +73,8 @@ class Mistyped(Struct, frozen=True):
 
 def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mistyped]:
     """Yield everything that is wrong with the shape of a document with its root at `root`, a wrong type once.
-    Ends after twice MOST violations of the schema: a misspelt field is two of them, and one finding. Costs
-    some fifty times the typed decode, and as much again for the first document.
+    Ends after twice MOST violations of the schema: a misspelt field is two of them, and one finding. Takes
+    about 50 times as long as the typed decode, and as much again for the first document.
     """
     by_path: dict[Keys, list[Any]] = {}
     for refusal in islice(_validator()(schema).iter_errors(value), 2 * MOST):
@@ -95,7 +95,7 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
 
 @cache
 def _validator() -> Any:
-    """Return a validator class to which 1.0 is no integer, as to the typed decoder."""
+    """Return a validator class to which 1.0 is not an integer, like the typed decoder."""
     from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 - it takes 70 ms
 
     checker = Draft202012Validator.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
@@ -151,7 +151,7 @@ def _findings(refusal: Any, path: Keys, root: Schema, here: Place) -> Iterator[D
 def _unknown_fields(
     value: Mapping[str, Any], schema: Schema, root: Schema, here: Place, path: Keys
 ) -> Iterator[Diagnostic]:
-    """Yield a finding for each unknown field; one for labels that stand right in a selector."""
+    """Yield a finding for each unknown field, but only one for labels directly in a selector."""
     known, kind = schema.get("properties", {}), str(root.get("title"))
     unknown = _unknown(value, schema)
     labels = hints.as_selector(value, known, _field(path))
@@ -163,7 +163,7 @@ def _unknown_fields(
 
 
 def _unknown(value: Mapping[str, Any], schema: Schema) -> list[str]:
-    """Return the fields that are refused because the schema does not have them."""
+    """Return the fields that the schema does not have."""
     allowed = schema.get("additionalProperties") is not False
     return [] if allowed else [key for key in value if key not in schema.get("properties", {})]
 

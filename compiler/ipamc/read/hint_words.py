@@ -1,6 +1,6 @@
-"""Words of other tools, and what they are here: fields, values, verbs, options. Data of `hints`, `cli/usage`.
+"""Words of other tools, and their counterparts in ipamc: fields, values, verbs, options. Data only.
 
-Commands are written as they are typed, with CLUSTER, NODE and POOL where a name belongs.
+Commands are complete lines, with CLUSTER, NODE and POOL in place of names.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Word(NamedTuple):
-    """What is said of a word, and the commands that do what it stands for."""
+    """The text about a word, and commands that do the same in ipamc."""
 
     says: str
     run: tuple[str, ...]
@@ -99,7 +99,7 @@ VERBS: Mapping[str, Word] = {
 
 
 class Instead(NamedTuple):
-    """What is said of an option: the first of ours that the verb has, else a text."""
+    """The replacement of an option: the first of these that the verb has, else a text."""
 
     ours: tuple[str, ...] = ()
     says: str = ""
@@ -196,7 +196,7 @@ FIELDS = {
     },
     "NodeInventory": {"role": "write it as a label: labels: {role: {value}}"},
 }
-"""By kind and field: what ipamc's own kinds have in its place. `{value}` is the field's value."""
+"""By ipamc's kind and a foreign field: what to write instead. `{value}` is the field's value."""
 
 VALUES = {
     "mode": {
@@ -213,10 +213,10 @@ VALUES = {
     "routingMode": {"vxlan": "tunnel", "geneve": "tunnel", "direct": "native"},
     "bgp": {"bird": "none", "calico": "none"},
 }
-"""By field and word: what others say, and the word of ipamc."""
+"""By field: words of other tools, and the word of ipamc."""
 
 HELM = frozenset(
     {"ipam", "operator", "hubble", "kubeProxyReplacement", "k8sServiceHost", "tunnelProtocol", "bpf", "cni"}
 )
 KUSTOMIZE = frozenset({"resources", "patches", "components", "namePrefix", "configMapGenerator", "bases"})
-"""Fields at the top of the values of Cilium's chart, and of a kustomization."""
+"""Top-level fields of the values of Cilium's chart, and of a kustomization."""

@@ -1,4 +1,4 @@
-"""The meaning of a refused kind, field, word or value: typos; habits of Helm, Calico, kubectl and YAML."""
+"""Guesses what a refused kind, field or value means: typos; habits of Helm, Calico, kubectl and YAML."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ipamc.read.syntax.yaml_scalars import DIGITS, quoted
 _SHOWN = 60
 _BOTH = {"dualstack", "dual-stack", "dual", "both"}
 _SIZES_OF_IPV6 = range(33, 129)
-"""Prefix lengths that only blocks of IPv6 have."""
+"""Prefix lengths that only IPv6 blocks have."""
 _TRUE, _FALSE = {"true", "yes", "y", "on"}, {"false", "no", "n", "off"}
 
 Kinds = Sequence[tuple[str, Sequence[str]]]
-"""Names of kinds with their apiVersions; of two with a name, ipamc's own comes first."""
+"""Names of kinds with their apiVersions; of two kinds with one name, ipamc's own comes first."""
 
 
 # Kinds
@@ -30,7 +30,7 @@ Kinds = Sequence[tuple[str, Sequence[str]]]
 def unnamed(
     value: Mapping[str, Any], names: Mapping[str, Any], kinds: Kinds
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (field, problem, way out) for a missing apiVersion or kind in `names`, or one that is no text."""
+    """Yield (field, problem, fix) for each of `names` (apiVersion, kind) that is missing or no text."""
     versions = {name: of[0] for name, of in reversed(kinds)}
     kind, meant, others = names["kind"], kind_of_fields(value), _other_tool(value)
     if names["apiVersion"] is None and kind is None:
@@ -64,7 +64,7 @@ def _other_tool(value: Mapping[str, Any]) -> str:
 
 
 def kind_of_fields(value: Mapping[str, Any]) -> str:
-    """Return the kind of ipamc's own of which a document has the fields; "" where it has none."""
+    """Return ipamc's own kind that has the fields of a document; "" if there is none."""
     spec = value.get("spec")
     if isinstance(value.get("nodes"), list):
         return "NodeInventory"
@@ -72,16 +72,19 @@ def kind_of_fields(value: Mapping[str, Any]) -> str:
         return "Tests"
     if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
         return "Cluster"
+    part = spec.get("ipv4", spec.get("ipv6")) if isinstance(spec, Mapping) else None
+    if isinstance(part, Mapping) and "prefixLength" in part and "blockSize" not in part:
+        return "AddressSpace"
     return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
 
 
 def nearest_kind(kind: str, kinds: Kinds) -> str:
-    """Return the kind that was probably meant, or of whose list it is the name; or ""."""
+    """Return the kind that was probably meant, or the kind of a list's items; or ""."""
     return nearest(kind.removesuffix("List") or kind, [name for name, _ in kinds])
 
 
 def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
-    """Return what to write in place of a kind that ipamc does not read."""
+    """Return what to write instead of a kind that ipamc does not read."""
     if kind.removesuffix("List") == "CiliumPodIPPool":
         ours = kinds[0][1][0]
         better = f"write apiVersion: {ours}, kind: IPPool, and blockSize in place of maskSize"
@@ -106,8 +109,8 @@ def _move_out(kinds: Kinds) -> str:
 
 
 def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: Schema) -> str:
-    """Return what to write in place of an unknown field; "" where its neighbours are all that can be told.
-    `schema` is that of the mapping at `keys`, which has the field; `root` is that of the document.
+    """Return what to write instead of an unknown field; "" if only its neighbours can be listed.
+    `schema` is that of the mapping at `keys`, which contains the field; `root` is that of the document.
     """
     if key == "cidr" and "cidrs" in schema.get("properties", {}):
         return f"write cidrs: [{_plain(value)}]"
@@ -130,7 +133,7 @@ def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: S
 
 
 def _places(root: Schema, schema: Schema, key: str, keys: Keys = ()) -> Iterator[Keys]:
-    """Yield the paths of the mappings that have a field of this name, but for those in lists."""
+    """Yield the paths of mappings with a field of this name, except those in lists."""
     if len(keys) > 4:
         return
     properties = resolve_reference(root, schema).get("properties", {})
@@ -142,13 +145,13 @@ def _places(root: Schema, schema: Schema, key: str, keys: Keys = ()) -> Iterator
 
 
 def choice(text: str, field: str, allowed: Sequence[str], examples: str) -> str:
-    """Return what to write in place of a word that is none of those allowed."""
+    """Return what to write instead of a word that is not allowed."""
     word = VALUES.get(field, {}).get(text.lower(), "")
     return f"write {field}: {word}" if word else suggestion(text, allowed) or examples
 
 
 def block_size(value: int, bits: int) -> str:
-    """Return the prefix length for a block size that is a number of addresses; "" for others."""
+    """Return the prefix length of a block size that is given as a number of addresses; "" for others."""
     size = bits - (value.bit_length() - 1)
     if size <= 0 or value & (value - 1):
         return ""
@@ -157,7 +160,7 @@ def block_size(value: int, bits: int) -> str:
 
 
 def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, root: Schema) -> str:
-    """Return what to write in place of a value of the wrong type; `name` is its field, or "" for an item."""
+    """Return what to write instead of a value of the wrong type; `name` is its field, or "" for an item."""
     before = f"{name}: " if name else ""
     schema = resolve_reference(root, schema)
     own = schema.get("items", {}).get("properties", {})
@@ -184,7 +187,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
         return f"write a blank after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
     if value is None and "object" in wanted and len(required := schema.get("required", [])) == 1:
-        only = str(required[0])  # a mapping with one field, which has a choice of words
+        only = str(required[0])  # a mapping whose only field is a choice of words
         if choices := resolve_reference(root, schema["properties"][only]).get("enum", []):
             return f"write {before}{{{only}: {listing(choices)}}}"
     if value is None and "default" in schema:
@@ -193,7 +196,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
 
 
 def scalar(text: str, wanted: Collection[str]) -> str:
-    """Return the integer (also `/24`, `5%`, `7d`) or boolean that a text was meant to be; or ""."""
+    """Return the integer (also `/24`, `5%`, `7d`) or boolean that a text probably means; or ""."""
     if "boolean" in wanted and text.lower() in _TRUE | _FALSE:
         return "true" if text.lower() in _TRUE else "false"
     number = re.fullmatch(r"/?\s*(\d{1,9})\s*(?:%|d|days?)?", text, re.ASCII)
@@ -213,7 +216,7 @@ def example(name: str, schema: Schema, root: Schema) -> str:
 
 
 def typed(value: Any) -> str:
-    """Return an example as a user types it."""
+    """Return an example in the form that a user types."""
     if isinstance(value, list):
         return f"[{', '.join(map(typed, value))}]"
     if isinstance(value, Mapping):
@@ -236,7 +239,7 @@ def _example(schema: Schema, root: Schema) -> Any:
 
 
 def _mapping(value: Any, schema: Schema) -> str:
-    """Return the mapping that a text or a list was meant to be."""
+    """Return the mapping that a text or a list probably means."""
     needs = [schema, *schema.get("anyOf", [])[:1]]
     if isinstance(value, str) and ["name"] in [each.get("required") for each in needs]:
         return f"{{name: {_plain(value)}}}"
@@ -250,7 +253,7 @@ def _mapping(value: Any, schema: Schema) -> str:
 
 
 def _list(value: Any, items: Schema) -> str:
-    """Return the list that a value was meant to be."""
+    """Return the list that a value probably means."""
     if isinstance(value, Mapping):
         if items.get("required") == ["cidr"]:
             given = [{"cidr": key, "reason": why} for key, why in value.items()]
@@ -275,7 +278,7 @@ def _list(value: Any, items: Schema) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Return a value of the input as it is typed, cut."""
+    """Return a value of the input in typed form, cut."""
     if isinstance(value, list):
         return ", ".join(map(_plain, value[:4]))
     text = str(value)[:_SHOWN]
@@ -286,12 +289,12 @@ def _plain(value: Any) -> str:
 
 _OF_SELECTORS = frozenset({"matchLabels", "matchExpressions"})
 _MOST = 20
-"""Labels that are written out."""
+"""The most labels that are written out."""
 EXAMPLE = 'rack == "a", or {matchLabels: {rack: a}}'
 
 
 def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) -> str:
-    """Return how labels that stand right in a selector are written; "" where they are not only that."""
+    """Return how to write a selector that has labels directly in it; "" if it has other mistakes."""
     if not _OF_SELECTORS.issubset(known):
         return ""
     labels = {key: label for key, label in value.items() if key not in known}
@@ -310,7 +313,7 @@ def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) ->
 
 
 def of_a_term(value: Mapping[str, Any]) -> str:
-    """Return how `matchLabels` is written in a term of a NodeSelector, which has none."""
+    """Return how to write `matchLabels` in a term of a NodeSelector, which does not have that field."""
     labels = value.get("matchLabels")
     if isinstance(labels, Mapping) and 0 < len(labels) <= _MOST and all(map(_is_value, labels.values())):
         return f"write {_expressions({key: [label] for key, label in labels.items()})}"
@@ -318,7 +321,7 @@ def of_a_term(value: Mapping[str, Any]) -> str:
 
 
 def other_shape(keys: Keys, value: object) -> str:
-    """Return how a selector or a part of it is written that is of another type; "" for any other field."""
+    """Return how to write a selector, or a part of it, that has the wrong type; "" for any other field."""
     match keys[-1:]:
         case (str(field),) if field.endswith("elector"):
             if isinstance(value, bool | int | float):

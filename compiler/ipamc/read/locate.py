@@ -1,4 +1,4 @@
-"""The line and column of each finding: a file with findings is read once more. Names text that is no YAML."""
+"""Finds the line and column of each finding: reads a file with findings again. Names text that is no YAML."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ipamc.read.syntax.yaml_cut import cut
 
 _SYNTAX = "IPC0001"
 _LAST = "IPC02"
-"""Codes up to this are about what is written; others are about what it means."""
+"""Codes up to this are about the form of the text, others about its meaning."""
 # Compiled where they are used: most runs have no error.
 _VARIABLE = r"\$\{[^}]*\}|\$\([^)]*\)|\$[A-Za-z_]\w*"
 _TEMPLATE = r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>"
@@ -32,12 +32,12 @@ _DIGEST = r"\S*@sha256:[0-9a-f]+"
 _AROUND = 256
 """Characters on both sides of a place that are searched: a line can be a whole document full of findings."""
 _IN_JSON = (_TEMPLATE, _VARIABLE, _NO_BREAK, _DIGEST)
-_IN_TEXT = (*_IN_JSON, _COMMENT)  # of JSON the reader says that it has no comments
+_IN_TEXT = (*_IN_JSON, _COMMENT)  # for JSON the reader reports that it has no comments
 
 
 def explained(finding: Located) -> Located:
-    """Return a finding with a help that names foreign text where it is; another one as it is.
-    A way out that the finding has is kept behind it, unless the text is the cause of a syntax error.
+    """Return a finding with a help that names foreign text at its place; another finding unchanged.
+    The finding's own help is kept behind it, unless the foreign text causes a syntax error.
     """
     if finding.severity is not Severity.ERROR or finding.code[:5] > _LAST:
         return finding
@@ -51,7 +51,7 @@ def explained(finding: Located) -> Located:
 
 
 def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
-    """Yield foreign text of a span; with `near` also around and behind it, and of flow style its bracket."""
+    """Yield foreign text in a span; with `near` also around and behind it, and in flow style its bracket."""
     start, end = span.column - 1, span.end_column - 1
     if span.source[start : start + 1] == "{" == span.source[start - 1 : start]:
         start, near = start - 1, True
@@ -80,7 +80,7 @@ def _foreign_help(found: re.Match[str], span: Span) -> str:
 
 
 _TOKEN = re.compile(r"[\w./-]+|[^\w\s]")
-"""What is underlined where a mistake inside a text begins: a word, or one other character."""
+"""The underlined part if a mistake begins inside a text: a word, or one other character."""
 _QUOTES = frozenset({'"', "'"})
 _ESCAPES = {"x": 4, "u": 6, "U": 10}
 _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
@@ -88,8 +88,8 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
     """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
-    A value that the document does not have is shown at the first key of its nearest parent that exists, and a
-    file that is not among the sources as a whole (line 0). Costs one pass over each file that has a Place.
+    For a value that the document does not have, the place is the first key of its nearest existing parent;
+    for a file that is not among the sources, the whole file (line 0). One pass over each file with a Place.
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
@@ -99,7 +99,7 @@ def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> t
 
 
 class Texts:
-    """The source texts of some places, and the position of each place in them."""
+    """The source texts that some places refer to, and the position of each place in them."""
 
     def __init__(self, sources: Mapping[str, bytes], ats: Iterable[At]) -> None:
         self._texts: dict[str, str] = {}
@@ -116,12 +116,12 @@ class Texts:
             self._texts[path], self._lines[path] = text, lines_of(path, data, text)
 
     def source(self, at: Place) -> str:
-        """Return the text of a scalar as the file has it, with quotes; "" if it has none."""
+        """Return the source text of a scalar, with quotes; "" if it has none."""
         spot, whole = self._spots[at.path].deepest(_steps(at)) if at.path in self._texts else (Spot(), False)
         return self._texts[at.path][spot.start : spot.end] if whole else ""
 
     def span(self, at: At) -> Span:
-        """Return the span of a place; a Span is returned as it is."""
+        """Return the span of a place; a Span is returned unchanged."""
         if isinstance(at, Span):
             return at
         if at.path not in self._texts:
@@ -143,9 +143,9 @@ class Texts:
 
 
 def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
-    """Return a text, and the spots of values in it: of a dump without its unread parts, if none is there."""
+    """Return a text, without unread parts if no wanted value is in one, and the spots of the values."""
     is_json, found = path.endswith(".json"), None
-    if not is_json and not isinstance(data, Excerpt):  # the offsets of an Excerpt lead to those of its file
+    if not is_json and not isinstance(data, Excerpt):  # offsets in an Excerpt are mapped to those in its file
         with contextlib.suppress(UnicodeDecodeError):
             found = cut(data, FIELDS)
     if found and scan_cut_yaml(found, spots := _spots(wanted)):
@@ -167,7 +167,7 @@ def _steps(at: Place) -> Keys:
 
 
 _EVERY = 256
-"""Characters between those whose offsets are kept."""
+"""Distance, in characters, between stored offsets."""
 
 
 class _Scalar:
@@ -196,7 +196,7 @@ class _Scalar:
                 line = newline + 1
 
     def at(self, offset: int) -> int:
-        """Return the offset in the text of a character of the value. First ones O(offset), then O(log n)."""
+        """Return the offset in the text of a character of the value. First call O(offset), then O(log n)."""
         if self._lines is not None:
             place = bisect.bisect_right(self._lines, offset, key=itemgetter(0)) - 1
             number, first, stop = self._lines[place] if place >= 0 else (0, 0, -1)
@@ -207,7 +207,7 @@ class _Scalar:
         return min(self._after(self._marks[known], offset - known * _EVERY), self._end)
 
     def _after(self, index: int, offset: int) -> int:
-        """Return the offset in the text so many characters of the value later."""
+        """Return the offset in the text of the character `offset` characters later in the value."""
         text, end, style = self._text, self._end, self._style
         while offset > 0 and index < end:
             offset -= 1
@@ -216,7 +216,7 @@ class _Scalar:
             elif style == "'" and text[index] == "'":
                 index += 2
             elif text[index] in "\r\n":
-                # A folded line break counts, with the blanks around it, as one character.
+                # A folded line break and the blanks around it count as one character.
                 while index < end and text[index] in " \t\r\n":
                     index += 1
             else:

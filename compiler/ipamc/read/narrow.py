@@ -1,4 +1,4 @@
-"""The parts of a cluster's files that a question needs: all but the Nodes, or but one of them.
+"""The parts of a cluster's files that a question needs: without Nodes, or with only one of them.
 
 `ipamc show` asks how full pools are, `ipamc why NODE` about one node. With 5,000 Nodes as kubectl prints
 them, 100 MB of YAML, they take 0.4 and 0.6 s instead of 1.8 and 2.9 s.
@@ -17,34 +17,34 @@ from ipamc.read.kinds import KINDS
 from ipamc.read.syntax.encoding import Excerpt, Piece
 
 LISTS = "List"
-"""The kind of a list of any kind; and the end of the name of a list of one kind."""
+"""The kind of a list of any kind, and the suffix of the kind of a list of one kind."""
 
 _INVENTORY = "NodeInventory"
 _PATTERN = re.compile(rb"""names(?<![A-Za-z0-9._-]names)["']?\s*:""")
-"""The key of a pattern of names in an inventory, which has no escapes."""
+"""The key of a pattern of names in an inventory; it has no escapes."""
 _part_of_name = re.compile(rb"[A-Za-z0-9._-]").match
 
 
 class LeftOut(Struct, frozen=True):
-    """Documents and items of some kinds, and entries of a NodeInventory, but for those about one node."""
+    """What to skip: documents and items of some kinds, and entries of a NodeInventory, except one node's."""
 
     kinds: frozenset[str]
     """Names of KINDS that are `of_nodes`; no other kind has one of these names."""
     but: str = ""
-    """The node whose objects are read; "" for none."""
+    """The node whose objects are read anyway; "" for none."""
 
     def all_of(self, kinds: Iterable[str]) -> bool:
-        """Tell whether a list of items of these kinds has no other items. False for no kinds."""
+        """Return whether all items of a list of these kinds are skipped. False for no kinds."""
         found = {kind.removesuffix(LISTS) for kind in kinds} - {""}
         return bool(found) and found <= self.kinds
 
     def any_of(self, kinds: Iterable[str]) -> bool:
-        """Tell whether something of these kinds is left out."""
+        """Return whether any item of these kinds is skipped."""
         return any(kind.removesuffix(LISTS) in self.kinds for kind in kinds)
 
     def mentions(self, data: bytes, start: int, end: int, kinds: Iterable[str]) -> list[int]:
-        """Return where the name of the node stands alone: `node-1` is not in `node-10`.
-        In a NodeInventory also where a pattern is: it may make the name. What is left out is of other nodes.
+        """Return the offsets of the node's name as a whole word: `node-1` is not in `node-10`.
+        In a NodeInventory also those of patterns, which may expand to it. Other parts are of other nodes.
         """
         name, found = self.but.encode(), list[int]()
         if name and _INVENTORY in {kind.removesuffix(LISTS) for kind in kinds}:
@@ -60,17 +60,17 @@ class LeftOut(Struct, frozen=True):
 
 _OF_NODES = frozenset({kind.name for kind in KINDS if kind.of_nodes})
 NO_NODES = LeftOut(_OF_NODES - {"CiliumNode"})
-"""CiliumNodes are read: those without a node take addresses of pools."""
+"""CiliumNodes are read: those without a Node occupy addresses of pools."""
 
 
 def only_node(name: str) -> LeftOut:
-    """Leave out all that tells of other nodes."""
+    """Skip everything that is about other nodes."""
     return LeftOut(_OF_NODES, name)
 
 
 def narrow(sources: Mapping[str, bytes], left_out: LeftOut) -> Mapping[str, bytes]:
-    """Return the files without the parts that are certainly left out; the same mapping if there are none.
-    They make the same model, but for these parts. Findings must come from the whole files, which may have
+    """Return the files without the parts that can certainly be skipped; the same mapping if there are none.
+    The model is the same except for these parts. Findings must come from the whole files, which may have
     more.
     """
     found: dict[str, bytes] = {}
@@ -86,7 +86,7 @@ def narrow(sources: Mapping[str, bytes], left_out: LeftOut) -> Mapping[str, byte
 _MEMBER = re.compile(rb'[ \t\r\n,]*("(?:[^"\\]|\\.)*+")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _BETWEEN = re.compile(rb"[ \t\r\n,]*")
 _HIDDEN = re.compile(rb"\\u00(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA])")
-"""A character of a name as an escape. Go writes <, > and & so, which are in no name."""
+"""A character of a name as an escape. Go escapes <, > and &, which no name contains."""
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -99,13 +99,13 @@ class _Top(msgspec.Struct):
     items: list[_Item] | None = None
 
 
-_TOP = msgspec.json.Decoder(_Top)  # skips all else: 2 GB a second
+_TOP = msgspec.json.Decoder(_Top)  # skips the rest: 2 GB a second
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ELEMENTS = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def json_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
-    """Return the pieces that are not left out; none of a file that is left out. None: read all of it."""
+    """Return the pieces to read; none if all of the file is skipped. None: read all of it."""
     if not data.startswith((b"{", b" ", b"\n", b"\r", b"\t")):
         return None
     try:
@@ -131,14 +131,14 @@ def json_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
     pieces = [(0, elements[0][0])]
     for place, number in enumerate(sorted(kept)):
         start, end = elements[number]
-        # With the comma before it, unless it is the first one now.
+        # With the comma before it, unless it is now the first one.
         pieces.append((elements[number - 1][1] if place else start, end))
     return [*pieces, (elements[-1][1], len(data))]
 
 
 def _elements(data: bytes, key: str) -> list[Piece]:
-    """Return the places of the elements of a list; none without such a list, or with another key twice.
-    msgspec tells the length of values, but not where they begin: only commas and blanks are between them.
+    """Return the offsets of the elements of a list; none if there is no such list or a key is there twice.
+    msgspec gives the length of values, but not their start: only commas and blanks are between them.
     """
     members = _MEMBERS.decode(data)
     at = data.index(b"{") + 1
@@ -159,9 +159,9 @@ def _elements(data: bytes, key: str) -> list[Piece]:
 
 
 _OTHER_BREAKS = (b"\r", b"\xc2\x85", b"\xe2\x80\xa8", b"\xe2\x80\xa9")
-"""What a YAML parser takes for the end of a line, beside a newline."""
+"""Line ends to a YAML parser besides a newline."""
 _ESCAPE = re.compile(rb"\\[xuU\n]")
-"""In double quotes: any character, or a line that goes on in the next one."""
+"""In double quotes: any character, or a line that continues in the next one."""
 _MARKER = re.compile(rb"\n(?:---(?=[ \n]|\Z)|\.\.\.|%)")
 _CONTENT = re.compile(rb"^[ \t]*[^#\s]", re.MULTILINE)
 
@@ -172,9 +172,9 @@ _part_of_word = re.compile(rb"[A-Za-z0-9_./:-]").match
 _LIST = re.compile(rb"\n(?:items|nodes):[ ]*\n( {0,8})- ")
 _KEY = re.compile(rb"[A-Za-z]+:[ \n]")
 _LARGEST_REST = 1 << 16
-"""Bytes behind a list that are read with it."""
+"""The most bytes behind a list that are read with it."""
 
-# From a quote or bracket that may begin a value to the end of its line, if it does not end there.
+# Matches from a quote or bracket that may begin a value to the line's end, if it is still open there.
 _OPEN = (
     re.compile(rb'"(?<=[ \t\n\[{,:]")[^"\\\n]*+(?:\\.[^"\\\n]*+)*+\\?\n'),
     re.compile(rb"'(?<=[ \t\n\[{,:]')[^'\n]*+(?:''[^'\n]*+)*+\n"),
@@ -186,12 +186,11 @@ _ALIAS = re.compile(rb"\*(?<=[ \t\n\[{,]\*)[^ \t\n,\]}]")
 
 
 def yaml_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
-    """Return the pieces that are not left out; none of a file that is left out. None: read all of it.
+    """Return the pieces to read; none if all of the file is skipped. None: read all of it.
     The file is not parsed: it is searched for the word `kind`, and lists are cut at the lines of their
-    indentation. That is certain only for block style as kubectl and people write it. Whatever could hide a
-    kind or a name, or carry text over the line of a cut, has the whole document read: escapes, open quotes
-    and brackets, aliases, lines of other forms. A pattern that begins with a rare word takes 0.05 s for 113
-    MB.
+    indentation. That is certain only for block style as kubectl and people write it. If anything could hide a
+    kind or a name, or carry text over the line of a cut, the whole document is read: escapes, open quotes and
+    brackets, aliases, lines of other forms. A pattern that begins with a rare word takes 0.05 s for 113 MB.
     """
     breaks = _OTHER_BREAKS[:1] if data.isascii() else _OTHER_BREAKS
     if data.startswith((b"%", b"...", b"\xef\xbb\xbf")) or any(ending in data for ending in breaks):
@@ -213,7 +212,7 @@ def yaml_pieces(data: bytes, left_out: LeftOut) -> Sequence[Piece] | None:
 
 
 def _of_document(data: bytes, start: int, end: int, left_out: LeftOut) -> list[Piece] | None:
-    """Return the pieces of a document that are not left out; None: all of it."""
+    """Return the pieces of a document to read; None: all of it."""
     kinds = _kinds(data, start, end)
     if kinds is None or not left_out.any_of(kinds):
         return None
@@ -238,8 +237,8 @@ def _of_document(data: bytes, start: int, end: int, left_out: LeftOut) -> list[P
 
 
 def _kinds(data: bytes, start: int, end: int) -> set[str] | None:
-    """Return the kinds that are named in a part of a file, wherever; None where that is not clear.
-    No document or item is of another kind. A word that is no key is skipped.
+    """Return the kinds that a part of a file names, anywhere; None if that is not clear.
+    No document or item is of another kind. The word `kind` is skipped if it is no key.
     """
     found = set()
     at = data.find(b"kind", start, end)
@@ -254,12 +253,12 @@ def _kinds(data: bytes, start: int, end: int) -> set[str] | None:
 
 
 def _items(data: bytes, start: int, end: int) -> list[Piece] | None:
-    """Return the places of the items of a document's list; None where it is not such a document."""
+    """Return the offsets of the items of a document's list; None if the document has another form."""
     head = _LIST.search(data, start, end)
     if head is None:
         return None
     dash = head[1] + b"- "
-    margin = re.compile(rb"\n {0,%d}(?=[^ \n])" % len(head[1]))  # lines that are not deeper than the dash
+    margin = re.compile(rb"\n {0,%d}(?=[^ \n])" % len(head[1]))  # lines that are not indented more
     begins: list[int] = []
     stop = end
     for found in margin.finditer(data, head.end() - len(dash) - 1, end):
@@ -277,7 +276,7 @@ def _items(data: bytes, start: int, end: int) -> list[Piece] | None:
 
 
 def _closed(data: bytes, start: int, end: int, edges: Sequence[int]) -> bool:
-    """Tell whether quotes and brackets that may be open at the end of a line are closed by the next edge."""
+    """Return whether quotes and brackets open at the end of a line are closed before the next cut."""
     for pattern in _OPEN:
         closed = start
         for found in pattern.finditer(data, start, end):

@@ -1,8 +1,8 @@
-"""The names of many nodes in one text, `worker-{001..400}`: braces as bash expands them.
+"""Patterns for the names of many nodes, `worker-{001..400}`: braces as bash expands them.
 
 `{A..B}` is a range of numbers, A not above B. With a leading zero in A or B, all have the digits of the
-longer one. Of two letters it is the letters between them. `{a,b}` is each of some texts. Braces may stand one
-behind the other, and not in one another; a range has no step.
+longer one. With two letters it is the letters between them. `{a,b}` is each of some texts. Braces may follow
+one another, and must not be nested; a range has no step.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from itertools import product
 from msgspec import Struct
 
 MOST = 100_000
-"""Names that the patterns of a cluster may have together."""
+"""The most names of all patterns of a cluster."""
 _UNCOUNTED = 10**18
-"""A number of names above this is not computed: the product of a megabyte of ranges has as many digits."""
+"""Larger numbers of names are not computed: the product of a megabyte of ranges has as many digits."""
 _BRACE = re.compile(r"[{}]")
 _NUMBERS = re.compile(r"(\d{1,9})\.\.(\d{1,9})", re.ASCII).fullmatch
 _LETTERS = re.compile(r"([a-z])\.\.([a-z])").fullmatch
@@ -24,7 +24,7 @@ _OF_ANSIBLE = re.compile(r"\[(\w+):(\w+)\]")
 
 
 class PatternError(Exception):
-    """A text that is no pattern; `offset` is that of the character where it is wrong."""
+    """A text is no valid pattern; `offset` is that of the first wrong character."""
 
     def __init__(self, problem: str, offset: int, better: str) -> None:
         super().__init__(problem)
@@ -32,7 +32,7 @@ class PatternError(Exception):
 
 
 class Numbers(Struct, frozen=True):
-    """`{first..last}`, with zeros in front up to `width` digits."""
+    """`{first..last}`, with leading zeros up to `width` digits."""
 
     first: int
     last: int
@@ -40,12 +40,12 @@ class Numbers(Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """How many texts it stands for."""
+        """The number of its texts."""
         return self.last - self.first + 1
 
     @property
     def longest(self) -> int:
-        """The characters of its longest text."""
+        """The length of its longest text in characters."""
         return max(self.width, len(str(self.last)))
 
     def texts(self) -> Iterator[str]:
@@ -54,18 +54,18 @@ class Numbers(Struct, frozen=True):
 
 
 class Choice(Struct, frozen=True):
-    """`{a,b}`, a range of letters, or a text outside of braces, which is a choice of one."""
+    """`{a,b}`, a range of letters, or a text outside of braces as a choice of one."""
 
     words: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """How many texts it stands for."""
+        """The number of its texts."""
         return len(self.words)
 
     @property
     def longest(self) -> int:
-        """The characters of its longest text."""
+        """The length of its longest text in characters."""
         return max(map(len, self.words))
 
     def texts(self) -> Iterator[str]:
@@ -77,7 +77,7 @@ Part = Numbers | Choice
 
 
 def parse(text: str) -> tuple[Part, ...]:
-    """Return the parts of a pattern, from left to right. Raises PatternError. Linear, and expands nothing."""
+    """Parse a pattern into its parts, from left to right. Raises PatternError. Linear; expands nothing."""
     parts: list[Part] = []
     at = 0
     while brace := _BRACE.search(text, at):
@@ -119,7 +119,7 @@ def _braces(inside: str, offset: int) -> Part:
 
 
 def size(parts: Iterable[Part]) -> int:
-    """Return the number of names; of more than 10^18 some number above that."""
+    """Return the number of names; above 10^18, some number above that."""
     total = 1
     for part in parts:
         total *= part.size
@@ -129,25 +129,25 @@ def size(parts: Iterable[Part]) -> int:
 
 
 def longest(parts: Iterable[Part]) -> int:
-    """Return the characters of the longest name."""
+    """Return the length of the longest name in characters."""
     return sum(part.longest for part in parts)
 
 
 def names(parts: Sequence[Part]) -> list[str]:
-    """Return all names, those of the last range in a row, as bash does."""
+    """Return all names; the last range varies fastest, as in bash."""
     return list(map("".join, product(*(part.texts() for part in parts))))
 
 
 def less(pattern: str, gone: Container[str]) -> list[str]:
-    """Return patterns of the names of a pattern that are not `gone`, and names for single ones.
-    Where none is gone it is the pattern itself. Linear in the number of names.
+    """Return patterns for the names of a pattern that are not `gone`; a single name is written as it is.
+    If none is gone, it is the pattern itself. Linear in the number of names.
     """
     parts = parse(pattern)
     return [pattern] if not any(name in gone for name in names(parts)) else list(_rest(parts, "", gone))
 
 
 def _rest(parts: Sequence[Part], before: str, gone: Container[str]) -> tuple[str, ...]:
-    """Return patterns of what may follow `before`: values with the same rest share one."""
+    """Return patterns of the texts that may follow `before`; values with the same rest share one."""
     if not parts:
         return () if before in gone else ("",)
     groups: list[tuple[list[str], tuple[str, ...]]] = []

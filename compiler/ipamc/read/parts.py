@@ -1,4 +1,4 @@
-"""The files of `rendered/` that are asked for by name, and its parts: folders that build and apply alone."""
+"""Names of files in `rendered/` that ipamc reads, and its parts: folders that build and apply alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BEFORE_SHARDS = (ADMISSION, FIRST)
 KINDS = ("pools", "nodes", "ciliumnodes")
 """Folders of shards, in the order of application."""
 SEEDS = "seeds/"
-"""The folder of CiliumNodes that somebody applies by hand: in no kustomization."""
+"""The folder of CiliumNodes that people apply by hand: in no kustomization."""
 
 KUSTOMIZATION = "kustomization.yaml"
 POOLS = f"{FIRST}/ippools.yaml"
@@ -21,7 +21,7 @@ FLAGS = f"{FIRST}/configmap.yaml"
 VALUES = f"{FIRST}/helm-values.yaml"
 MASQ_AGENT = f"{FIRST}/ip-masq-agent.yaml"
 NOT_APPLIED = (f"{FIRST}/component", f"{FIRST}/bgp")
-"""Folders with Components, which somebody's own kustomization names."""
+"""Folders with Components for the user's own kustomization."""
 BINDING = (POOLS, FLAGS, VALUES, KUSTOMIZATION)
 """Files with settings that a later compile cannot change."""
 
@@ -30,18 +30,18 @@ INDEX = "index.jsonl"
 NODES = "nodes/"
 """The folder of shards of Nodes."""
 OWN_POOLS = re.compile(r"pools/[^/]+/ippools\.yaml").fullmatch
-"""Tells the files with the CiliumPodIPPools of single nodes."""
+"""Matches the files with the CiliumPodIPPools of single nodes."""
 
 _PART = re.compile(rf"{ADMISSION}|{FIRST}|(?:{'|'.join(KINDS)})/[0-9a-f]{{3,8}}").fullmatch
 
 
 def is_part(text: str) -> bool:
-    """Return whether a path below `rendered/` is that of a part."""
+    """Return whether a path below `rendered/` is the folder of a part."""
     return _PART(text) is not None
 
 
 def parts(paths: Iterable[str]) -> tuple[str, ...]:
-    """Return the folders with a kustomization among files, in the order of application; shards by number."""
+    """Return the folders of files with a kustomization, in the order of application; shards by number."""
     found = {path.rpartition("/")[0] for path in paths if path.endswith(f"/{KUSTOMIZATION}")}
     return tuple(
         sorted(
@@ -57,5 +57,5 @@ def shards_of(parts: Iterable[str]) -> list[str]:
 
 
 def is_looked_at(path: str) -> bool:
-    """Return whether the next compile looks at a file below `rendered/`: it tells what may run now."""
+    """Return whether the next compile reads a file below `rendered/`, to know which blocks may be in use."""
     return path in (*BINDING, INDEX) or path.startswith(NODES) or OWN_POOLS(path) is not None

@@ -1,4 +1,4 @@
-"""The bytes of a cluster's files in, one Cluster and findings out."""
+"""Reads the bytes of a cluster's files into one Cluster and findings."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Assembly(Struct):
     """The values of a folder, in the order of its files."""
 
     found: Findings
-    """Findings about values with the same name, and about what a folder must have."""
+    """Findings about values with equal names, and about what a folder must have."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     pools: dict[str, Pool] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
     planned: dict[str, Node] = field(default_factory=dict)
-    """Entries of an inventory whose nodes do not exist yet."""
+    """Inventory entries of nodes that do not exist yet."""
     cilium_nodes: dict[str, CiliumNode] = field(default_factory=dict)
     bgp: dict[tuple[str, str], BgpObject] = field(default_factory=dict)
     """By kind and name."""
@@ -51,13 +51,13 @@ class Assembly(Struct):
     tests: list[Assertion] = field(default_factory=list)
     truncated: Place | None = None
     entries: int = 0
-    """The number of values that were added."""
+    """The number of added values."""
     twice: dict[tuple[str, str, str], tuple[list[str], At, At]] = field(default_factory=dict)
-    """Names that are not the first of their kind, by kind and the two files: a copied file is one finding.
-    With the place of the first such name, and of the value that has it already."""
+    """Repeated names, by kind and the two files: a copied file is one finding.
+        With the place of the first repeated name, and of the earlier value that has it."""
 
     def add(self, values: Iterable[Value]) -> None:
-        """Add values; report a second one of a name, and more than MAX_NODES of a kind. Raises Enough."""
+        """Add values; report a repeated name, and more than MAX_NODES of a kind. Raises Enough."""
         for value in values:
             self.entries += 1
             if isinstance(value, Node):
@@ -93,11 +93,11 @@ class Assembly(Struct):
             self.twice[key][0].append(value.name)
 
     def cluster(
-        self, name: str, folder: str, spaces: Mapping[str, bytes], *, complete: bool
+        self, name: str, folder: str, spaces: Mapping[str, bytes], kind: str, *, complete: bool
     ) -> Cluster | None:
-        """Return the Cluster called `name` with everything that was added. Raises Enough.
-        `spaces` are the indexes of address spaces by path: pools may have their ranges of them. `complete`:
-        no unreadable document may have been the Cluster, so a folder without one is reported.
+        """Return the Cluster called `name` with all added values. Raises Enough.
+        `spaces` are the indexes of address spaces by path, from which pools may have ranges. `complete`: no
+        unreadable document may have been the Cluster, or other `kind`, so a folder without one is reported.
         """
         for plan in self.planned.values():
             node = self.nodes.setdefault(plan.name, plan)
@@ -118,7 +118,7 @@ class Assembly(Struct):
                 second = name in self.clusters
                 self.found.append(rules.other_folder(at, other, name, folder, second=second))
         if not self.clusters and complete:
-            self.found.append(rules.no_cluster(Span(folder), name, folder))
+            self.found.append(rules.no_cluster(Span(folder), name, folder, kind))
         cluster = self.clusters.get(name)
         if cluster is None:
             return None
@@ -159,7 +159,7 @@ class Assembly(Struct):
                     indexes[cluster.address_space] = index
                 else:
                     self.found.append(rules.index_unreadable(path, index))
-        return space_index.with_ranges(cluster, indexes)
+        return space_index.with_ranges(cluster, indexes, tuple(map(space_index.space_of, spaces)))
 
 
 def _name_at(value: Named) -> At:
@@ -178,13 +178,14 @@ def read(
     *,
     spaces: Mapping[str, bytes] = {},
     tests: bool = False,
+    kind: str = "Cluster",
 ) -> tuple[Cluster, list[Diagnostic]]:
     """Read the documents of one cluster; return the model and the warnings.
     `sources` are bytes by path, in any order. `name` is the name that the Cluster must have, `folder` the
     place of a finding about all files. `spaces` are the indexes of address spaces beside it, by path. Without
-    `tests`, documents of kind Tests and errors in them are ignored. Raises Refused, with all findings up to
-    MOST errors, if one of them is an error. Linear: some 0.1 s for a megabyte of YAML, a quarter of that for
-    JSON, and a tenth for a dump of Nodes, of which nine tenths are skipped.
+    `tests`, documents of kind Tests and errors in them are ignored. `kind` is what the lock is of. Raises
+    Refused, with all findings up to MOST errors, if one of them is an error. Linear: some 0.1 s for a
+    megabyte of YAML, a quarter of that for JSON, a tenth for a dump of Nodes, of which most is skipped.
     """
     with paused_collector():
         reading = Reading()
@@ -192,7 +193,7 @@ def read(
         with contextlib.suppress(Enough):
             for path in sorted(sources):
                 _read_file(path, sources[path], shapes, reading, assembly, tests=tests)
-            cluster = assembly.cluster(name, folder, spaces, complete=reading.complete)
+            cluster = assembly.cluster(name, folder, spaces, kind, complete=reading.complete)
     found = list(reading.found)
     if cluster is None or reading.found.failed:
         raise Refused(tuple(found))
@@ -216,7 +217,7 @@ def read_shared(
 def documents_of(
     path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
 ) -> Iterator[Document]:
-    """Yield the documents of a file; the values of unread fields may be None, or those of another object.
+    """Yield the documents of a file; values of unread fields may be None, or those of another object.
     `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
     """
     check(path, data)
@@ -235,7 +236,7 @@ def _read_file(
     tests: bool,
     others: bool = True,
 ) -> None:
-    """Add the values of a file, and report what is wrong with it. Raises Enough."""
+    """Add the values of a file, and report its errors. Raises Enough."""
     begin_reading(path.rpartition("/")[2])
     if other := other_text(path, data):
         reading.found.append(other)
@@ -261,7 +262,7 @@ def _read_file(
             if len(late) >= MOST:
                 break
     except Unreadable as broken:
-        marker = conflict_marker(path, data)  # its neighbours may be gone
+        marker = conflict_marker(path, data)  # values beside it may be missing
         reading.found.extend((marker,) if marker else broken.diagnostics)
         reading.complete = False
     if late:

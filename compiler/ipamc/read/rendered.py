@@ -1,13 +1,12 @@
 """The manifests of a cluster at one moment, from the texts of `rendered/`: all questions about them.
 
 Each file is parsed once, when it is needed. People may have edited the files: unreadable ones count as
-missing, because they are written again. An apply and an audit are not as lenient:
-`workspace.rendered.Manifests`.
+missing, because they are written again. An apply and an audit are stricter: `workspace.rendered.Manifests`.
 
-Where thousands of objects are alike, the text is searched, and not parsed: 20 shards would take a second.
+Thousands of similar objects are found by a search of the text, because to parse 20 shards takes a second.
 Files have the style of `render.yaml`: a line `---` between documents, `kind:` at the margin, the name of the
-object two spaces in. Plans leave out an object that was edited into another style; `ipamc compile --check`
-finds it.
+object two spaces in. Plans omit an object that was edited into another style; `ipamc compile --check` finds
+it.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _FIELD = re.compile(r"(ipv[46])-(?:cidrs:([^;]*)|mask-size:([0-9]{1,3})(?=;|$))"
 
 
 class RenderedObject(Struct, frozen=True):
-    """An object that was found by its lines."""
+    """An object that was found by searching its lines."""
 
     kind: str
     name: str
@@ -68,21 +67,21 @@ class RenderedObject(Struct, frozen=True):
 
     @property
     def value(self) -> Any:
-        """Return it parsed; None where it cannot be read."""
+        """Return the parsed object; None if it cannot be read."""
         return next(iter(Rendered({"": self.text.encode()}).documents("")), None)
 
 
 class Rendered(Struct, frozen=True, dict=True):
-    """What is rendered at one moment: on the disk, in a commit, or by a compile of this run."""
+    """The rendered files at one moment: on the disk, in a commit, or from a compile in this run."""
 
     texts: Mapping[str, bytes] = {}
-    """The files, by path below `rendered/`: all, or those that are asked about."""
+    """The files, by path below `rendered/`: all, or only those that are needed."""
     shown: str = "rendered"
-    """The folder as the user would type it, with the revision before it."""
+    """The folder as the user would type it, after its revision."""
     revision: str = ""
-    """As it is shown; "" for the disk."""
+    """As in messages; "" for the disk."""
     parsed: dict[bytes, list[Any]] = field(default_factory=dict)
-    """The documents of files by their bytes. Two moments that share it parse equal files once."""
+    """A cache of documents by the bytes of their file. Two moments that share it parse equal files once."""
 
     def span(self, path: str, line: int = 0) -> Span:
         """Return the place of a file, or of a line in it."""
@@ -97,14 +96,14 @@ class Rendered(Struct, frozen=True, dict=True):
         return self.parsed[text]
 
     def documents(self, path: str) -> list[Any]:
-        """Return the documents of a file; none where it is damaged or missing."""
+        """Return the documents of a file; none if it is damaged or missing."""
         try:
             return self.parse(path)
         except (Unreadable, UnicodeDecodeError, KeyError):
             return []
 
     def _items(self, path: str, *keys: str) -> list[Any]:
-        """Return what the lists have that documents have there; anything else has nothing."""
+        """Return the items of the lists at a path in a file's documents; other values there are ignored."""
         found = (member(document, *keys) for document in self.documents(path))
         return [item for some in found if isinstance(some, list) for item in some]
 
@@ -112,7 +111,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def mode(self) -> str:
-        """The mode that was rendered, also where the file is damaged otherwise; "" where it does not say."""
+        """The rendered mode, even if the file is damaged elsewhere; "" if it is not readable."""
         found = _MODE.search(self.texts.get(FLAGS, b""))
         return found[1].decode() if found else ""
 
@@ -131,7 +130,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def masq_agent(self) -> str:
-        """What ConfigMap ip-masq-agent has, in one line; "" where it is not rendered."""
+        """The data of ConfigMap ip-masq-agent, in one line; "" if it is not rendered."""
         found = self.documents(MASQ_AGENT) if MASQ_AGENT in self.texts else []
         texts = [member(each, "data", "config") for each in found]
         return ", ".join(" ".join(str(text).replace("\n- ", " ").split()) for text in texts[:1])
@@ -140,7 +139,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def pools(self) -> Mapping[str, PublishedPool]:
-        """The CiliumPodIPPools that nodes share, by name. A CIDR that cannot be read is left out."""
+        """The CiliumPodIPPools that nodes share, by name, without unreadable CIDRs."""
         specs: list[tuple[str, str, Any]] = []
         for name, words in _AUTO_CREATED.findall(self.flags.data.get("auto-create-cilium-pod-ip-pools", "")):
             spec: dict[str, Any] = {
@@ -172,7 +171,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def pools_lost(self) -> Span | None:
-        """The file of the shared pools, where the flags are there without it."""
+        """The path of the shared pools, if the flags exist and this file does not."""
         lost = self.flags.data.get("ipam") == Mode.MULTI_POOL and not self.documents(POOLS)
         return self.span(POOLS) if lost else None
 
@@ -184,8 +183,8 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def own_allowed(self) -> Mapping[str, tuple[Span, frozenset[str]]]:
-        """By pool a file with the CiliumPodIPPool of one of its nodes, and what of FLAG_FIELDS that allows.
-        Its nodes' pools are alike, and there are thousands, so the text is searched.
+        """For each pool, a file with the CiliumPodIPPool of one of its nodes, and its true FLAG_FIELDS.
+        The pools of its nodes are alike, and there are thousands, so the text is searched.
         """
         found: dict[str, tuple[Span, frozenset[str]]] = {}
         for path in sorted(filter(OWN_POOLS, self.texts)) if self.of_nodes else ():
@@ -199,7 +198,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def uids(self) -> Mapping[str, str]:
-        """The uid that each Node was rendered with, by name. O(rendered Nodes), parsed."""
+        """The uid in each rendered Node, by name. O(rendered Nodes), parsed."""
         paths = (path for path in self.texts if path.startswith(NODES))
         found = (member(document, "metadata") for path in paths for document in self.documents(path))
         pairs = ((member(each, "name"), member(each, "uid")) for each in found)
@@ -207,7 +206,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def blocks(self) -> frozenset[Block]:
-        """The blocks that nodes are given: all CIDRs in shards. O(bytes)."""
+        """The blocks of nodes: all CIDRs in shards. O(bytes)."""
         shards = (text for path, text in self.texts.items() if path.partition("/")[0] in KINDS)
         return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))
 
@@ -220,8 +219,8 @@ class Rendered(Struct, frozen=True, dict=True):
 
     def files_of(self, part: str) -> list[str]:
         """Return the files of a part that its kustomization must build, sorted.
-        A shard consists of all its files; `cilium/` of those that its kustomization names, because flags may
-        go to Helm or to another kustomization.
+        All files of a shard; of `cilium/` those that its kustomization names, because flags may go to Helm or
+        to another kustomization.
         """
         files = self._files.get(part, [])
         if part != FIRST:
@@ -244,7 +243,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[Object, str, int]]:
-        """Each object with its file, and the number of its document there, from 0. By path."""
+        """Each object with its file, and the index of its document there. By path."""
         return {
             identity(document): (document, path, number)
             for path in sorted(path for part in self.parts for path in self.files_of(part))
@@ -253,12 +252,12 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def objects(self) -> Mapping[str, Object]:
-        """What is applied, by identity; without ConfigMaps, which are in `flags`."""
+        """The applied objects by identity, without ConfigMaps, which are in `flags`."""
         return {name: found for name, (found, *_) in self._places.items() if found["kind"] != "ConfigMap"}
 
     @cached_property
     def others(self) -> frozenset[str]:
-        """The identities of objects that somebody applies by hand (seeds) or by a flag (autoCreate)."""
+        """The identities of objects that people apply by hand (seeds) or create by a flag (autoCreate)."""
         seeds = (each for path in self.texts if path.startswith(SEEDS) for each in self.documents(path))
         key = ("ipam", "operator", "autoCreateCiliumPodIPPools")
         made = (member(each, *key) for each in self.documents(VALUES))
@@ -267,14 +266,14 @@ class Rendered(Struct, frozen=True, dict=True):
         )
 
     def nodes_of(self, shards: Collection[str]) -> set[str]:
-        """Return the nodes whose CiliumNodes belong to these parts, also those that are in a seed only."""
+        """Return the nodes whose CiliumNodes belong to these parts, including those only in a seed."""
         found = [document for part in shards for document in self.objects_of(part)]
         for path in {f"{SEEDS}{part.partition('/')[2]}.yaml" for part in shards} & self.texts.keys():
             found += self.documents(path)
         return {document["metadata"]["name"] for document in found if document["kind"] == "CiliumNode"}
 
     def at(self, name: str) -> Span:
-        """Return the place of an object by its identity; of what is not there, the folder. O(file)."""
+        """Return the place of an object by its identity; the folder, if it does not exist. O(file)."""
         if name not in self._places:
             return Span(self.shown)
         _, path, number = self._places[name]
@@ -290,8 +289,8 @@ class Rendered(Struct, frozen=True, dict=True):
         return _found(self._cut(paths))
 
     def lost(self, after: Rendered, paths: Collection[str]) -> dict[str, RenderedObject]:
-        """Return the objects of these files that are here, and nowhere in these files of what comes after.
-        A document that both have is not searched: of the objects in a shard that changes, nearly all stay.
+        """Return the objects that are in these files here, and not in these files of `after`.
+        A document that both have is not searched: in a changed shard nearly all objects stay.
         """
         old, new = (dict.fromkeys(tree._cut(paths)) for tree in (self, after))  # noqa: SLF001 - of this class
         left = _found(text for text in old if text not in new)
@@ -302,7 +301,7 @@ class Rendered(Struct, frozen=True, dict=True):
         return left
 
     def _cut(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the texts of the documents in those of some files that somebody applies."""
+        """Yield the texts of the documents in those of some files that are applied."""
         for path in paths:
             folder, _, name = path.rpartition("/")
             if name in {KUSTOMIZATION, "helm-values.yaml"} or folder in {*NOT_APPLIED, "renumber"}:
@@ -319,7 +318,7 @@ def identity(document: Object) -> str:
 
 
 def _found(texts: Iterable[str]) -> dict[str, RenderedObject]:
-    """Return the objects among documents, by identity. Names are plain or in double quotes."""
+    """Return the objects in texts of documents, by identity. Names are plain or in double quotes."""
 
     def scalar(text: str) -> str:
         try:

@@ -1,10 +1,10 @@
-"""The ResourceList of a KRM function: objects in, and which of them a compile reads.
+"""The ResourceList of a KRM function: its objects, and which of them a compile reads.
 
 Specification: kubernetes-sigs/kustomize, cmd/config/docs/api-conventions/functions-spec.md (v1). An
 orchestrator, kpt or kustomize, gives a function the objects of a package without their files. So the lock and
-the last `rendered/`, which are no objects, come in a ConfigMap: the *state*. It has a key `ipam.lock`, and
-the files of `rendered/` that a compile reads under their paths with dots for slashes; those that are one of a
-kind (`parts.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
+the last `rendered/`, which are no objects, are passed in a ConfigMap: the *state*. It has a key `ipam.lock`,
+and the files of `rendered/` that a compile reads under their paths with dots for slashes; unique files
+(`parts.BINDING`) also under their names alone, as `configMapGenerator` of kustomize makes them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ VERSIONS = ("config.kubernetes.io/v1", "config.kubernetes.io/v1beta1", "config.k
 LOCK = "ipam.lock"
 RENDERED = "rendered"
 STATE = "ipamc-state"
-"""The name of the ConfigMap and, with `.yaml`, of the file that holds the lock in a package of kpt."""
+"""The name of the ConfigMap and, with `.yaml`, of the file with the lock in a package of kpt."""
 LOCAL = "config.kubernetes.io/local-config"
-"""An object with this annotation is for files: kustomize and kpt do not apply it."""
+"""The annotation of an object for files only: kustomize and kpt do not apply it."""
 PATHS = ("internal.config.kubernetes.io/path", "config.kubernetes.io/path")
 INDICES = ("internal.config.kubernetes.io/index", "config.kubernetes.io/index")
 _OF_TOOLS = (
@@ -37,7 +37,7 @@ _OF_TOOLS = (
     "kustomize.config.k8s.io/",
     "internal.kpt.dev/",
 )
-"""Annotations that orchestrators write, by their beginning."""
+"""Prefixes of annotations that orchestrators write."""
 _LISTS = frozenset({"List", "NodeList", "CiliumNodeList"})
 
 Object = dict[str, Any]
@@ -48,26 +48,26 @@ class NotAResourceList(Exception):  # noqa: N818 - a verdict on the input
 
 
 class ListedObject(Struct):
-    """One object of the list, as it came."""
+    """One object of the list, unchanged."""
 
     value: Object
     path: str
-    """The file that it came from, below the package; "" where the orchestrator does not tell."""
+    """Its file, below the package; "" if the orchestrator does not give it."""
     index: int
     """Its index in that file, from 0."""
 
 
 class Source(Struct, frozen=True):
-    """An object as an input file of a compile."""
+    """An object in the form of an input file of a compile."""
 
     item: ListedObject
     text: bytes
     keys: tuple[Keys, ...]
-    """The path of the value that each line of the text is about."""
+    """For each line of the text, the path of its value."""
 
 
 class ResourceList(Struct):
-    """What came on stdin, sorted by what it is for."""
+    """The contents of stdin, sorted by purpose."""
 
     items: list[ListedObject]
     writes: bool
@@ -75,11 +75,11 @@ class ResourceList(Struct):
     name: str = ""
     """The cluster's."""
     folder: str = ""
-    """The folder of the cluster's document in the package; "" where the orchestrator does not tell."""
+    """The folder of the cluster's document in the package; "" if the orchestrator does not give it."""
     sources: dict[str, Source] = field(default_factory=dict)
-    """By the name that findings have."""
+    """By the name of the file in findings."""
     numbers: dict[str, int] = field(default_factory=dict)
-    """The last number behind a name in `sources`."""
+    """The last number that was appended to a name in `sources`."""
     state: ListedObject | None = None
 
     @property
@@ -96,23 +96,23 @@ class ResourceList(Struct):
 
     @property
     def was_rendered(self) -> bool:
-        """Tell whether an earlier run left manifests."""
+        """Return whether there are manifests of an earlier run."""
         return any(self.is_rendered(item) for item in self.items)
 
     def is_rendered(self, item: ListedObject) -> bool:
-        """Tell whether an object is a manifest of an earlier run."""
+        """Return whether an object is a manifest of an earlier run."""
         return item.path.startswith(f"{self.rendered}/")
 
     @property
     def state_path(self) -> str:
-        """Return the file of the state; "" where the orchestrator does not tell files, as kustomize."""
+        """Return the file of the state; "" if the orchestrator does not give files, like kustomize."""
         if self.state is not None:
             return self.state.path
         return str(PurePosixPath(self.folder, f"{STATE}.yaml")) if self.folder else ""
 
 
 def read_resource_list(text: str) -> ResourceList:
-    """Read stdin. Raises NotAResourceList, or Unreadable with findings for what is no YAML."""
+    """Read stdin. Raises NotAResourceList, or Unreadable with findings for text that is no YAML."""
     documents = [document.value for document in yaml_documents("<stdin>", text) if document.value is not None]
     document = documents[0] if len(documents) == 1 else None
     if not isinstance(document, dict) or document.get("kind") != "ResourceList":
@@ -165,7 +165,7 @@ def _item(value: Object) -> ListedObject:
 
 
 def _source(item: ListedObject) -> Source:
-    """Return an object as an input, without the annotations of tools."""
+    """Return an object as an input file, without the annotations of tools."""
     value, metadata = dict(item.value), item.value.get("metadata")
     if isinstance(metadata, dict) and isinstance(notes := metadata.get("annotations"), dict):
         kept = {key: note for key, note in notes.items() if not str(key).startswith(_OF_TOOLS)}
@@ -176,7 +176,7 @@ def _source(item: ListedObject) -> Source:
 
 
 def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[str, Keys]]:
-    """Yield JSON with a value a line, and of each line which value it is."""
+    """Yield JSON with one value per line, and the path of the value of each line."""
     members: Iterable[tuple[str | int, str, Any]]
     if isinstance(value, dict) and value:
         members, ends = [(key, json.dumps(str(key)) + ": ", each) for key, each in value.items()], "{}"
@@ -192,7 +192,7 @@ def _lines(value: Any, keys: Keys, before: str, after: str) -> Iterator[tuple[st
 
 
 def _writes(config: object) -> bool:
-    """Tell whether functionConfig, a Function or a ConfigMap as `kpt fn eval` makes it, has lock: write."""
+    """Return whether functionConfig, a Function or a ConfigMap as `kpt fn eval` makes it, has lock: write."""
     if config is None:
         return False
     kind = member(config, "kind")
@@ -211,7 +211,7 @@ def _writes(config: object) -> bool:
 
 
 def place(found: ResourceList, at: Span) -> tuple[ListedObject | None, str]:
-    """Return the object that a finding is about, and the field; (None, "") where it is about none."""
+    """Return the object and the field that a finding is about; (None, "") if it concerns no object."""
     source = found.sources.get(at.path)
     if source is None:
         return None, ""

@@ -1,8 +1,8 @@
-"""The tables of routers as they print them: FRR, BIRD 2, GoBGP and iproute2, as JSON or text.
+"""Routing tables as routers print them: FRR, BIRD 2, GoBGP and iproute2, as JSON or text.
 
-The format is known by its content. A router's table may be anybody's: lines and sizes are limited, patterns
-take linear time, and a line with a prefix that no pattern fits is reported as not read. Shapes are those that
-FRR 8.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed.
+The format is recognized by its content. A router's table may be hostile: lines and sizes are limited,
+patterns take linear time, and a line with a prefix that no pattern matches is reported as not read. Shapes
+are those that FRR 8.4, BIRD 2.0.12, GoBGP 3.10 and iproute2 6.1 printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ipamc.read.syntax.encoding import decode
 LARGEST = 64 << 20
 """The most bytes of a table: some 300,000 routes of FRR as JSON."""
 LONGEST = 4096
-"""The most characters of a line of text that are looked at."""
+"""The most characters of a line of text that are read."""
 SUPPORTED = (
     "vtysh -c 'show ip route json', vtysh -c 'show bgp ipv4 unicast json', birdc show route, "
     "gobgp global rib -j, or ip -j route"
@@ -38,7 +38,7 @@ def unknown_table(
 
 
 def read_routes(path: str, data: bytes) -> Table:
-    """Read the table of one router. Raises Refused for what is none."""
+    """Read the table of one router. Raises Refused for any other text."""
     if len(data) > LARGEST:
         fewer = (
             "print the routes of the pools alone, as vtysh -c 'show ip route 10.0.0.0/8 longer-prefixes json'"
@@ -64,9 +64,9 @@ class _Hop(Struct):
     ip: str = ""
     gateway: str = ""
     via: dict[str, Any] = {}
-    scope: str = ""  # BGP: a link-local address may stand beside the global one
-    active: bool = True  # zebra leaves it out of a hop that cannot be reached
-    resolver: bool = False  # how a recursive next hop is reached: no next hop of the route itself
+    scope: str = ""  # BGP: there may be a link-local address besides the global one
+    active: bool = True  # zebra omits it for an unreachable hop
+    resolver: bool = False  # a hop that resolves a recursive next hop, not one of the route itself
     blackhole: bool = False
     unreachable: bool = False
     reject: bool = False
@@ -82,11 +82,11 @@ class _Path(Struct):
     """A route of zebra, or a path of FRR's bgpd or of GoBGP."""
 
     nexthops: list[_Hop] | None = None
-    protocol: str = ""  # zebra alone
+    protocol: str = ""  # only zebra
     selected: bool = False
     bestpath: Any = False  # bgpd; an object in details
     multipath: bool = False
-    attrs: list[_Attribute] | None = None  # GoBGP alone
+    attrs: list[_Attribute] | None = None  # only GoBGP
     best: bool = False
 
 
@@ -109,7 +109,7 @@ def _of_json(path: str, text: str) -> Iterator[Route]:
                 yield from _of_ip(entry)
             return
         top = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        if "routes" in top:  # bgpd writes of which router it is around them
+        if "routes" in top:  # bgpd puts the router's identity around them
             top = msgspec.json.decode(top["routes"], type=dict[str, msgspec.Raw])
         for prefix, raw in top.items():
             for each in msgspec.json.decode(raw, type=list[_Path]):
@@ -147,8 +147,8 @@ def _of_ip(entry: _IpRoute) -> Iterator[Route]:
 
 
 def _block(text: str, hop: Address | None = None) -> Block:
-    """Read a prefix; an address alone, as iproute2 prints it, is a prefix of one address. Raises CidrError.
-    `default` of iproute2 is of the family of its next hop.
+    """Read a prefix; an address alone, as iproute2 prints it, is a prefix of full length. Raises CidrError.
+    `default` of iproute2 has the family of its next hop.
     """
     if text == "default":
         return Block(hop[0] if hop else 4, 0, 0)
@@ -184,7 +184,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _of_zebra(text: str, unread: list[int]) -> Iterator[Route]:
-    """Yield routes; what is indented below a recursive next hop tells how that is reached."""
+    """Yield routes; lines indented below a recursive next hop are its resolution, not next hops."""
     block, chosen, column = None, False, 0
     for number, line in _lines(text):
         found = _ZEBRA(line)
@@ -217,7 +217,7 @@ def _of_bgp(text: str, unread: list[int]) -> Iterator[Route]:
 
 
 def _of_bird(text: str, unread: list[int]) -> Iterator[Route]:
-    """Yield routes; with `all`, BGP's own next hop in place of how it is reached."""
+    """Yield routes; with `all`, BGP's own next hop instead of the resolved one."""
     block: Block | None = None
     used = drops = False
     start, hops, own = 0, [], []  # type: int, list[Address | None], list[Address | None]
@@ -300,4 +300,4 @@ _TEXTS: tuple[tuple[Match, Callable[[str, list[int]], Iterator[Route]]], ...] = 
     (_ZEBRA, _of_zebra),
     (_IP_ROUTE, _of_iproute),
 )
-"""How each text is known, and its reader."""
+"""For each format, a test that recognizes its text, and its reader."""

@@ -112,7 +112,7 @@ _BESIDE_FOLLOWS = {
     "disabled": "a node that joins has its block by its address",
     "usage": "a node has one block for its address",
 }
-"""Why a pool has no such field where its blocks follow the nodes' network."""
+"""Why a pool whose blocks follow the nodes' network does not have a field."""
 
 
 def beside_follows(at: At, pool: str, field: str, follows: At) -> Diagnostic:
@@ -167,7 +167,7 @@ def same_name(what: str, twice: Sequence[str], at: At, first: At, *, copied: boo
 
 
 def bad_cluster_name(at: At, named: str, problem: str, name: str, folder: str) -> Diagnostic:
-    """Return the finding of `bad_name` for a Cluster, or its folder, of which `name` is the name."""
+    """Return the finding of `bad_name` for the name of a Cluster or of its folder."""
     better = as_subdomain(name)
     write = f"write name: {better}" if better else "choose another name"
     way_out = write if better in {"", name} else f"{_renamed(name, folder, better)}, and {write}"
@@ -175,7 +175,7 @@ def bad_cluster_name(at: At, named: str, problem: str, name: str, folder: str) -
 
 
 def _renamed(name: str, folder: str, better: str) -> str:
-    """Return the command that gives a cluster's folder another name. The folder may be typed as `.`."""
+    """Return the command that renames a cluster's folder. The folder may be typed as `.`."""
     here = PurePath(folder)
     if here.name != name:
         return f"rename the folder to {better}"
@@ -192,8 +192,13 @@ def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool
     return error("IPC0104", at, f"{kind} {shown(named)} is in the folder {shown(name)}", help=way_out)
 
 
-def no_cluster(at: At, name: str, folder: str) -> Diagnostic:
+def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster."""
+    if kind == "AddressSpace":
+        message = f"no {kind} in the folder {shown(name)}, which has its lock"
+        restore = f"restore its document: git checkout HEAD -- {typed(folder)}"
+        fix = f"{restore}; or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"
+        return error("IPC0105", at, message, help=fix)
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
     here = PurePath(folder)
@@ -337,11 +342,11 @@ DUMP_OF_POLICIES = (
     ", and for another FILE kubectl get mutatingadmissionpolicies,mutatingadmissionpolicybindings,"
     "validatingadmissionpolicies,validatingadmissionpolicybindings -o json"
 )
-"""What makes the rest, where a cluster has admission policies: older apiservers do not know all kinds."""
+"""The command for the rest of a cluster with admission policies: older apiservers lack some kinds."""
 
 
 AGAIN = f"{DUMP} > dump.json"
-"""The same, as it is typed to write a dump again."""
+"""The complete command line that writes a dump."""
 
 
 def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AGAIN}") -> Diagnostic:
@@ -350,7 +355,7 @@ def unreadable_dump(at: Span, problem: str, way_out: str = f"write it again: {AG
 
 
 def too_many_objects(at: Span, most: int, what: str) -> Diagnostic:
-    """Return the finding, by the rule of `unreadable_dump`, about more of something than is read."""
+    """Return the finding, by the rule of `unreadable_dump`, about more objects than are read."""
     return unreadable_dump(at, f"more than {most:,} {what}", "make a dump of one cluster, and of fewer kinds")
 
 

@@ -1,4 +1,4 @@
-"""The JSON Schemas as the reader uses them: which type a path has. `decode` validates."""
+"""Types of paths in the JSON Schemas, for readers. `decode` validates."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class Schemas:
 
 
 def resolve_reference(root: Schema, schema: Schema) -> Schema:
-    """Return the schema that `$ref`s lead to in this schema's own `$defs`."""
+    """Follow `$ref`s of a schema to the schema in `$defs`."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
 
 
 def with_reference(root: Schema, schema: Schema) -> Schema:
-    """Return a schema with what its `$ref` leads to in `$defs`; what it says itself goes before."""
+    """Return a schema merged with the target of its `$ref` in `$defs`; its own fields win."""
     if "$ref" not in schema:
         return schema
     own = {key: value for key, value in schema.items() if key != "$ref"}

@@ -1,9 +1,9 @@
-"""The index of an address space: what each member occupies, a line for each range; and what a pool was given.
+"""The index of an address space: the ranges of each member, one per line; and the ranges given to pools.
 
 JSON Lines in canonical form: a header; a line for each member with a ClusterMesh id or name, by cluster; then
-CIDRs by family, address and cluster. Everything in it is derived from the members and the lock of the space,
-so that a check of one cluster reads its own folder and this, and no neighbour. The check of the space proves
-that it is true.
+CIDRs by family, address and cluster. It is derived from the members and the lock of the space, so that a
+check of one cluster reads only its own folder and this file, and no neighbour. The check of the space proves
+that it is right.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 class IndexLine(
     msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True, gc=False, kw_only=True
 ):
-    """A CIDR that a cluster has, as a range of a pool or a block of a node outside every pool; or, without a
-    CIDR, its identity in ClusterMesh.
+    """A CIDR of a cluster: a range of a pool, or a block of a node outside every pool. Or, without a CIDR,
+    the cluster's identity in ClusterMesh.
     """
 
     cidr: str = ""
@@ -50,9 +50,9 @@ class IndexLine(
     pool: str = ""
     node: str = ""
     range: int = 0
-    """The number of a range that the space gave to the pool, from 1; 0: it is the pool's own."""
+    """The number of a range that the space gave to the pool, from 1; 0: the pool's own range."""
     pending: bool = False
-    """The range is to take the place of the one with this number, by a renumber in the space."""
+    """The range will replace the one with this number, by a renumber in the space."""
     cluster_id: int = msgspec.field(name="clusterID", default=0)
     cluster_name: str = msgspec.field(name="clusterName", default="")
 
@@ -62,7 +62,7 @@ _LINES = msgspec.json.Decoder(list[IndexLine])
 
 
 class Index(msgspec.Struct, frozen=True):
-    """The lines of an index, with their blocks; a line without a CIDR has None."""
+    """The lines of an index, with their blocks; None for a line without a CIDR."""
 
     space: str
     lines: tuple[tuple[Block | None, IndexLine], ...]
@@ -101,7 +101,7 @@ def space_of(path: str) -> str:
 
 @lru_cache(maxsize=4)
 def load_index(text: bytes, space: str) -> Index | str:
-    """Return the index of a space, or what is wrong with its text. Some 3 ms for 1,000 lines, once."""
+    """Return the index of a space, or the error in its text. Some 3 ms for 1,000 lines, once."""
     row, _, body = text.partition(b"\n")
     try:
         header = _HEADER.decode(row)
@@ -111,7 +111,7 @@ def load_index(text: bytes, space: str) -> Index | str:
         lines = tuple(map(_with_block, found))
     except CidrError as problem:
         return problem.reason
-    except ValueError:  # msgspec's errors are some
+    except ValueError:  # msgspec's errors are ValueErrors
         return "a line is no JSON object of an index: a conflict marker, or an edit"
     if header.space != space:
         return f"it says that it is of {shown(header.space)}"
@@ -121,10 +121,10 @@ def load_index(text: bytes, space: str) -> Index | str:
     return Index(header.space, lines)
 
 
-def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
+def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[str, ...]) -> Cluster:
     """Return a cluster whose pools have the ranges that address spaces gave them, in order of their numbers.
-    A range that is to take the place of another one comes behind it. Pools that ask for fewer ranges than
-    they have use the first ones.
+    `beside` are all spaces with an index. A range that will replace another comes after it. Pools that
+    request fewer ranges than they have use the first ones.
     """
     given: dict[tuple[str, str], list[tuple[int, bool, Block]]] = {}
     for name, index in indexes.items():
@@ -138,7 +138,8 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index]) -> Cluster:
             return part
         found = sorted(given.get((ask.space, name), ()))
         mine = [block for number, _, block in found if block.family == part.family and number <= ask.ranges]
-        return replace(part, ranges=tuple(Range(block, ask.at) for block in mine))
+        ranges = tuple(Range(block, ask.at) for block in mine)
+        return replace(part, ranges=ranges, ask=replace(ask, beside=beside))
 
     pools = [
         replace(pool, families={family: served(pool.name, part) for family, part in pool.families.items()})

@@ -1,4 +1,4 @@
-"""What all dialects share: bases of decoded structs; names, labels, CIDRs and selectors to the model."""
+"""Shared by all dialects: bases of decoded structs; readers of names, labels, CIDRs and selectors."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ D = TypeVar("D")
 
 
 def given(value: T | UnsetType, otherwise: D) -> T | D:
-    """Return the value of a field, or another one where the field is not in the document."""
+    """Return the value of a field, or `otherwise` if the document does not have the field."""
     return otherwise if isinstance(value, UnsetType) else value
 
 
 class Own(Struct, forbid_unknown_fields=True, omit_defaults=True, rename="camel"):
-    """A part of an ipamc kind. No field may be null. It prints as it is written, without defaults."""
+    """A part of an ipamc kind. No field may be null. It prints without defaults."""
 
 
 class AnyOf(Own):
-    """A part of an ipamc kind that has at least one of some fields."""
+    """A part of an ipamc kind that requires at least one of some fields."""
 
     any_of: ClassVar[tuple[str, ...]]
 
@@ -43,7 +43,7 @@ class AnyOf(Own):
 
 
 class Foreign(Struct, rename="camel"):
-    """The part that ipamc reads of a foreign kind. Fields may be null, as the apiserver prunes it."""
+    """The fields that ipamc reads of a foreign kind. They may be null, as the apiserver prunes nulls."""
 
 
 class NativeFields(Foreign):
@@ -64,8 +64,8 @@ class NativeFields(Foreign):
 
 
 def native_fields(spec: NativeFields, *others: str) -> dict[str, Any]:
-    """Return the fields of ipamc's own IPPool that were given, by the names in the document.
-    `others` are the struct's names of fields that this dialect lacks beside those that every dialect lacks.
+    """Return the fields of ipamc's own IPPool that a document sets, by their names there.
+    `others` are the struct's names of fields that this dialect lacks besides those that every dialect lacks.
     """
     names = (*NativeFields.__struct_fields__, *others)
     encoded = dict(zip(type(spec).__struct_fields__, type(spec).__struct_encode_fields__, strict=True))
@@ -102,17 +102,17 @@ class ForeignMetadata(Foreign):
 
 
 Lengths = Mapping[int, tuple[int, int]]
-"""The shortest and the longest prefix that a CIDR may have, by family."""
+"""The shortest and the longest prefix length that a CIDR may have, by family."""
 NO_LENGTHS: Lengths = MappingProxyType({})
 
 _values_of = methodcaller("values")
 
 
 class Values(Protocol):
-    """Values, at `keys` below `at`, as readers ask for them: a compile reports bad ones, a dump has less."""
+    """Readers of values at `keys` below `at`: a compile reports bad ones, a dump has fewer checks."""
 
     def name(self, name: str, what: str, at: At, *keys: str) -> None:
-        """Look at a name."""
+        """Check a name."""
 
     def text(self, text: str | None) -> str:
         """Return a text; "" for None."""
@@ -124,11 +124,11 @@ class Values(Protocol):
         """Return CIDRs of either family in their order."""
 
     def addresses(self, texts: Iterable[tuple[str | None, Keys]], at: At) -> tuple[Address, ...]:
-        """Return addresses in their order, each written at its own keys; empty texts are none."""
+        """Return addresses in their order, each with its own keys; empty texts are skipped."""
 
 
 class Reading(Struct):
-    """The state of reading a folder: findings so far, and valid texts, so that each is checked once."""
+    """The state of reading a folder: findings so far, and a cache of valid texts, which are checked once."""
 
     found: Findings = field(default_factory=Findings)
     keys: set[str] = field(default_factory=set)
@@ -136,25 +136,25 @@ class Reading(Struct):
     values: set[str] = field(default_factory=set)
     """Valid label values."""
     names: int = 0
-    """Names that patterns of an inventory stand for, so far."""
+    """The number of names from patterns of an inventory so far."""
     complete: bool = True
     """False if an unreadable document may have been the Cluster."""
 
     def name(self, name: str, what: str, at: At, *keys: str) -> None:
-        """Report a name that the apiserver would refuse; `keys` lead from `at` to it."""
+        """Report a name that the apiserver would refuse; `keys` is the path from `at` to it."""
         if problem := label_syntax.subdomain_problem(name):
             self.found.append(rules.bad_name(_down(at, keys), f"the name of a {what}", name, problem))
 
     def sound(self, names: Collection[str], labels: Collection[Mapping[str, str]]) -> bool:
-        """Tell whether the names of many nodes are valid, and all their labels; report nothing.
-        Each distinct key and value is checked once: one at a time, 100,000 nodes took four times as long.
-        Where one is not valid, `name` and `labels` report which.
+        """Return whether the names of many nodes, and all their labels, are valid; report nothing.
+        Each distinct key and value is checked once: one at a time, 100,000 nodes took four times as long. If
+        one is not valid, `name` and `labels` report which.
         """
         if not label_syntax.are_subdomains(names):
             return False
         keys = set().union(*labels) - self.keys
         values = set(chain.from_iterable(map(_values_of, labels))) - self.values
-        # Nearly every name is a host name too, and a name of this length is a valid value.
+        # Nearly every name is also a host name label, and a name of this length is a valid value.
         short = max(map(len, names), default=0) <= label_syntax.LONGEST_VALUE
         others = values.difference(names) if short else values
         if not (label_syntax.are_label_keys(keys) and label_syntax.are_label_values(others)):
@@ -206,7 +206,7 @@ class Reading(Struct):
         if family and block.family != family:
             self.found.append(rules.wrong_family(_down(at, keys), text, family))
             return None
-        if block.family == 6 and str(block) != text:  # IPv4 has one spelling only
+        if block.family == 6 and str(block) != text:  # IPv4 has only one spelling
             self.found.append(rules.not_canonical(_down(at, keys), text, str(block)))
         return block
 
@@ -221,14 +221,14 @@ class Reading(Struct):
         return tuple(result)
 
     def blocks(self, texts: Iterable[str], at: At, *keys: str | int) -> tuple[Block, ...]:
-        """Return CIDRs of either family, also such as pods cannot use; an invalid one is reported."""
+        """Return CIDRs of either family, including ones that pods cannot use; an invalid one is reported."""
         result = []
         for index, text in enumerate(texts):
             try:
                 block = parse_block(text, pods=False)
             except CidrError:
                 block = None
-            if block is None or block.family == 6:  # few blocks need the way with findings
+            if block is None or block.family == 6:  # only a few blocks have findings
                 block = self.block(text, at, *keys, index, pods=False)
             if block is not None:
                 result.append(block)
@@ -243,7 +243,7 @@ class Reading(Struct):
         pods: bool = True,
         lengths: Lengths = NO_LENGTHS,
     ) -> tuple[Range, ...]:
-        """Return CIDRs with places, in the order of the file; an invalid one is reported and left out."""
+        """Return CIDRs with places, in the order of the file; an invalid one is reported and omitted."""
         found = (
             (self.block(text, at / index, family=family, pods=pods, lengths=lengths), at / index)
             for index, text in enumerate(texts)
@@ -251,7 +251,7 @@ class Reading(Struct):
         return tuple(Range(block, place) for block, place in found if block is not None)
 
     def reserved(self, entries: Iterable[str | Reserved], at: Place) -> tuple[Range, ...]:
-        """Return reserved CIDRs with their reasons, as written; an invalid one is reported and left out."""
+        """Return reserved CIDRs with their reasons, as written; an invalid one is reported and omitted."""
         found = []
         for index, entry in enumerate(entries):
             place = at / index
@@ -274,7 +274,7 @@ class Reading(Struct):
             return self.bad_selector(problem, at)
 
     def selector(self, parse: Callable[[Any], Selector], fields: Any, at: Place) -> Selector:
-        """Return what `parse` makes of a selector object; report an invalid one and return `EVERY`."""
+        """Parse a selector object with `parse`; report an invalid one and return `EVERY`."""
         try:
             return parse(fields)
         except SelectorError as problem:
@@ -289,7 +289,7 @@ class Reading(Struct):
 
 
 def _down(at: At, keys: Keys) -> Place:
-    """Return the place of a part. Called for findings only: nearly all of 100,000 nodes have none."""
+    """Return the place of a part. Called only for findings: nearly all of 100,000 nodes have none."""
     assert isinstance(at, Place)  # noqa: S101 - a folder's files have places, not spans
     return Place(at.path, at.document, (*at.keys, *keys)) if keys else at
 

@@ -1,1 +1,1 @@
-"""A plan in, verified YAML texts by path out; chooses no block and writes no file."""
+"""Renders a plan as verified YAML texts by path; chooses no block and writes no file."""

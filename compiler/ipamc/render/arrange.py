@@ -1,4 +1,4 @@
-"""A plan in, files out: which object is in which file.
+"""Divides a plan into files: which object is in which file.
 
 `kustomize build` takes quadratic time in the number of objects, so nodes are divided into shards, each a
 kustomization of its own. A node's shard depends only on its name and on the shard count in the lock: joining
@@ -37,7 +37,7 @@ def arrange(plan: Plan, before: Rendered | None = None, members: Sequence[Block]
 
 
 def arrange_waiting(plan: Plan) -> tuple[File, ...]:
-    """Return what is applied and not written, by the path of its part: see `cilium_node.waiting`."""
+    """Return objects that are applied and not written, by path of their part: see `cilium_node.waiting`."""
     cluster = plan.cluster
     some = cluster.admission.assign or any(waits_for_agent(cluster, node) for node in cluster.nodes)
     return tuple(waiting(_layout(plan, None, ()))) if some else ()
@@ -72,7 +72,7 @@ def shard_name(number: int) -> str:
 
 
 def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
-    """Return held lines by node, without nodes that no object is written for (see `Layout.held`)."""
+    """Return held lines by node, without nodes that get no object (see `Layout.held`)."""
     nodes = {line.node for line in plan.lock.lines if not line.pool and line.state is State.HELD}
     if not nodes:
         return plan.held
@@ -83,7 +83,7 @@ def _held(plan: Plan) -> Mapping[str, tuple[Line, ...]]:
 
 def _kustomizations(others: Iterable[File]) -> Iterator[File]:
     """Yield the kustomization of the root and of each folder with files to apply.
-    `others` are in the order of application: `sortOptions: fifo` keeps it, where kustomize's own order puts
+    `others` are in the order of application: `sortOptions: fifo` keeps it, while kustomize's own order puts
     CiliumNodes before CiliumPodIPPools.
     """
     folders: dict[str, list[str]] = {ADMISSION: [], ALWAYS: []}

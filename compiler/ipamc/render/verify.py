@@ -1,9 +1,9 @@
-"""Rendered text against a schema for each template: a template's error becomes a finding, never a manifest.
+"""Checks rendered text by a schema for each template: a template's error becomes a finding, not a manifest.
 
 The text is parsed again, because a cluster gets text. Documents of one shape, which differ only in the values
 of their scalars, come from the same lines of a template, so one of them is checked: a compile has a handful
-of shapes, whatever the number of nodes. The schemas `schemas/<target>.emitted.json` are strict and describe
-only what ipamc writes.
+of shapes, for any number of nodes. The schemas `schemas/<target>.emitted.json` are strict and describe only
+what ipamc writes.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ name. Every other scalar (number,
 truth value) is its own kind."""
 _NAME = _KINDS[-1]
 _LONGEST = 300
-"""Characters of a message; a validator may quote a whole document."""
+"""The most characters of a message; a validator may quote a whole document."""
 
 
 def verify(
     files: Iterable[File], texts: Mapping[str, str], schemas: Mapping[str, str], folder: str
 ) -> Iterator[Diagnostic]:
-    """Yield what is wrong with one document of each shape, located below `folder`.
+    """Yield errors in one document of each shape, located below `folder`.
     Raises KeyError for a template without a schema, which is a bug of ipamc. Costs one fast pass over all
     text, and for each shape less than a millisecond, or 4 microseconds for each line.
     """
@@ -70,7 +70,7 @@ def malformed(at: At, problem: str) -> Diagnostic:
 
 
 def problems(path: str, text: str, schema: str) -> Iterator[tuple[At, str]]:
-    """Yield (place, problem) of a text that should be one document, unambiguous and valid for its schema."""
+    """Yield (place, problem) of a text that should be one unambiguous document, valid for its schema."""
     try:
         documents = list(yaml_documents(path, text))
     except Unreadable as unreadable:

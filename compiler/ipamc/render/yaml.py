@@ -1,4 +1,4 @@
-"""Files in, YAML texts out: one render for each file, every scalar quoted.
+"""Renders files as YAML texts: one rendering for each file, every scalar quoted.
 
 The environment's `finalize` hook quotes everything that a template writes, so no template can forget to. The
 style is that of `kustomize build`: sorted keys, two spaces, no further indentation of list items, `---`
@@ -59,9 +59,9 @@ def compiled(template: str) -> Callable[..., str]:
 
 def scalar(value: Any) -> str:
     """Return a YAML scalar that means the same to YAML 1.1 and 1.2 readers.
-    Text stays text; integers and truth values are plain; `Lines` are a block, indented by 6 spaces.
-    Raises TypeError for other values. It is called for
-    every value that is written, and remembers none: nearly all names and CIDRs are written once.
+    Text stays text; integers and booleans are plain; `Lines` are a block, indented by 6 spaces. Raises
+    TypeError for other values. It is called for every value that is written, and caches none: nearly all
+    names and CIDRs are written once.
     """
     if type(value) is str:
         long = len(value) > _LONGEST_WORD

@@ -1,9 +1,9 @@
 """Aggregates as text, JSON, and prefix lists of routers: FRR, Junos (route-filter-list), IOS XR (prefix-set).
 
 A list that matches `within` accepts the routes that nodes announce: their blocks, which are longer than the
-aggregate. `exact` is for the aggregates alone, as a router announces them. A group without a block has a list
-that no route passes: FRR permits everything by a list that does not exist (its manual). IPv4 and IPv6 have
-lists of their own, as FRR demands.
+aggregate. `exact` accepts the aggregates alone, as a router announces them. A group without a block has a
+list that matches no route, because FRR permits everything by a list that does not exist (its manual). IPv4
+and IPv6 have separate lists, as FRR demands.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ class ClusterAggregates(Struct, frozen=True, kw_only=True):
     """The aggregates of one cluster."""
 
     name: str
-    label: str  # the key of the label by whose values they are grouped; "" for pools
-    states: tuple[str, ...]  # of the lines that are covered
+    label: str  # the label's key, if grouped by its values; "" for pools
+    states: tuple[str, ...]  # the states of the covered lines
     groups: Sequence[Group]
-    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may not have any more
+    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may no longer have
 
     def name_of(self, group: Group) -> str:
-        """Return what a group is called."""
+        """Return the displayed name of a group."""
         if group.name:
             return group.name
         return f"(without {self.label})" if self.label else "(outside every pool)"
 
 
-SHOWN = 6  # prefixes of a pool and family in a plan; JSON has all
+SHOWN = 6  # the most prefixes of a pool and family in a plan; JSON has all
 
 
 def render(clusters: Sequence[ClusterAggregates], *, colour: bool = False) -> str:
-    """Return a paragraph a cluster: the group, the prefix, and how many blocks it covers."""
+    """Return a paragraph for each cluster: group, prefix, and number of blocks in it."""
     paragraphs = (_cluster(cluster, colour=colour) for cluster in clusters)
     return "\n".join("".join(f"{line}\n" for line in lines) for lines in paragraphs)
 
@@ -61,7 +61,7 @@ def _cluster(cluster: ClusterAggregates, *, colour: bool) -> Iterator[str]:
 
 
 def prefixes(change: AggregateChange) -> str:
-    """Return the prefixes of one pool and family that go and that come in a plan, at most SHOWN."""
+    """Return the prefixes of one pool and family that a plan removes and adds, at most SHOWN."""
     every = [f"−{block}" for block in change.removed]  # noqa: RUF001 - a minus is as wide as a plus
     every += [f"+{block}" for block in change.added]
     more = len(every) - SHOWN
@@ -69,7 +69,7 @@ def prefixes(change: AggregateChange) -> str:
 
 
 def filter_lines(lines: Sequence[FilterLine]) -> str:
-    """Return lines of a filter as routers of most makes have them, at most SHOWN."""
+    """Return lines of a filter in the syntax of most routers, at most SHOWN."""
     every = [f"{of.block}{f' le {of.longest}' if of.longest > of.block.prefix else ''}" for of in lines]
     more = len(every) - SHOWN
     return ", ".join(every[:SHOWN]) + (f" and {more:,} more" if more > 0 else "")
@@ -79,7 +79,7 @@ VERSION = 1
 
 
 def record(cluster: ClusterAggregates) -> dict[str, Any]:
-    """Return the aggregates of one cluster."""
+    """Return the aggregates of one cluster for JSON."""
     return {
         "cluster": cluster.name,
         "label": cluster.label or None,
@@ -106,17 +106,17 @@ def record(cluster: ClusterAggregates) -> dict[str, Any]:
     }
 
 
-LONGEST_NAME = 63  # characters of a name: FRR allows 128, Junos 255
+LONGEST_NAME = 63  # the most characters of a name: FRR allows 128, Junos 255
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
-Match = tuple[str, int]  # a prefix and the longest route in it; 0: the prefix alone
+Match = tuple[str, int]  # a prefix and the longest prefix length of its routes; 0: the prefix alone
 
 
 def list_name(cluster: str, group: str, family: int) -> str:
     """Return the name of a list, of letters, digits, - and _ alone: `ipamc_lab_rack-a_v4`.
-    No two groups have the same: a cluster has no underscore, and no group begins with one. A name with other
-    characters, or with too many, gets a hash of what it was, behind two underscores.
+    It is unique: a cluster has no underscore, and no group begins with one. If a name has other characters,
+    or too many, two underscores and a hash of the original name are appended.
     """
     whole = f"ipamc_{cluster}_{group or '_none'}"
     safe = _UNSAFE.sub("-", whole)
@@ -152,7 +152,7 @@ def junos(clusters: Sequence[ClusterAggregates], match: str) -> str:
 
 
 def ios_xr(clusters: Sequence[ClusterAggregates], match: str) -> str:
-    """Return prefix-sets: a set replaces the one of the same name when it is committed."""
+    """Return prefix-sets; a committed set replaces the one of the same name."""
 
     def lines(name: str, family: int, matches: Sequence[Match]) -> Iterator[str]:
         yield f"prefix-set {name}"
@@ -167,7 +167,7 @@ FORMATS = {"frr": frr, "junos": junos, "ios-xr": ios_xr}
 
 
 def _nowhere(family: int) -> str:
-    """Return a prefix that no route has: the unspecified address."""
+    """Return a prefix that matches no route: the unspecified address."""
     return str(Block(family, 0, BITS[family]))
 
 

@@ -1,4 +1,4 @@
-"""Lines that a merge of locks dropped, as text: which line replaced each, and what to do."""
+"""Reports lines that a merge of locks dropped: the line that replaced each, and what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def dropped_lines(path: str, dropped: tuple[Dropped, ...], *trunks: str) -> list[str]:
-    """Return a row for each dropped line: what replaced it, on which of the merged trunks; what to do."""
+    """Return a row for each dropped line: what replaced it, on which merged trunk, and what to do."""
     rows = []
     for each in dropped:
         line, holder = each.line, each.holder

@@ -1,7 +1,7 @@
-"""What `ipamc explain` prints: a rule with its example, a field, a word of `words/`.
+"""Text of `ipamc explain`: a rule with its example, a field, or a word of `words/`.
 
 A word is a section of a file: `# NAME`, `Also: other names`, the text, commands to run (indented), and
-`Codes: rules about it`. All but the name and the text may be missing.
+`Codes: rules about it`. Only the name and the text are required.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ipamc.catalogue.examples import Example, Side, what_it_is
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
-_DEEPEST = 12  # levels of a schema, which may refer to itself
+_DEEPEST = 12  # the most levels of a schema, which may refer to itself
 _WAYS = ("oneOf", "anyOf", "allOf")
 
 
 def rule_text(entry: Entry, example: Example | None) -> str:
-    """Return a rule: what is checked, why, an example that is wrong and one that is right, what to run."""
+    """Return a rule: what it checks, why, a wrong example and a right one, and commands to run."""
     parts = [
         f"{entry.code}: {entry.title}",
         entry.body,
@@ -61,10 +61,10 @@ def _files(files: Mapping[str, str], how: str = "") -> Iterator[str]:
 
 
 class Field(Struct, frozen=True, kw_only=True):
-    """A field of a document that ipamc reads, as its JSON Schema describes it."""
+    """A field of an input document, as its JSON Schema describes it."""
 
     path: str
-    """`IPPool.spec.ipv4.cidrs`: the kind, then the names; what is in a list stands behind the list's name."""
+    """`IPPool.spec.ipv4.cidrs`: the kind, then the names; fields of a list's items follow the list's name."""
     type: str
     description: str
     required: bool
@@ -72,11 +72,11 @@ class Field(Struct, frozen=True, kw_only=True):
     default: str = ""
     example: str = ""
     bounds: str = ""
-    children: tuple[str, ...] = ()  # paths of the fields in it
+    children: tuple[str, ...] = ()  # paths of its fields
 
 
 def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
-    """Return every field by its path, in the order of the schemas, given as texts by kind."""
+    """Return every field by its path, in the order of the schemas, which are texts by kind."""
     found: dict[str, Field] = {}
     for text in schemas.values():
         root = json.loads(text)
@@ -86,13 +86,13 @@ def fields_of(schemas: Mapping[str, str]) -> dict[str, Field]:
 
 
 def matching(name: str, fields: Mapping[str, Field]) -> list[Field]:
-    """Return the fields that a name means: a path, or the end of one. Case and `[]` do not count."""
+    """Return the fields with this path or end of a path. Case and `[]` are ignored."""
     wanted = f".{name.replace('[]', '').lower().lstrip('.')}"
     return [field for path, field in fields.items() if f".{path.lower()}".endswith(wanted)]
 
 
 def field_text(field: Field) -> str:
-    """Return a field, what it may be, and what it is for."""
+    """Return the description of a field: its values and its purpose."""
     facts = [
         ("type", field.type),
         ("required", "yes" if field.required else ""),
@@ -161,7 +161,7 @@ _MARKS = re.compile(r"[-_:`]+")
 
 
 class Concept(NamedTuple):
-    """A word, and what it means here."""
+    """A word, and its meaning in ipamc."""
 
     name: str
     also: tuple[str, ...]  # other words for it
@@ -170,7 +170,7 @@ class Concept(NamedTuple):
     codes: tuple[str, ...] = ()
 
     def is_named(self, word: str) -> bool:
-        """Tell whether a word, as anybody types it, is a name of it."""
+        """Return whether a word, in any spelling, is a name of the concept."""
         return _plain(word) in {_plain(name) for name in (self.name, *self.also)}
 
     def __str__(self) -> str:
@@ -183,7 +183,7 @@ class Concept(NamedTuple):
 
 
 def concepts(files: Mapping[str, str]) -> tuple[Concept, ...]:
-    """Return the words in the order of `files`, which are those of `words/`, by name."""
+    """Return the concepts in the order of `files`, the texts of `words/` by name."""
     return tuple(
         Concept(
             name=found["name"],
@@ -198,5 +198,5 @@ def concepts(files: Mapping[str, str]) -> tuple[Concept, ...]:
 
 
 def _plain(word: str) -> str:
-    """Return a word without what differs between a field, a flag and prose: case, -, _, : and backticks."""
+    """Return a word in a normal form for fields, flags and prose: without case, -, _, : and backticks."""
     return " ".join(_MARKS.sub(" ", word).lower().split())

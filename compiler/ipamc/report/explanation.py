@@ -1,4 +1,4 @@
-"""Why a node has its blocks: the answer of `ipamc why`, as text and for programs."""
+"""The answer of `ipamc why`, why a node has its blocks: as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
+from ipamc.model.pool_words import terms
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
@@ -15,26 +16,27 @@ from ipamc.review.explain_pools import ExplainedPool, PoolRole
 
 VERSION = 1
 
-LIMIT = 10  # pools that were passed over, for a person
+LIMIT = 10  # the most rejected pools in the text
 
-Find = Callable[[At], Span]  # from a place in the input to its line
+Find = Callable[[At], Span]  # maps a place in the input to its line
 
 _WIDTH = 13
 
 
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
-    """Return the reasons, a row each, with the file and line of their source; `lock` is the lock's path."""
+    """Return a row for each reason, with file and line of its source; `lock` is the lock's path."""
     planned = ", planned: it has not joined yet" if node.planned else ""
+    words = terms(node.node)
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:
         labels = ", ".join(f"{key}={value}" for key, value in node.labels.items())
         without = "no label that a selector tests" if node.pools else "its CiliumNode"
-        rows += [_row("node", labels or without), _row("", _line(find(node.at)))]
+        rows += [_row(words.unit, labels or without), _row("", _line(find(node.at)))]
     passed_over = [pool for pool in node.pools if pool.verdict is PoolRole.PASSED_OVER]
     left_out = passed_over[LIMIT:]
     for pool in node.pools:
-        rows += _pool(pool, find) if pool not in left_out else ()
+        rows += _pool(pool, words.selector, find) if pool not in left_out else ()
     if left_out:
         rows.append(_row("passed over", f"{count(len(left_out), 'more pool')}, all in --output json"))
     for block in node.blocks:
@@ -42,10 +44,10 @@ def text(node: ExplainedNode, lock: str, find: Find) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _pool(explained: ExplainedPool, find: Find) -> Iterator[str]:
+def _pool(explained: ExplainedPool, field: str, find: Find) -> Iterator[str]:
     pool, size = explained.pool, explained.size
     yield _row(explained.verdict, f"{pool.name}: {explained.why}")
-    yield _row("", f"{_line(find(pool.selector_at))}: nodeSelector {pool.selector.canonical}")
+    yield _row("", f"{_line(find(pool.selector_at))}: {field} {pool.selector.canonical}")
     if size:
         sizes = ", ".join(f"IPv{family} /{prefix}" for family, prefix in sorted(size.sizes.items()))
         at = _line(find(size.at / "nodeSelector"))
@@ -71,7 +73,7 @@ def _line(span: Span) -> str:
 
 
 def record(node: ExplainedNode, lock: str, find: Find) -> dict[str, Any]:
-    """Return the explanation for JSON: canonical selectors; pools in order of `key`, the smallest first."""
+    """Return the explanation for JSON: canonical selectors; pools in ascending order of `key`."""
     planned = {"planned": True} if node.planned else {}
     return {
         "cluster": node.cluster,

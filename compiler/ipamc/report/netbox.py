@@ -1,7 +1,7 @@
 """Prefixes as the CSV that NetBox's bulk import reads.
 
-Cells of ours begin with a digit, a hexadecimal letter, a colon or `ipamc`, so no spreadsheet takes one for a
-formula, and have no separator and no quote: NetBox guesses the separator from the whole text (Python's
+Cells begin with a digit, a hexadecimal letter, a colon or `ipamc`, so no spreadsheet takes one for a formula.
+They have no separator and no quote: NetBox guesses the separator from the whole text (Python's
 `csv.Sniffer`), and quotes mislead it.
 """
 
@@ -16,13 +16,13 @@ from ipamc.review.netbox import NetBoxImport
 
 
 class _Rows(list[str]):
-    """Rows of text, for a writer of CSV."""
+    """A file-like list of rows for csv.writer."""
 
     write = list.append
 
 
 def table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> str:
-    """Return the file to import. `columns` have one value for all rows; `ids`: with NetBox's numbers."""
+    """Return the file to import. `columns` have one value for all rows; `ids`: add NetBox's numbers."""
     rows = _Rows()
     writer = csv.writer(rows, lineterminator="\n")
     first = 0 if ids else 1
@@ -34,7 +34,7 @@ def table(changes: NetBoxImport, columns: Mapping[str, str], *, ids: bool) -> st
 
 
 def summary(changes: NetBoxImport) -> list[str]:
-    """Return what an import does, as lines for people."""
+    """Return lines for people about the effect of an import."""
     made = f"{count(changes.created, 'prefix', 'prefixes')} to create, {changes.updated:,} to update"
     lines = [f"{made}, {changes.gone:,} gone, {changes.unchanged:,} unchanged"]
     kept = (

@@ -1,4 +1,4 @@
-"""The use of blocks, and what was decided about them: a table for people, records for programs."""
+"""The use of blocks, and the decisions about them: a table for people, records for programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ipamc.report.terminal_text import box, visible
 VERSION = 1
 
 _HEAD = ("NODE", "POOL", "BLOCKS", "USED", "USABLE", "IN USE", "DECISION")
-_NUMBERS = range(2, 6)  # the columns that are flush right
+_NUMBERS = range(2, 6)  # right-aligned columns
 
 
 def table(rows: Sequence[Sized], *, every: bool) -> str:
-    """Return what changes, and what cannot, or `every` row; and how many more there are."""
+    """Return the rows that change or cannot change, or `every` row; and the number of omitted rows."""
     some = [row for row in rows if every or row.verdict not in {Verdict.KEPT, Verdict.REPORTED}]
     kept = len(rows) - len(some)
     last = f"{count(kept, 'row')} more, where nothing changes: --all\n" if kept else ""
@@ -28,7 +28,7 @@ def table(rows: Sequence[Sized], *, every: bool) -> str:
 
 
 def decision(row: Sized) -> str:
-    """Return what was decided, as a phrase."""
+    """Return the decision for a block as a phrase."""
     parts = []
     for block, number in sorted(row.addresses.items()):
         parts.append(f"{number:,} addresses of {block}" if number else f"all of {block}")

@@ -1,4 +1,4 @@
-"""The ResourceList that a KRM function gives back: the objects, and the findings as its results."""
+"""The ResourceList that a KRM function returns: the objects, and the findings as its results."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "
 
 
 def published(data: Mapping[str, str]) -> dict[str, bytes]:
-    """Return files of `rendered/` by path, out of the texts of a state."""
+    """Return the files of `rendered/` in a state's texts, by path."""
     alone = {PurePosixPath(path).name: path for path in BINDING}
     texts = {alone.get(key) or f"{key.removesuffix('.yaml').replace('.', '/')}.yaml": key for key in data}
     return {path: data[key].encode() for path, key in texts.items() if is_looked_at(path)}
 
 
 def state(lock: str, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the texts of a state: the lock, and the files of `rendered/` that the next compile looks at."""
+    """Return the texts of a state: the lock, and the files of `rendered/` that the next compile reads."""
     looked_at = {path: text for path, text in files.items() if is_looked_at(path)}
     return {LOCK: lock, **{path.replace("/", "."): text for path, text in sorted(looked_at.items())}}
 
 
 def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Object]:
-    """Return the objects of a package after a compile: those that came, then manifests in the order to apply.
-    What an earlier run rendered is replaced. Inputs and the state stay, as `local-config`, if they came from
-    files, to which the orchestrator writes them back. Else they are left out: kustomize applies what it gets
-    back, and refuses an inventory's Node beside the rendered one.
+    """Return a package's objects after a compile: the received ones, then manifests in order of apply.
+    Objects that an earlier run rendered are replaced. Inputs and the state stay, as `local-config`, if they
+    came from files, to which the orchestrator writes them back. Otherwise they are omitted: kustomize applies
+    all it gets back, and refuses an inventory's Node beside the rendered one.
     """
     inputs = {id(source.item) for source in came.sources.values()}
     kept = []
@@ -48,7 +48,7 @@ def compiled(came: ResourceList, files: Mapping[str, str], lock: str) -> list[Ob
         metadata = {"name": STATE, "annotations": _at(came.state_path, 0)}
         head = {"apiVersion": "v1", "kind": "ConfigMap"}
         kept.append(_local({**head, "metadata": metadata, "data": state(lock, files)}))
-    # Manifests are what `kustomize build` of the rendered files gives, in its order.
+    # Manifests are the output of `kustomize build` of the rendered files, in its order.
     tree = Rendered({path: text.encode() for path, text in files.items()})
     for path in _listed(tree, PurePosixPath("."), frozenset()):
         for index, value in enumerate(tree.documents(path)):
@@ -79,7 +79,7 @@ def _at(path: str, index: int) -> dict[str, str]:
 
 
 def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
-    """Return findings as results: of the object, file and field that they are about."""
+    """Return findings as results, each with its object, file and field."""
     made: list[Object] = []
     for finding in findings:
         item, keys = place(came, finding.at)
@@ -100,7 +100,7 @@ def results(came: ResourceList, findings: Sequence[Located]) -> list[Object]:
 
 
 def dumps(items: Sequence[Object], found: Sequence[Object]) -> str:
-    """Return a ResourceList as YAML that every reader reads alike."""
+    """Return a ResourceList as YAML that YAML 1.1 and 1.2 readers parse alike."""
     document: Object = {"apiVersion": VERSIONS[0], "kind": "ResourceList", "items": list(items)}
     if found:
         document["results"] = list(found)
@@ -131,7 +131,7 @@ def _yaml(value: Any, indent: str) -> Iterator[str]:
 
 
 def _is_literal(text: str) -> bool:
-    """Tell whether text can be a literal block: lines of printable ASCII, and no space at its beginning."""
+    """Return whether a text can be a literal block: lines of printable ASCII without a leading space."""
     if not text.endswith("\n") or text.endswith("\n\n") or text[0] in " \n":
         return False
     return text.isascii() and all(line.isprintable() for line in text[:-1].split("\n"))

@@ -1,4 +1,4 @@
-"""`show --runway` as text and as JSON: for how many weeks there is room, and how each number was found."""
+"""`show --runway` as text and as JSON: the weeks for which there is room, and how each number is computed."""
 
 from __future__ import annotations
 
@@ -12,34 +12,40 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from ipamc.model.diagnostics import count
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms
 from ipamc.report.terminal_text import box, visible, width
 from ipamc.report.utilisation import number
 from ipamc.review.runway import LEAST_CHANGES, LEAST_WEEKS, MOST_JUMPS, PoolRunway, Runway, day_after
 
 VERSION = 1
-COMMIT = 12  # how many characters of a commit's name are shown
+COMMIT = 12  # the printed characters of a commit's name
 
 
 class History(Struct, frozen=True, kw_only=True):
-    """Where the versions of a lock come from."""
+    """The origin of the lock's versions."""
 
     commits: Sequence[tuple[str, int]]  # name and second since 1970 of each version, the oldest first
-    shallow: bool  # the clone has no older ones
-    cut: bool  # older ones were not listed
-    uncommitted: bool  # the lock on the disk is another one than the last version
+    shallow: bool  # the clone has no older versions
+    cut: bool  # older versions were not listed
+    uncommitted: bool  # the lock on the disk differs from the last version
 
 
 def text(found: Runway, history: History) -> str:
-    """Return the table of one cluster, and below it how its numbers were found."""
-    name, unit = visible(found.cluster.name), unit_of(found.cluster)
+    """Return the table of one cluster, and below it how its numbers are computed."""
+    name, words = visible(found.cluster.name), terms(found.cluster)
     pools = sorted(found.pools, key=_urgency)
     rows = []
     for pool in pools:
-        room = count(pool.nodes, unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {unit}s"
+        room = (
+            count(pool.nodes, words.unit) if pool.nodes < 1_000_000 else f"{number(pool.nodes)} {words.unit}s"
+        )
         label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
         rows.append((label, room, _span(pool), lasts(pool)))
-    table = box(("POOL", "ROOM FOR", "BLOCKS A WEEK", "LASTS"), [rows], numbers={1}) if rows else "no pools\n"
+    table = (
+        box(("POOL", "ROOM FOR", f"{words.block.upper()}S A WEEK", "LASTS"), [rows], numbers={1})
+        if rows
+        else "no pools\n"
+    )
     if len(found.edges) < 2:
         return f"{name}: git has no week of history of its lock: nothing is said about its growth\n{table}"
     weeks, first = count(len(found.edges) - 1, "week"), _day(found.edges[0].second)
@@ -49,7 +55,7 @@ def text(found: Runway, history: History) -> str:
 
 
 def _urgency(pool: PoolRunway) -> tuple[int, float, int]:
-    """Return the sort key of a pool: what is full first, then what is full soonest, then the least room."""
+    """Return the sort key of a pool: full pools first, then by weeks until full, then by least room."""
     order = ("full", "filling", "nothing", "not filling", "follows", "for pods alone", "disabled")
     soonest = pool.lasts.soonest if pool.lasts and verdict(pool) == "filling" else None
     return order.index(verdict(pool)), math.inf if soonest is None else soonest, pool.nodes
@@ -65,7 +71,7 @@ def _span(pool: PoolRunway) -> str:
 
 
 def verdict(pool: PoolRunway) -> str:
-    """Return what is said: follows, for pods alone, disabled, full, nothing, not filling, or filling."""
+    """Return the verdict: follows, for pods alone, disabled, full, nothing, not filling, or filling."""
     if pool.use.pool.follows:
         return "follows"
     if pool.use.pool.pods_only:
@@ -80,7 +86,7 @@ def verdict(pool: PoolRunway) -> str:
 
 
 def lasts(pool: PoolRunway) -> str:
-    """Return for how long there is room, as a range."""
+    """Return how long there is room, as a range."""
     found, word = pool.lasts, verdict(pool)
     if word != "filling" or not found:
         return "nothing is said" if word == "nothing" else word
@@ -94,7 +100,7 @@ def lasts(pool: PoolRunway) -> str:
 
 
 def explanation(pool: PoolRunway, today: str) -> Iterator[str]:
-    """Yield how the numbers of a pool were found, or why there are none."""
+    """Yield how a pool's numbers are computed, or why there are none."""
     name, grown = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}", pool.growth
     if pool.use.pool.disabled or not pool.nodes:
         return
@@ -143,7 +149,7 @@ def _silence(pool: PoolRunway) -> str:
 
 
 def notes(found: Runway, history: History) -> Iterator[str]:
-    """Yield what has to be known about the history."""
+    """Yield notes about the history."""
     if history.commits:
         (first, _), (last, second) = history.commits[0], history.commits[-1]
         number = count(len(history.commits), "commit")
@@ -165,7 +171,7 @@ def notes(found: Runway, history: History) -> Iterator[str]:
 
 
 def operator_pools(found: Runway) -> list[str]:
-    """Return the names of the pools whose blocks Cilium's operator gives out to nodes that run."""
+    """Return the names of the pools whose blocks Cilium's operator gives to running nodes."""
     shared, adopts = found.cluster.shared_pools, found.cluster.operator_adopts
     return [pool.name for pool in found.cluster.pools if shared or (adopts and pool.unlisted)]
 
@@ -175,7 +181,7 @@ def _signed(value: Fraction) -> str:
 
 
 def _decimal(value: Fraction) -> str:
-    """Print a number with up to two decimals, rounded half to even: the same on every machine."""
+    """Return a number with up to two decimals, rounded half to even: the same on every machine."""
     hundredths = round(value * 100)
     whole, rest = divmod(abs(hundredths), 100)
     text = f"{whole:,}.{rest:02}".rstrip("0").rstrip(".")
@@ -183,7 +189,7 @@ def _decimal(value: Fraction) -> str:
 
 
 def _day(second: int) -> str:
-    """Return the day that ends with a second, ISO 8601 in UTC; "no day" outside of the calendar."""
+    """Return the day that contains a second, ISO 8601 in UTC; "no day" outside of the calendar."""
     try:
         return (date(1970, 1, 1) + timedelta(days=second // 86_400 - 1)).isoformat()
     except OverflowError:
@@ -191,7 +197,7 @@ def _day(second: int) -> str:
 
 
 def record(found: Runway, history: History) -> dict[str, Any]:
-    """Return the same for JSON, with every week."""
+    """Return the runway for JSON, with every week."""
     return {
         "cluster": found.cluster.name,
         "history": {

@@ -1,4 +1,4 @@
-"""Suggestions for a pool as text: each place with its reasons, and the lines to paste; and as JSON."""
+"""Suggestions for a pool as text, each with its reasons and the lines to paste; and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ipamc.model.cidr import Block, Range
-from ipamc.model.cluster import Dialect, PoolFamily
+from ipamc.model.cluster import Cluster, Dialect, PoolFamily
 from ipamc.model.diagnostics import count
 from ipamc.model.pool_words import native_form
 from ipamc.report.terminal_text import visible
@@ -21,6 +21,16 @@ UNKNOWN = (
     "what no file of these clusters names is not known: service CIDRs, networks of machines and of offices; "
     "put them into excludedCIDRs"
 )
+
+
+def about_space(space: Cluster) -> str:
+    """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
+    kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
+    said = ", ".join(
+        f"{block} ({reason})" if reason else str(block) for block, reason in sorted(kept.items())
+    )
+    known = f"reserved in address space {space.name}: {said or 'nothing'}"
+    return visible(f"{known}; write service CIDRs and networks of machines there")
 
 
 def text(answer: Suggestions) -> str:
@@ -56,8 +66,8 @@ def _areas(answer: Suggestions) -> str:
 
 
 def reasons(answer: Suggestions, found: Suggestion) -> Iterator[str]:
-    """Yield why a place was chosen, and what is against it."""
-    # One range may be the nearest of the pool, of the cluster and of the address space.
+    """Yield why a suggestion was chosen, and its disadvantages."""
+    # One range may be the nearest for the pool, the cluster and the address space.
     nearest: dict[tuple[Block, Block], Near] = {}
     for near in found.near:
         nearest.setdefault((near.with_range, near.within), near)
@@ -78,6 +88,9 @@ def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
 
 def _where(answer: Suggestions, block: Block) -> str:
     pool = answer.pool
+    asked = [part.ask.space for part in pool.families.values() if part.ask] if pool else []
+    if space := next(iter(asked), answer.space.name if answer.space and not pool else ""):
+        return visible(f"address space {space} chooses the place, this one or another: ipamc compile {space}")
     if pool is None:
         return f"a new pool with {block}; write its name and whom it selects"
     if pool.dialect is Dialect.NATIVE:
@@ -86,25 +99,32 @@ def _where(answer: Suggestions, block: Block) -> str:
 
 
 def yaml(answer: Suggestions, block: Block) -> str:
-    """Return the YAML lines that add a block to the pool, or make a pool of it."""
+    """Return the YAML lines that add a block to the pool, or create a pool with it."""
     family, size, pool = f"ipv{block.family}", answer.block_size, answer.pool
+    part = pool.families.get(block.family) if pool else None
+    if part and part.ask:
+        prefix = f"prefixLength: {part.ask.prefix}, " if part.ask.prefix else ""
+        more = f"{{from: {part.ask.space}, {prefix}ranges: {part.ask.ranges + 1}, blockSize: {size}}}"
+        return f"spec:\n  {family}: {more}\n"
     if pool is None:
+        place = f"cidrs: [{_cidr(block)}]"
+        if answer.space:
+            place = f"from: {answer.space.name}, prefixLength: {block.prefix}"
         taken = {known.name for member in answer.members for known in member.cluster.pools}
         name = next(name for number in range(1, len(taken) + 2) if (name := f"new-{number}") not in taken)
         selector = 'rack == "CHANGE-ME"' if answer.cluster is None or answer.cluster.pools else ""
         return (
             f"apiVersion: ipamc/v1alpha1\nkind: IPPool\nmetadata: {{name: {name}}}\nspec:\n"
-            f"  {family}: {{cidrs: [{_cidr(block)}], blockSize: {size}}}\n"
+            f"  {family}: {{{place}, blockSize: {size}}}\n"
             f"  nodeSelector: {_quoted(selector)}\n"
         )
     if pool.dialect is not Dialect.NATIVE:
-        part = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
-        beside = replace(pool, name=f"{pool.name}-2", families={block.family: part})
+        new = PoolFamily(family=block.family, ranges=(Range(block, pool.at),), block_size=size, at=pool.at)
+        beside = replace(pool, name=f"{pool.name}-2", families={block.family: new})
         return f"{native_form(beside, {})}\n"
-    known = pool.families.get(block.family)
-    ranges = [found.block for found in known.ranges] if known else []
+    ranges = [found.block for found in part.ranges] if part else []
     cidrs = ", ".join(map(_cidr, (*ranges, block)))
-    more = "" if known else f"\n    blockSize: {size}"
+    more = "" if part else f"\n    blockSize: {size}"
     return f"spec:\n  {family}:\n    cidrs: [{cidrs}]{more}\n"
 
 
@@ -117,7 +137,7 @@ def _quoted(value: str) -> str:
 
 
 def record(answer: Suggestions) -> dict[str, Any]:
-    """Return the same for JSON."""
+    """Return the answer for JSON."""
     return {
         "version": VERSION,
         "cluster": answer.cluster.name if answer.cluster else None,

@@ -1,4 +1,4 @@
-"""Text for a terminal: escaped, so that nothing in it acts there, measured in cells, and in tables."""
+"""Text for a terminal: without control sequences, measured in cells, and in tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from ipamc.model.diagnostics import At, Diagnostic, Span, count
 
 TAB = "    "
-BEFORE, AFTER = 60, 100  # how many characters of a long line are shown before and after the caret
+BEFORE, AFTER = 60, 100  # characters of a long line that are kept before and after the caret
 LONGEST = 2000
 
 _SGR = {"error": "1;31", "warning": "1;33", "note": "1;36", "frame": "1;34", "strong": "1", "dim": "2"}
@@ -23,7 +23,7 @@ _COMMAND = re.compile(r"\s*::[A-Za-z][A-Za-z-]*(?: .*)?::").match
 
 
 def paint(text: str, style: str, *, colour: bool) -> str:
-    """Return text in a style: error, warning, note, frame, strong or dim; with `colour` alone."""
+    """Return text in a style: error, warning, note, frame, strong or dim; unchanged without `colour`."""
     return f"\x1b[{_SGR[style]}m{text}\x1b[0m" if colour else text
 
 
@@ -35,23 +35,23 @@ def visible(text: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Return text in which what does not print is as Python escapes it."""
+    """Return text with unprintable characters as Python escapes."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def harmless(text: str) -> str:
-    """Return what is printed, as lines that no terminal and no CI system obeys, whoever's text is in them.
-    Line breaks and the colours of `paint` stay; every other character that does not print is spelled out.
-    GitHub's runner takes a line that begins with `::word ...::`, after blanks, and a line that has `##[word`
-    anywhere, for a command; GitLab and Azure mark theirs by an escape or by `##` too.
+    """Return text in which no terminal and no CI system finds a control sequence or a command.
+    Line breaks and the colours of `paint` stay; every other unprintable character is spelled out. GitHub's
+    runner obeys a line that begins with `::word ...::`, after blanks, and a line that has `##[word` anywhere;
+    commands of GitLab and Azure begin with an escape or with `##`, too.
     """
     return "\n".join(map(_harmless_line, text.split("\n")))
 
 
 def harmless_json(text: str) -> str:
-    """Return JSON of the same value in which no CI system finds a command. JSON has `##[` in strings only."""
+    """Return equal JSON in which no CI system finds a command. JSON has `##[` only in strings."""
     return text.replace("##", "#\\u0023")
 
 
@@ -67,7 +67,7 @@ def _harmless_line(line: str) -> str:
 
 
 def width(text: str) -> int:
-    """Return the number of terminal cells of printable text: a wide character has 2, a combining one 0."""
+    """Return the width of printable text in cells: 2 for a wide character, 0 for a combining one."""
     return len(text) if text.isascii() else sum(map(_cells, text))
 
 
@@ -78,7 +78,7 @@ def _cells(char: str) -> int:
 
 
 class Excerpt(Struct, frozen=True, kw_only=True):
-    """A source line, ready to print, and the cells that the caret line underlines."""
+    """A printable source line, and the cells that the caret line underlines."""
 
     text: str
     indent: int
@@ -106,7 +106,7 @@ def _shown(text: str) -> str:
 
 
 def where(at: At) -> str:
-    """Return `file:line:column`, as far as it is known."""
+    """Return `file:line:column`, without unknown parts."""
     position = (at.line, at.column) if isinstance(at, Span) else (0, 0)
     return ":".join((visible(at.path), *(str(number) for number in position if number)))
 
@@ -121,9 +121,9 @@ Cells = tuple[str, ...]  # a row of a box
 
 
 def box(head: Cells, groups: Sequence[Sequence[Cells]], *, numbers: Collection[int] = ()) -> str:
-    """Draw rows of printable cells below a head, with a rule between groups; `numbers` are flush right.
-    Without a library: rich takes 0.5 s for 1,000 rows where this takes 4 ms, and its import a fifth
-    of the time of `ipamc which`.
+    """Draw rows of printable cells below a head, with a rule between groups; `numbers` are right-aligned.
+    Without a library: rich takes 0.5 s for 1,000 rows where this takes 4 ms, and its import a fifth of the
+    time of `ipamc which`.
     """
     rows = [head, *(row for group in groups for row in group)]
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]

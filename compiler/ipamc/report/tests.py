@@ -1,4 +1,4 @@
-"""What became of the tests of clusters: lines for people, records for programs."""
+"""Results of the tests of clusters: lines for people, records for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _STYLES = {"passed": "dim", "failed": "error", "warned": "warning", "skipped": "
 
 
 def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
-    """Return the tests of a cluster, a line for each in their order, below its name and how many passed."""
+    """Return a line with the cluster and the number of passed tests, then a line for each test in order."""
     if not checked:
         way_out = "write some in a document of kind Tests beside the Cluster (ipamc schema Tests)"
         return f"{visible(cluster)}: no tests: {way_out}\n"
@@ -31,7 +31,7 @@ def text(cluster: str, checked: Sequence[Checked], *, colour: bool) -> str:
 
 
 def record(cluster: str, checked: Sequence[Checked] | None) -> dict[str, object]:
-    """Return the JSON object of one cluster; `tests` is null where it was refused before they were made."""
+    """Return the JSON object of one cluster; `tests` is null if it was refused before its tests ran."""
     tests = [
         {
             "name": test.name,

@@ -1,4 +1,4 @@
-"""Words for numbers and for states of lines, and the utilisation of pools for programs."""
+"""Texts for numbers and for states of lines, and the utilisation of pools for programs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def number(value: int) -> str:
 
 
 def state(line: Line, *, started: bool = False) -> str:
-    """Return the state of a line as text; of a quarantined one with the day, and whether its node moved.
-    `started`: the node started with the block, and may not have it any more.
+    """Return the state of a line as text; for quarantine with the day, and whether its node moved.
+    `started`: the node started with the block, and may no longer have it.
     """
     day = f" {line.since}" if line.since else ""
     part = f", {line.addresses:,} addresses" if line.addresses else ""
@@ -40,7 +40,7 @@ def about_started(name: str, started: Collection[Block]) -> str:
 
 
 def record(cluster: ShownCluster) -> dict[str, Any]:
-    """Return what is shown of one cluster, for JSON: as schemas/show.output.json describes it."""
+    """Return the shown data of one cluster for JSON, as schemas/show.output.json describes it."""
     pools = [_pool_record(cluster, pool) for pool in cluster.pools]
     outside = cluster.outside if cluster.lines is not None else ()
     found = {"outside": _line_records(cluster, outside)} if outside else {}
@@ -88,11 +88,11 @@ def state_record(line: Line, *, started: bool = False) -> dict[str, str | bool |
 
 
 KINDS = ("total", "held", "quarantined", "released", "reserved", "free")
-"""The numbers of addresses of a `Use`."""
+"""The counts of addresses in a `Use`."""
 
 
 def use_record(use: Use) -> dict[str, object]:
-    """Return the numbers of a range, or of all ranges of a pool in one family, for JSON."""
+    """Return the counts of a range, or of all ranges of a pool in one family, for JSON."""
     blocks = {"total": use.blocks, "held": use.blocks_held, "free": use.blocks_free}
     return {"addresses": {kind: getattr(use, kind) for kind in KINDS}, "blocks": blocks}
 
@@ -103,26 +103,26 @@ def amount(value: int) -> str:
 
 
 def addresses(value: int, family: int) -> str:
-    """Return a number of addresses: of IPv4 with all digits, of IPv6 as a power of two."""
+    """Return a number of addresses: for IPv4 with all digits, for IPv6 as a power of two."""
     return f"{value:,}" if family == 4 or value < 1 << 16 else power(value)
 
 
 def power(value: int) -> str:
-    """Return a number as a power of two: `2^72`; `~2^72.6` where it is none."""
+    """Return a number as a power of two: `2^72`; `~2^72.6` if it is not exact."""
     if value & (value - 1) == 0:
         return f"2^{value.bit_length() - 1}" if value else "0"
     return f"~2^{math.log2(value):.1f}".removesuffix(".0")
 
 
 def percent(part: int, total: int) -> str:
-    """Return a share, rounded down: 0% and 100% are said only where they are exact. "" of nothing."""
+    """Return a share, rounded down: 0% and 100% only if exact. "" if the total is 0."""
     if not total:
         return ""
     return "<1%" if 0 < part * 100 < total else f"{part * 100 // total}%"
 
 
 def percent_left(left: int, total: int) -> str:
-    """Return the other share, so that both add up: where `<1%` are used, `>99%` are left. "" of nothing."""
+    """Return the complement of `percent`: if `<1%` are used, `>99%` are left. "" if the total is 0."""
     if not total:
         return ""
     if 0 < left * 100 < total:

@@ -1,4 +1,4 @@
-"""The table that `ipamc explain versions` prints: what each Cilium minor does, and how that is known."""
+"""The table that `ipamc explain versions` prints: the abilities of each Cilium minor, with their sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEGEND = (
 
 
 def versions_text() -> str:
-    """Return as Markdown what each Cilium minor supports, and what each kube-apiserver does."""
+    """Return as Markdown what each Cilium minor and each kube-apiserver supports."""
     cells = [(row, [_cell(row.known(minor), yes=row.of(minor)) for minor in minors()]) for row in TABLE]
     cilium = _table(
         ("mode", "Cilium", *map(text, minors()), "ipamc"),

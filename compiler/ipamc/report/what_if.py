@@ -15,12 +15,12 @@ from ipamc.report.utilisation import number
 from ipamc.review.what_if import WhatIf
 
 VERSION = 1
-MOST = 20  # how many reasons are shown
-FIRST = 2  # how many nodes that come are shown with their blocks, before the last one
+MOST = 20  # the most reasons that are printed
+FIRST = 2  # added nodes that are printed with their blocks, before the last one
 
 
 def text(answer: WhatIf) -> str:
-    """Return the answer: a table of the pools that change, then who gets what, and what is full."""
+    """Return the answer: a table of pools that change, then the nodes' blocks, and full pools."""
     changes = ", ".join(visible(change.text) for change in answer.changes)
     verdict = "all nodes have their blocks" if answer.fits else "a compile refuses it"
     lines = (*_coming(answer), *_going(answer), *_lacking(answer), *notes(answer))
@@ -88,7 +88,7 @@ def _lacking(answer: WhatIf) -> Iterator[str]:
 
 
 def notes(answer: WhatIf) -> Iterator[str]:
-    """Yield what has to be known beside the numbers."""
+    """Yield notes that explain the numbers."""
     if answer.not_compiled:
         nodes = count(answer.not_compiled, "node")
         yield f"counted as compiled: {nodes} of the inventory that the lock does not know as it is now"
@@ -103,7 +103,7 @@ def notes(answer: WhatIf) -> Iterator[str]:
 
 
 def record(answer: WhatIf) -> dict[str, Any]:
-    """Return the same for JSON, with every node."""
+    """Return the answer for JSON, with every node."""
 
     def blocks(lines: Iterable[Line]) -> list[dict[str, str]]:
         return [{"block": str(line.block), "pool": line.pool} for line in lines]

@@ -1,4 +1,4 @@
-"""A plan, lock or cluster in; what changes (`diff/`), why it is so (`explain_*`) out. Decides nothing."""
+"""Compares and explains plans, locks and clusters: `diff/` has changes, `explain_*` reasons. No decisions."""
 
 GATES = ("renumber", "release", "leave", "capacity")
 """The values of `--fail-on`: the changes that can fail a plan."""

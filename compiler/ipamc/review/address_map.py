@@ -1,7 +1,7 @@
-"""The map of a cluster's addresses, and the versions of its lock over which the map can be shown.
+"""The map of a cluster's addresses, and the versions of its lock that the map can show.
 
 Versions of a lock have nearly all lines in common. They are compared as text, so that a line which did not
-change is decoded once, however many versions have it.
+change is decoded once, in however many versions it is.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from ipamc.review.explain_pools import ExplainedPool, PoolRole, explain_pools
 from ipamc.review.shown_pools import rooms, uses_on
 
 MOST_REASONS = 200_000
-"""The most pools times groups of nodes with reasons; above, `ipamc why` tells them for one node."""
-MOST_OFFERS = 20  # pools of a group whose reasons are left out
+"""The most pairs of a pool and a group of nodes with reasons; above, `ipamc why` has them for one node."""
+MOST_OFFERS = 20  # the most pools that are listed for a group without reasons
 
 
 class PoolMap(Struct, frozen=True, kw_only=True):
-    """A pool in one family, and what in it is in no line of the lock."""
+    """A pool in one family, and its addresses that are in no line of the lock."""
 
     use: PoolUse
     reserved: tuple[Block, ...]
-    """Reserved in the pool, as far as they are in its ranges; disjoint, by address."""
-    excluded: tuple[Block, ...]  # excluded in the cluster, likewise
+    """Reserved in the pool, clipped to its ranges; disjoint, by address."""
+    excluded: tuple[Block, ...]  # excluded in the cluster, clipped in the same way
     without_line: tuple[Block, ...]  # shown by CiliumNodes without a Node: in use, and in no line
-    first: int  # how many nodes have the pool as first candidate
+    first: int  # the number of nodes with the pool as first candidate
     room: int
-    """For how many more nodes the pool has blocks, in each family that it has, as `ipamc show` says it."""
-    further: int  # how many nodes have it as a further candidate, or to stand in
+    """The number of further nodes for which each family of the pool has blocks, as in `ipamc show`."""
+    further: int  # the number of nodes with it as a further candidate or overflow
 
 
 class ClusterMap(Struct, frozen=True, kw_only=True):
@@ -50,12 +50,12 @@ class ClusterMap(Struct, frozen=True, kw_only=True):
     lock: Lock
     pools: tuple[PoolMap, ...]  # by name, IPv4 before IPv6
     groups: Sequence[Sequence[ExplainedPool]]
-    """By group of nodes with the same candidates its pools in order; of many, some, and without reasons."""
+    """The pools, in order, of each group of nodes with equal candidates; of many, some, without reasons."""
     group_of: Mapping[str, int]  # the group of each node of the inventory
 
 
 def map_of(cluster: Cluster, lock: Lock, wants: Sequence[Want], today: str) -> ClusterMap:
-    """Return the map of a cluster as its lock has it; nothing is compiled. O(n log n).
+    """Return the map of a cluster from its lock, without a compile. O(n log n).
     `wants` are those of `assign`. Reasons are given for one node of each group, as `ipamc why` does before
     anything is placed.
     """
@@ -108,32 +108,32 @@ def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool
 
 
 class LockVersion(Struct, frozen=True):
-    """A version of the lock, by what it changed against the version before: indexes of lines, ascending."""
+    """A version of the lock, as its difference to the version before: ascending indexes of lines."""
 
-    commit: str  # "" for what is not committed
-    second: int  # seconds since 1970, UTC; 0 for what is not committed
+    commit: str  # "" if it is not committed
+    second: int  # seconds since 1970, UTC; 0 if it is not committed
     subject: str
     added: Sequence[int]
     removed: Sequence[int]
-    reasons: Sequence[Reason]  # why each of `added` came
+    reasons: Sequence[Reason]  # the reason for each of `added`
 
 
 class Versions(Struct):
-    """The lines of all versions, and the steps from one to the next: the first one adds to nothing.
+    """The lines of all versions, and the steps from one to the next; the first step starts from no lines.
     The lines of the current lock come first, in its order: index 0 is its second row.
     """
 
     lines: list[Line]
-    current: int  # how many lines the current lock has
+    current: int  # the number of lines of the current lock
     steps: list[LockVersion] = field(default_factory=list)
-    passed_over: int = 0  # how many versions are no sound lock
+    passed_over: int = 0  # the number of versions that are not an intact lock
     _index: dict[bytes, int] = field(default_factory=dict)
     _now: frozenset[bytes] = frozenset()
-    _holding: Counter[str] = field(default_factory=Counter)  # how many blocks each node holds now
+    _holding: Counter[str] = field(default_factory=Counter)  # the number of blocks that each node holds now
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
-        """Append a version. One whose rows cannot be read is passed over and counted. O(rows).
-        What has no header is no lock, however few rows it has: it took no block away from anybody.
+        """Append a version. One whose rows cannot be read is skipped and counted. O(rows).
+        A text without a header is no lock, even an empty one: it does not mean that all blocks were removed.
         """
         header, _, _ = text.partition(b"\n")
         rows = frozenset(_rows(text))
@@ -142,7 +142,7 @@ class Versions(Struct):
         try:
             mode = Mode(HEADER.decode(header).mode)
             records = decode_records(b"\n".join(new) + b"\n") if new else []
-            lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # no row has two
+            lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # one record each
         except ValueError:
             self.passed_over += 1
             return
@@ -173,7 +173,7 @@ class Versions(Struct):
 
 
 def versions_of(lock: Lock) -> Versions:
-    """Return the table with the lines of the current lock, and no version."""
+    """Return a table of versions with the lines of the current lock and no version yet."""
     index = {row: number for number, row in enumerate(_rows(lock_text(lock)))}
     return Versions(lines=list(lock.lines), current=len(index), _index=index)
 
@@ -188,7 +188,7 @@ def _rows(text: bytes) -> Iterator[bytes]:
 
 
 def chosen(number: int, most: int) -> list[int]:
-    """Return which of a number of versions are shown, at most so many, ascending: the first and the newest.
+    """Return the indexes of at most `most` of `number` versions to show, ascending: the first and the newest.
     Half of them are the newest, the others are spread evenly over the rest.
     """
     if number <= most:

@@ -1,4 +1,4 @@
-"""The fewest prefixes that cover exactly the addresses of some lines of a lock: what routers know of them."""
+"""The fewest prefixes with exactly the addresses of some lines of a lock: the routes that routers see."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.review.shown_pools import Choice
 
 IN_USE = frozenset({State.HELD, State.PENDING})
-"""The states that routers must know: routes of pending blocks come without notice.
+"""The states of blocks whose routes routers must accept: those of pending blocks appear without notice.
 
 Nobody announces a block in quarantine.
 """
 
 
 class Aggregate(Struct, frozen=True, kw_only=True):
-    """A prefix of which every address is in some line."""
+    """A prefix whose addresses are all in lines."""
 
     block: Block
     longest: int  # the longest prefix length of a line in it: no route of a node is longer
-    blocks: int  # how many lines it covers
+    blocks: int  # the number of lines that it covers
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -37,16 +37,16 @@ class Group(Struct, frozen=True, kw_only=True):
     blocks: int
     nodes: int
     prefixes: Mapping[int, Sequence[Aggregate]]
-    """By family, by address; empty for a family that the group may have and has nothing of."""
+    """By family, by address; empty for a family in which the group could have blocks, but has none."""
 
 
 class LabelError(ValueError):
-    """No label is meant by a text, or more than one; the text is the message."""
+    """A text names no label, or several; the message says which."""
 
 
 def chosen(cluster: Cluster, lock: Lock, choice: Choice) -> Mapping[str, Sequence[Line]]:
-    """Return the chosen lines by the pool in whose ranges they begin; with "" those outside every pool.
-    The pool that a line names may have been renamed since: `ipamc show` asks the ranges, too. O(n log n).
+    """Return the chosen lines by the pool whose ranges contain their start; "" has those outside every pool.
+    The pool named in a line may have been renamed since, so ranges decide, as in `ipamc show`. O(n log n).
     """
     lines = tuple(Choice(nodes=choice.nodes, states=choice.states or IN_USE).lines(lock.lines))
     mine = replace(lock, lines=lines)
@@ -82,7 +82,7 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def label_key(cluster: Cluster, text: str) -> str:
-    """Return the key of a label: `zone` means the one key that ends with `/zone`. Raises LabelError."""
+    """Return the key of a label; `zone` stands for the only key that ends with `/zone`. Raises LabelError."""
     from ipamc.model.wording import listing, suggestion  # noqa: PLC0415 - only mistakes need it
 
     keys = {key for node in cluster.nodes for key in node.labels}
@@ -123,7 +123,7 @@ Key = tuple[str, int]  # a pool and a family
 
 
 class AggregateChange(Struct, frozen=True, kw_only=True):
-    """What changes of the prefixes of one pool in one family."""
+    """The change of the prefixes of one pool in one family."""
 
     pool: str  # "" of the blocks outside every pool
     family: int
@@ -132,16 +132,16 @@ class AggregateChange(Struct, frozen=True, kw_only=True):
 
 
 class FilterLine(NamedTuple):
-    """A line of a router's filter: the routes that it lets through."""
+    """A line of a router's filter: the routes that it permits."""
 
     block: Block
     longest: int  # the longest prefix length of such a route
 
 
 class FilterChange(Struct, frozen=True, kw_only=True):
-    """What changes of the filters for the routes of one pool in one family.
-    New lines come before the apply, and former ones go after it: at no time a filter lacks a block that is
-    announced.
+    """The change of the filters for the routes of one pool in one family.
+    New lines are added before the apply, and former ones are removed after it, so that the filter never
+    blocks an announced route.
     """
 
     pool: str  # "" of the blocks outside every pool
@@ -152,7 +152,7 @@ class FilterChange(Struct, frozen=True, kw_only=True):
 
 def compare_aggregates(before: Sequence[Line], after: Sequence[Line]) -> tuple[AggregateChange, ...]:
     """Return the pools whose prefixes differ, by name and family. Lines are by address.
-    O(n), and prefixes are made only of pools that have a new block, or lost one.
+    O(n); prefixes are computed only for pools that got or lost a block.
     """
     return tuple(
         AggregateChange(pool=pool, family=family, removed=removed, added=added)
@@ -161,7 +161,7 @@ def compare_aggregates(before: Sequence[Line], after: Sequence[Line]) -> tuple[A
 
 
 def compare_filters(before: Sequence[Line], after: Sequence[Line]) -> tuple[FilterChange, ...]:
-    """Return the pools of which the lines of a filter differ, as `compare_aggregates` does."""
+    """Return the pools whose filter lines differ, as `compare_aggregates` does."""
 
     def lines(blocks: Sequence[Block]) -> Iterator[FilterLine]:
         return (FilterLine(found.block, found.longest) for found in aggregates(blocks))
@@ -185,7 +185,7 @@ def _compared(
 
 
 def _changed(before: Sequence[Line], after: Sequence[Line]) -> Iterator[Key]:
-    """Yield the pools and families of lines that only one of the two has in use."""
+    """Yield the pool and family of each line that is in use on one side only."""
     one = other = 0
     while one < len(before) and other < len(after):
         old, new = before[one], after[other]

@@ -16,20 +16,20 @@ from ipamc.place.allocate.occupancy import blocked_ranges
 
 
 class UnheldBlock(NamedTuple):
-    """Addresses without a line in the lock, and what the input says about them. Sorts by address."""
+    """Addresses without a line in the lock, and their meaning in the input. Sorts by address."""
 
-    block: Block  # as in the input; of free addresses, the part of a range that was asked for
+    block: Block  # as in the input; for free addresses, the queried part of a range
     pool: str  # "" outside every pool
-    node: str  # the node that a pin keeps it for, or whose CiliumNode shows it; ""
+    node: str  # the node that has a pin for it or whose CiliumNode shows it; "" for none
     state: str  # free, reserved, excluded, pinned, `the node with ADDRESS`, or a phrase
     at: At
-    reason: str = ""  # why it is reserved, as its author wrote it; "" where no reason is given
-    address: str = ""  # of the node that has the block, listed or not, where the pool follows addresses
+    reason: str = ""  # the author's reason why it is reserved; "" for none
+    address: str = ""  # the address of the node that has the block by it, if the pool follows addresses
 
 
 def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBlock]:
     """Return what the input says about a block, by address. O(pools + pins + lines over the block)."""
-    kept = [  # the blocks without a line that no new node is given
+    kept = [  # the blocks without a line that new nodes cannot get
         UnheldBlock(pin.block, pool.name, node, "pinned", pin.at)
         for pool in cluster.pools
         for node, pins in (pool.pins.items() if not pool.follows else ())
@@ -58,7 +58,7 @@ def explain_address(cluster: Cluster, lock: Lock, block: Block) -> list[UnheldBl
         if not covers([*lines, *(unheld.block for unheld in over)], asked):
             why, address = never(pool), address_for(pool, asked)
             state = f"free, but the pool {why}" if why else "free"
-            if address:  # then also what else is in the block is that node's
+            if address:  # then all of the block belongs to that node
                 asked = asked.widened(pool.families[asked.family].block_size)
                 state = f"the node with {address}"
             result[UnheldBlock(asked, pool.name, "", state, pool_range.at, address=address)] = None

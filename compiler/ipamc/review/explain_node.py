@@ -1,8 +1,8 @@
-"""Why a node has its blocks: what the stages decided about it, in one place. Decides nothing itself.
+"""Explains a node's blocks: collects the decisions of all stages about the node, and decides nothing.
 
-`assign` says which pools serve the node and in what order, `reconcile` what becomes of its lines, `place`
-what it would be given now, or why nothing. The lock does not record why a block was chosen when it was new: a
-held block is held because it is in the lock.
+`assign` chose the pools that serve the node, and their order; `reconcile` decides about its lines; `place`
+finds the block that it would get now, or the reason for none. The lock does not record why a block was chosen
+at first: a held block stays because it is in the lock.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from ipamc.model.follows import address_for
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
-from ipamc.model.pool_words import never
-from ipamc.pipeline import Inputs, load_cluster
+from ipamc.model.pool_words import never, terms
+from ipamc.pipeline import Inputs, load_cluster, texts_of
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
@@ -35,10 +35,10 @@ from ipamc.review.explain_pools import ExplainedPool, explain_pools
 
 
 class NodeStatus(enum.StrEnum):
-    """What is known of a node: the first seven are for the inventory's nodes, the others for other names."""
+    """The state of a node: the first seven are for nodes of the inventory, the rest for other names."""
 
     HELD = "held"  # it holds a block
-    PENDING = "pending"  # it holds a block, and is to move to another
+    PENDING = "pending"  # it holds a block, and will move to another
     NEWCOMER = "newcomer"
     RETURNING = "returning"
     SKIPPED = "skipped"  # no pool selects it, and `unmatchedNodes: skip` is set
@@ -52,16 +52,16 @@ class NodeStatus(enum.StrEnum):
 
 
 class ExplainedBlock(Struct, frozen=True, kw_only=True):
-    """A block of the node: in the lock, or to be given to it by the next compile."""
+    """A block of the node: in the lock, or given to it by the next compile."""
 
-    line: Line  # as it is in the lock; of a new block, as it will be
+    line: Line  # as in the lock; for a new block, as it will be
     number: int  # row of the lock, from 1; 0 of a new block
-    origin: Origin | None  # why it is new; None of a block of the lock
+    origin: Origin | None  # why it is new; None for a block in the lock
     why: str
     at: At | None = None
-    """Where the input names this block: its pin, or the object that shows that the node has it."""
+    """The place in the input that names the block: a pin, or the object that shows it."""
     follows: bool = False
-    """It is the block of the node's address."""
+    """The block is computed from the node's address."""
 
 
 class ExplainedNode(Struct, frozen=True, kw_only=True):
@@ -71,17 +71,17 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     node: str
     status: NodeStatus
     at: At | None  # the node in the inventory, or the CiliumNode that shows it
-    labels: Mapping[str, str] = {}  # those that a selector tests
+    labels: Mapping[str, str] = {}  # the labels that selectors test
     pools: tuple[ExplainedPool, ...] = ()
-    """Those that serve the node, in order, then the others by rank; empty if it is not in the inventory."""
+    """The pools that serve the node, in order, then the others by rank; empty if not in the inventory."""
     blocks: tuple[ExplainedBlock, ...]  # by family and address
     notes: tuple[str, ...]
-    planned: bool = False  # the inventory says that it has not joined yet: whatever it holds, nobody uses
+    planned: bool = False  # the inventory says that it has not joined yet: nobody uses its blocks
 
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
-    """Explain a node as `explain_node` does; return the texts in which its places are, too. Raises Refused.
-    Other nodes are read only where they may change the answer: not for one that keeps what it holds.
+    """Explain a node as `explain_node` does; also return the texts that its places refer to. Raises Refused.
+    Other nodes are read only if they may change the answer: not for a node that keeps its blocks.
     """
     sources = narrow(inputs.sources, only_node(node))
     if sources is not inputs.sources:
@@ -89,7 +89,7 @@ def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, M
             if found := explain_alone(*load_cluster(replace(inputs, sources=sources)), node, today):
                 return found, sources
     found = explain_node(*load_cluster(inputs), node, today)
-    return (found, inputs.sources) if found else None
+    return (found, texts_of(inputs)) if found else None
 
 
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
@@ -100,15 +100,15 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
 
 
 def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
-    """Explain a node of the inventory that keeps what it holds, and needs nothing; None for any other.
-    Of the nodes, only this one is looked at. What the others need changes nothing for it: its lines are held,
-    it shows no other blocks, and where Cilium's operator gives out blocks, it shows these. Pools are
-    full, or not, by the lock as it is. It does not say whether a compile is refused because of other nodes.
+    """Explain a node of the inventory that keeps its blocks and needs none; None for any other.
+    Only this node is read. The needs of others change nothing for it: its lines are held, it shows no other
+    blocks, and where Cilium's operator allocates, it shows these. Whether pools are full is taken from the
+    lock as it is. The answer does not say whether a compile is refused because of other nodes.
     """
     node = next((node for node in cluster.nodes if node.name == name), None)
     lines = tuple([line for line in lock.lines if line.node == name]) if node else ()
     settled = bool(lines) and all(line.state is State.HELD for line in lines)
-    if node is None or not settled or cluster.own_pools:  # with own pools, others decide which are shared
+    if node is None or not settled or cluster.own_pools:  # other nodes decide which pools are shared
         return None
     seen = tuple([seen for seen in cluster.cilium_nodes if seen.name == name])
     alone = replace(cluster, nodes=(node,), cilium_nodes=seen)
@@ -129,7 +129,7 @@ def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> Explai
 
 
 def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
-    """Explain any node, by all decisions of the next compile; None if the cluster does not know it."""
+    """Explain any node, with all decisions of the next compile; None if the cluster does not know it."""
     wants = assign(cluster)
     shared = shared_pools(cluster, wants)
     reconciled, found = reconcile(cluster, wants, lock, Consent(), today, locked=False, shared=shared)
@@ -142,12 +142,12 @@ def explain_among_all(cluster: Cluster, lock: Lock, name: str, today: str) -> Ex
 
 
 def _drift(placement: Placement) -> list[Diagnostic]:
-    """Return the errors about what nodes show against the plan."""
+    """Return the errors about nodes that show other blocks than the plan."""
     return errors_of((*pod_cidrs_differ(placement.plan), *cilium_node_differs(placement.plan)))
 
 
 class _Decisions:
-    """What the stages decided about one node."""
+    """The decisions of the stages about one node."""
 
     def __init__(
         self,
@@ -168,6 +168,9 @@ class _Decisions:
         self.pins = [(pool, pin) for pool in cluster.pools if name in pool.pins for pin in pool.pins[name]]
         self.evidence = Evidence(cluster)
         self.followed = {pin.block for pool, pin in self.pins if pool.follows}
+        self.keeps, self.gone = "a node keeps the block that it holds", "its node left the inventory"
+        if cluster.is_space:
+            self.keeps, self.gone = "a pool keeps the range that it has", "no cluster asks for it any more"
         self.pin_places = {pin.block: pin.at for _, pin in reversed(self.pins)}
 
     def of_listed(self, want: Want, refused: list[Diagnostic]) -> ExplainedNode:
@@ -219,7 +222,7 @@ class _Decisions:
             status=status,
             at=seen.at if seen else None,
             blocks=tuple(self._blocks(None)),
-            notes=("not in the inventory", *notes),
+            notes=(f"not {terms(self.cluster).listed}", *notes),
         )
 
     def _status(self, want: Want) -> tuple[NodeStatus, list[str]]:
@@ -274,7 +277,7 @@ class _Decisions:
                 yield ExplainedBlock(line=line, number=0, origin=origin, why=why, at=at, follows=follows)
 
     def _of_line(self, line: Line, after: Line | None, want: Want | None) -> str:
-        """Say what a line of the lock is, and what becomes of it in the next compile."""
+        """Return a phrase for a line of the lock: its meaning, and what the next compile does with it."""
         if after is None:
             return "the next compile gives its addresses to another node"
         if line.state is State.RELEASED:
@@ -300,9 +303,9 @@ class _Decisions:
                 settle = f"ipamc lock {self.cluster.name} --settle {self.name}"
                 held = "it becomes held when the node shows it"
                 return f"the node is to move here, by consent; {held}, or after: {settle}"
-            return "the next compile puts it in quarantine: its node left the inventory"
+            return f"the next compile puts it in quarantine: {self.gone}"
         if after.state is State.QUARANTINED:
-            why = "its node moved to its pending block" if after.moved else "its node left the inventory"
+            why = "its node moved to its pending block" if after.moved else self.gone
             return f"the next compile puts it in quarantine: {why}"
         if after.state is State.RELEASED:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
@@ -312,7 +315,7 @@ class _Decisions:
     def _of_held(self, line: Line, want: Want | None) -> str:
         place = self.ranges.of(line.block)
         if place is None:
-            return "a node keeps the block that it holds, although it is outside every pool now"
+            return f"{self.keeps}, although it is outside every pool now"
         pool = place.pool
         if line.block in self.started:
             operator = "Cilium's operator gives out this pool's blocks"
@@ -324,9 +327,9 @@ class _Decisions:
         offers = Offers(want.offers) if want else None
         overflows = offers is not None and pool.name in offers.overflow and not never(pool)
         if offers is not None and (overflows or any(offer.pool.name == pool.name for offer in offers)):
-            return "a node keeps the block that it holds"
+            return self.keeps
         why_not = never(pool) or "does not select it now"
-        return f"a node keeps the block that it holds, although pool {pool.name} {why_not}"
+        return f"{self.keeps}, although pool {pool.name} {why_not}"
 
 
 _ORIGINS = {

@@ -1,4 +1,4 @@
-"""The pools from the view of one node: which serve it, which stand in, which are passed over, and why."""
+"""All pools as seen by one node: which serve it, which are overflow, which are skipped, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
-from ipamc.model.pool_words import never
+from ipamc.model.pool_words import never, terms
 from ipamc.model.selector.selector import Selector
 from ipamc.place.allocate.allocate import Placement
 from ipamc.place.allocate.free_space import Space
@@ -21,29 +21,29 @@ from ipamc.place.quarantine import last_day
 
 
 class PoolRole(enum.StrEnum):
-    """What a pool is to a node."""
+    """The role of a pool for a node."""
 
     FIRST = "first"  # the first candidate
     SERVES = "serves"  # another candidate that gives the node blocks
-    STANDS_IN = "stands in"  # it takes the place of a candidate that is full
+    STANDS_IN = "stands in"  # it replaces a candidate that is full
     PASSED_OVER = "passed over"
 
 
 class ExplainedPool(Struct, frozen=True, kw_only=True):
-    """A pool, what it is to the node, and why."""
+    """A pool, its role for the node, and the reason."""
 
     pool: Pool
     verdict: PoolRole
     why: str
     size: SizeClass | None = None
-    """The class of `blockSizes` that the node belongs to, if the pool may give it blocks."""
+    """The class of `blockSizes` that matches the node, if the pool can give it blocks."""
 
 
 def explain_pools(
     cluster: Cluster, want: Want, placement: Placement | None, today: str
 ) -> tuple[ExplainedPool, ...]:
     """Return every pool: those that serve the node in the order of its offers, then the others by rank.
-    `assign` chose the offers; this function only explains them. With `placement`, which is the result of
+    The offers are those of `assign`; this function only explains them. With `placement`, the result of
     `place` for the whole cluster, it also says which pools are full.
     """
     return tuple(_Pools(cluster, want, placement, today).explained())
@@ -75,7 +75,10 @@ class _Pools:
                 yield self._explained(other, PoolRole.STANDS_IN, why)
         for pool in sorted(self.cluster.pools, key=rank):
             if pool.name not in done:
-                why = never(pool) or f"does not select the node: {_labels(pool.selector, self.want.node)}"
+                node, why = self.want.node, never(pool)
+                if not why and offers and pool.selector.matches(node.labels, node.name):
+                    why = _why_later(offers[0].pool, pool)  # a space gives ranges of one level
+                why = why or f"does not select the {terms(self.cluster).unit}: {_labels(pool.selector, node)}"
                 yield ExplainedPool(pool=pool, verdict=PoolRole.PASSED_OVER, why=why)
 
     def _explained(self, offer: Offer, verdict: PoolRole, why: str) -> ExplainedPool:
@@ -91,11 +94,12 @@ class _Pools:
             only_pins = f"; it {never(offer.pool)}, and gives only pins" if never(offer.pool) else ""
             if offer.pool.follows:
                 return PoolRole.FIRST, f"{never(offer.pool)}, where the node has its address"
-            return PoolRole.FIRST, f"pins the node, and pins come before selectors{only_pins}"
+            unit = terms(self.cluster).unit
+            return PoolRole.FIRST, f"pins the {unit}, and pins come before selectors{only_pins}"
         if not index:
             of = f"first of {len(offers)} candidates" if len(offers) > 1 else "the only candidate"
             return PoolRole.FIRST, of
-        order = _later(first.pool, offer.pool)
+        order = _why_later(first.pool, offer.pool)
         if first.pinned and not offer.pinned:
             pins = "has the block of its address" if first.pool.follows else "pins the node"
             order = f"{first.pool.name} {pins}"
@@ -122,7 +126,7 @@ class _Pools:
                 yield from ((passed.pool, passed.why) for passed in unserved.passed)
 
     def _full(self, offer: Offer) -> str:
-        """Say that a pool is full now, if not then, where the node has its block of a family in another."""
+        """Return a phrase if a pool is full now for a family of which the node has its block elsewhere."""
         if not self.placement or not self.cluster.mode.one_block:
             return ""
         plan, after = self.placement.plan, self.placement.after
@@ -136,7 +140,7 @@ class _Pools:
         return f"is full in {ip(full)} now" if full else ""
 
 
-def _later(first: Pool, later: Pool) -> str:
+def _why_later(first: Pool, later: Pool) -> str:
     key, one, other = deciding(first, later)
     words = {"blocks": "blocks in all", "addresses": "addresses a block"}
     if key == "name":

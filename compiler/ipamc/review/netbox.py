@@ -1,12 +1,12 @@
-"""Prefixes for NetBox: what a cluster has of an address space, and what a bulk import of it changes.
+"""Prefixes for NetBox: a cluster's part of an address space, and the changes of it for a bulk import.
 
 Read in the source of NetBox 3.4 to 4.6 (ipam/forms/bulk_import.py, netbox/views/generic/bulk_views.py): a row
-with an `id` changes the columns that are in the file, a row without one creates a prefix, all of a file or
-nothing is imported, and nothing is ever deleted. Where NetBox does not enforce unique prefixes, one that is
-imported twice is there twice.
+with an `id` changes the columns that are in the file, a row without one creates a prefix, a file is imported
+completely or not at all, and nothing is ever deleted. If NetBox does not enforce unique prefixes, one that is
+imported twice exists twice.
 
-A prefix is ours if its description begins with `ipamc CLUSTER/`. Nothing else that NetBox has is changed.
-`excludedCIDRs` (service range, networks of nodes) are not the cluster's to describe.
+A prefix is ours if its description begins with `ipamc CLUSTER/`. No other prefix is changed. `excludedCIDRs`
+(service range, networks of nodes) do not belong to the cluster, and are not exported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ipamc.model.wording import shown as quoted
 from ipamc.read.csv_table import Table, bad_prefix, column_missing, plain, table_syntax
 
 Kind = Literal["range", "held", "pending", "quarantined", "pinned", "reserved"]
-"""What a prefix is. Released blocks are none: their addresses can be given out again, as free ones."""
+"""The meaning of a prefix. Released blocks have none: their addresses are free to be given out."""
 STATUSES: Mapping[str, str] = {
     "range": "container",
     "held": "active",
@@ -45,28 +45,28 @@ LONGEST = 200  # the most characters of a description in NetBox
 _COMPARED = ("role", "tenant", "site")
 _NEEDED = ("id", "prefix", "status", "vrf", "description")
 COLUMNS = {name: (name,) for name in (*_NEEDED, *_COMPARED)} | {"prefix": ("prefix", "prefix(flat)")}
-"""The columns of an export of NetBox that are compared, by the headers that `plain` makes of NetBox's."""
+"""The columns of a NetBox export that are compared, by NetBox's headers in the form of `plain`."""
 _NO_VRF = frozenset({"", "global", "\N{EM DASH}"})
-"""What exports have as the VRF of a prefix of the global table."""
+"""Values of the VRF column for prefixes of the global table."""
 _GONE = ": gone"
 _ODD = re.compile(r"[^A-Za-z0-9 ._:/-]")
-"""No name has these, but a lock is written by branches: in CSV they would be separators and quotes."""
+"""Characters that no name has. A branch may write them into a lock; in CSV they would be separators."""
 
 
 class Prefix(Struct, frozen=True, kw_only=True):
-    """A prefix of one cluster. Its address and length are its only key: no two of a cluster are the same."""
+    """A prefix of one cluster. Address and length are its key: no two prefixes of a cluster share them."""
 
     block: Block
     kind: Kind
     cluster: str
     pool: str  # "" of a block outside every pool
-    words: str  # what it is, for people; `range of /N blocks` first, where it is a whole range
+    words: str  # a description for people; begins with `range of /N blocks` for a whole range
 
 
 def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
     """Return the prefixes of a cluster by family and address, the larger one first. O(n log n).
-    Of several things that one prefix is, a block of a node counts before a pin, a pin before what is
-    reserved, and that before the range: a range may be as small as a block.
+    If a prefix has several meanings, a node's block comes before a pin, a pin before a reserved prefix, and
+    that before the range: a range may be as small as a block.
     """
     prefixes: dict[Block, Prefix] = {}
 
@@ -74,7 +74,7 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
         prefix = Prefix(block=block, kind=kind, cluster=cluster.name, pool=pool, words=words)
         prefixes.setdefault(block, prefix)
 
-    # What a space gave is a range of a cluster, which has it as its own.
+    # A range that a space gave to a cluster is exported by the cluster.
     for line in [line for line in lock.lines if not (cluster.is_space and line.in_use)]:
         if line.state is State.HELD:
             add(line.block, "held", line.pool, f"held by {line.node}")
@@ -113,7 +113,7 @@ def prefixes_of(cluster: Cluster, lock: Lock) -> tuple[Prefix, ...]:
 
 def same_in_several(clusters: Sequence[tuple[str, Sequence[Prefix]]]) -> Iterator[Diagnostic]:
     """IPC0879: clusters whose prefixes are exported together share no address."""
-    # Clusters come as (folder, prefixes). A finding is about the first address that one shares with another
+    # Clusters are (folder, prefixes). A finding names the first address that a cluster shares with another
     # before it. O(n log n).
     before: list[tuple[str, Sequence[Prefix], list[Block]]] = []
     for folder, prefixes in clusters:
@@ -141,28 +141,28 @@ class ImportRow(Struct, frozen=True, kw_only=True):
 
 
 class NetBoxPrefix(Struct, frozen=True, kw_only=True):
-    """A prefix that NetBox has."""
+    """A prefix in NetBox."""
 
     id: int
     block: Block
     status: str
     vrf: str
     description: str
-    others: Mapping[str, str]  # of role, tenant and site those that the export has
+    others: Mapping[str, str]  # role, tenant and site, as far as the export has them
 
 
 class NetBoxImport(Struct, frozen=True, kw_only=True):
-    """What an import changes."""
+    """The changes of an import."""
 
     rows: tuple[ImportRow, ...]  # by address
     created: int = 0
     updated: int = 0
-    gone: int = 0  # ours, and not of the cluster any more
+    gone: int = 0  # prefixes of ours that the cluster no longer has
     unchanged: int = 0
     foreign: tuple[NetBoxPrefix, ...] = ()
-    """What somebody else made, and what has another status than ours would have. It stays as it is."""
+    """Prefixes that somebody else created, with another status than ours would have. They do not change."""
     elsewhere: tuple[NetBoxPrefix, ...] = ()
-    """What is ours in another VRF. It stays, too: all rows of a file are in one VRF."""
+    """Prefixes of ours in another VRF. They stay, too: all rows of a file are in one VRF."""
 
 
 def later_import(
@@ -173,8 +173,8 @@ def later_import(
     columns: Mapping[str, str],
 ) -> NetBoxImport:
     """Return the rows of an import into a NetBox that has none or some of the prefixes. O(n log n).
-    `clusters` are those that are exported: what is ours of another one stays. `columns` are those that every
-    row has beside ours; `vrf` or `vrf.rd` of them tells where the prefixes are.
+    `clusters` are the exported ones: prefixes of other clusters stay. `columns` are constant values of all
+    rows; their `vrf` or `vrf.rd` says in which VRF the prefixes are.
     """
     known: dict[Block, list[NetBoxPrefix]] = {}
     gone: list[NetBoxPrefix] = []
@@ -204,7 +204,7 @@ def later_import(
         else:
             unchanged += 1
     gone += [each for same in known.values() for each in same if each.description.startswith(marks)]
-    left = [away for each in gone if (away := _gone(each, statuses["gone"]))]
+    left = [away for each in gone if (away := _gone_row(each, statuses["gone"]))]
     return NetBoxImport(
         rows=tuple(sorted((*rows, *left), key=lambda row: (row.block, row.id))),
         created=created,
@@ -223,7 +223,7 @@ def _row(prefix: Prefix, statuses: Mapping[str, str]) -> ImportRow:
 
 
 def _is_in(vrf: str, columns: Mapping[str, str]) -> bool:
-    """Tell whether an export's VRF is that of the columns: a name, and in brackets a route distinguisher."""
+    """Return whether an export's VRF is that of the columns: a name, in brackets a route distinguisher."""
     name, distinguisher = columns.get("vrf"), columns.get("vrf.rd")
     if name:
         return vrf == name or vrf.startswith(f"{name} (")
@@ -237,8 +237,8 @@ def _differs(there: NetBoxPrefix, row: ImportRow, columns: Mapping[str, str]) ->
     return not same or any(columns.get(name, text) != text for name, text in there.others.items())
 
 
-def _gone(there: NetBoxPrefix, status: str) -> ImportRow | None:
-    """Return the row that says of a prefix that it is gone; None where NetBox says so already."""
+def _gone_row(there: NetBoxPrefix, status: str) -> ImportRow | None:
+    """Return the row that marks a prefix as gone; None if NetBox has that mark already."""
     text = there.description.partition(": ")[0][: LONGEST - len(_GONE)] + _GONE
     if plain(there.status) == plain(status) and there.description == text:
         return None

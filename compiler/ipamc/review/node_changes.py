@@ -12,35 +12,35 @@ from ipamc.model.selector.label_syntax import label_key_problem, label_value_pro
 from ipamc.model.wording import shown as quoted
 from ipamc.model.wording import suggestion
 
-MOST = 100_000  # the most nodes that may come in one question: as many as the largest clusters have
+MOST = 100_000  # the most nodes to add in one question: as many as the largest clusters have
 FORMS = "+N [KEY=VALUE,…], +N like NODE, -KEY=VALUE,… or -node NAME"
 
 
 class ChangeError(ValueError):
-    """A change that cannot be understood, or that no node fits. The text is a sentence."""
+    """A change that cannot be parsed, or matches no node. The text is a sentence."""
 
 
 class NodeChange(Struct, frozen=True, kw_only=True):
-    """Nodes that come, or nodes that go."""
+    """Nodes to add, or nodes to remove."""
 
     text: str  # as the user typed it
-    count: int = 0  # how many come; 0: nodes go
-    like: str = ""  # a node whose labels they have, too
-    labels: Mapping[str, str] = {}  # of the nodes that come; of those that go, all of these
-    node: str = ""  # the one node that goes
+    count: int = 0  # how many to add; 0: nodes are removed
+    like: str = ""  # a node whose labels are copied
+    labels: Mapping[str, str] = {}  # labels of added nodes; nodes to remove must have all of them
+    node: str = ""  # the one node to remove
 
 
 class ChangedCluster(Struct, frozen=True, kw_only=True):
     """A cluster after hypothetical changes of its nodes."""
 
     cluster: Cluster
-    added: Mapping[str, tuple[str, ...]]  # by change the names that were made up, in order
+    added: Mapping[str, tuple[str, ...]]  # the invented names of each change, in order
     removed: Mapping[str, tuple[str, ...]]
-    """By change the nodes that go, by name. A node goes once."""
+    """The removed nodes of each change, by name. A node is removed once."""
 
 
 def parse_change(text: str) -> NodeChange:
-    """Read a change: commas or blanks divide labels; `-KEY VALUE` is `-KEY=VALUE`. Raises ChangeError."""
+    """Parse a change: commas or blanks divide labels; `-KEY VALUE` is `-KEY=VALUE`. Raises ChangeError."""
     sign, rest = text[:1], text[1:].split()
     if sign == "+" and rest and rest[0].isascii() and rest[0].isdigit():
         count = int(rest[0]) if len(rest[0]) < 10 else MOST + 1
@@ -81,9 +81,9 @@ def _labels(text: str, words: Sequence[str]) -> dict[str, str]:
 
 
 def apply_changes(cluster: Cluster, changes: Sequence[NodeChange]) -> ChangedCluster:
-    """Return a cluster after all changes at once: first nodes go, with their CiliumNodes, then nodes come.
-    Nodes that come are called what-if-1, what-if-2, …, with zeros in front, so that their order by name is
-    that of their numbers. Raises ChangeError where no node fits a change.
+    """Apply all changes to a cluster at once: remove nodes with their CiliumNodes, then add nodes.
+    Added nodes are called what-if-1, what-if-2, …, with leading zeros, so that their order by name is the
+    order of their numbers. Raises ChangeError if a change matches no node.
     """
     every = {node.name: node for node in cluster.nodes}
     staying = dict(every)

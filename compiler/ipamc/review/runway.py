@@ -1,16 +1,16 @@
-"""How many weeks the room of each pool lasts: its free blocks, divided by how fast its nodes grow in number.
+"""Computes how many weeks the room of each pool lasts: its free blocks, divided by the growth of its nodes.
 
-How fast something grows is a range: the slowest, the middle and the fastest stretch of the lock's history. A
-stretch is a number of weeks in a row, at least a quarter of the history; its rate is its growth by its weeks.
-Of all stretches the lowest and the highest rate are the range, and their median is the middle. No curve is
-fitted, and nothing is drawn by chance: each number can be found again in the history by hand, as the example
-in `docs/runway.md` does.
+Growth is given as a range: the slowest, the middle and the fastest stretch of the lock's history. A stretch
+is a number of weeks in a row, at least a quarter of the history; its rate is its growth by its weeks. The
+lowest and the highest rate of all stretches are the range, and their median is the middle. No curve is
+fitted, and no random numbers are used: each number can be verified by hand from the history, as in the
+example in `docs/runway.md`.
 
 Why stretches of a quarter: growth by independent weeks with the deviation s has an average over n weeks that
-is off by s/√n, and a stretch of n/4 weeks is off by twice that. So the range of stretches is about as wide
-as what statistics gives for 19 of 20 cases; in made histories of constant growth it has the true rate in
-more than nine of ten (`tests/review/test_growth.py`). Growth that comes by seasons makes stretches that
-differ, and a wide range.
+is off by s/√n, and a stretch of n/4 weeks is off by twice that. So the range of stretches is about as wide as
+what statistics gives for 19 of 20 cases; in simulated histories of constant growth it has the true rate in
+more than nine of ten (`tests/review/test_growth.py`). Seasonal growth makes stretches that differ, and a wide
+range.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.review.shown_pools import rooms, uses_on
 
 WEEK = 7 * 86_400
-MOST = 52  # how many weeks are looked at: a year, so that every season is in it once
-LEAST_WEEKS = 12  # with fewer weeks nothing is said: a quarter of them would be no stretch
-LEAST_CHANGES = 5  # with fewer weeks in which something changed nothing is said
-MOST_JUMPS = 2  # so many weeks may be left out as jumps
-REACH = 2  # a history of n weeks says something about the next 2n weeks, and no more
+MOST = 52  # weeks of history that are used: a year, so that every season is in it once
+LEAST_WEEKS = 12  # with fewer weeks there is no answer: a quarter of them would be no stretch
+LEAST_CHANGES = 5  # with fewer weeks of change there is no answer
+MOST_JUMPS = 2  # the most weeks that are left out as jumps
+REACH = 2  # a history of n weeks allows a forecast of 2n weeks
 
 
 Key = tuple[str, int]  # a pool by name, "" for none, and a family
 
 
 class Edge(Struct, frozen=True):
-    """The end of a week: the moment in seconds since 1970, and which version of the lock was there."""
+    """The end of a week: its time in seconds since 1970, and the lock's version at that time."""
 
     second: int
     version: int
 
 
 class Delta(Struct, frozen=True, kw_only=True):
-    """What changed between two versions, in addresses by pool and family."""
+    """The change between two versions, in addresses by pool and family."""
 
-    own: Mapping[Key, int]  # by nodes that came or left, and by blocks more or less of the same nodes
+    own: Mapping[Key, int]  # from nodes that came or left, and from more or fewer blocks of the same nodes
     switched: Mapping[Key, int]
-    """By nodes that had, or have then, blocks in another pool: a renumber, a new pool, a pool renamed."""
+    """From nodes that changed the pool: a renumber, a new pool, a renamed pool."""
 
 
 class Week(Struct, frozen=True, kw_only=True):
-    """What a pool had at the end of a week, in addresses, and what changed in the week."""
+    """The addresses of a pool at the end of a week, and their change in the week."""
 
     second: int
     held: int
@@ -68,28 +68,28 @@ class Week(Struct, frozen=True, kw_only=True):
 
 
 class Jump(Struct, frozen=True):
-    """A week that changed more than all other weeks together: an import or a move, and no trend."""
+    """A week that changed more than all other weeks together: an import or a move, not a trend."""
 
     week: int  # its number in the history, from 0 on
     change: int
-    share: Fraction  # of the changes of all weeks that were not left out before, up or down
+    share: Fraction  # its share of the changes, up or down, of all weeks that were not left out before
 
 
 class Growth(Struct, frozen=True, kw_only=True):
-    """What a history says about the rate of growth. Rates are by week."""
+    """The rate of growth that a history shows. Rates are by week."""
 
-    weeks: int  # how many count: jumps do not
-    changed: int  # how many of them changed something
+    weeks: int  # weeks that count, without jumps
+    changed: int  # weeks of these with a change
     jumps: tuple[Jump, ...] = ()  # the weeks that are left out, the largest first
-    uneven: bool = False  # after MOST_JUMPS one week still makes more than all others: no rate is given
+    uneven: bool = False  # after MOST_JUMPS one week still changes more than all others: there is no rate
     stretch: int = 0  # the fewest weeks of a stretch
-    stretches: int = 0  # how many there are
+    stretches: int = 0  # the number of stretches
     rates: tuple[Fraction, Fraction, Fraction] | None = None
-    """The slowest, the middle and the fastest; None where nothing is said."""
+    """The slowest, the middle and the fastest; None if there is no answer."""
 
 
 def growth(changes: Sequence[int]) -> Growth:
-    """Return how fast something grows by its changes week for week. O(n² log n) of at most 52 weeks."""
+    """Return the growth from its changes week by week. O(n² log n) of at most 52 weeks."""
     left = list(enumerate(changes))
     jumps: list[Jump] = []
     while (jump := _jump(left)) and len(jumps) < MOST_JUMPS:
@@ -113,7 +113,7 @@ def growth(changes: Sequence[int]) -> Growth:
 
 
 def _jump(changes: Sequence[tuple[int, int]]) -> Jump | None:
-    """Return the week that changed more than all others together, if there are enough changes to tell."""
+    """Return the week that changed more than all others together; None without one or with few changes."""
     total = sum(abs(change) for _, change in changes)
     if sum(change != 0 for _, change in changes) < 2:
         largest = max(changes, key=lambda pair: abs(pair[1]), default=(0, 0))
@@ -123,23 +123,23 @@ def _jump(changes: Sequence[tuple[int, int]]) -> Jump | None:
 
 
 class Lasts(Struct, frozen=True, kw_only=True):
-    """For how many whole weeks there is room. None: longer than the history can tell, or for ever."""
+    """The number of whole weeks for which there is room. None: longer than the forecast, or for ever."""
 
     soonest: int | None
     middle: int | None
     latest: int | None
-    reach: int  # so many weeks ahead are looked at
+    reach: int  # the weeks of the forecast
 
 
 class PoolRunway(Struct, frozen=True, kw_only=True):
-    """The future of a pool in one family."""
+    """The forecast for a pool in one family."""
 
     use: PoolUse
-    nodes: int  # room for so many more nodes, as `rooms` counts them: the same in both families
-    blocks: int  # the free blocks of the pool's size that these would get
-    weeks: tuple[Week, ...]  # its history, in addresses; empty where it never had anything
+    nodes: int  # the number of further nodes with room, as `rooms` counts them: the same in both families
+    blocks: int  # the free blocks of the pool's size for these nodes
+    weeks: tuple[Week, ...]  # its history, in addresses; empty if it never had any
     growth: Growth  # in addresses
-    lasts: Lasts | None  # None where nothing is said
+    lasts: Lasts | None  # None if there is no answer
 
     @property
     def size(self) -> int:
@@ -153,35 +153,35 @@ class PoolRunway(Struct, frozen=True, kw_only=True):
 
     @property
     def switched(self) -> Fraction:
-        """Return how many blocks came from other pools, less those that went there."""
+        """Return the blocks that came from other pools, minus those that went to other pools."""
         return Fraction(sum(week.switched for week in self.weeks), self.size)
 
 
 class Runway(Struct, frozen=True, kw_only=True):
-    """The future of a cluster's pools."""
+    """The forecast for a cluster's pools."""
 
     cluster: Cluster
     today: str
     edges: tuple[Edge, ...]  # the ends of the weeks, the oldest first
-    read: int  # how many versions of the lock were read
-    unread: tuple[int, ...]  # the numbers of those that could not be read, and are passed over
+    read: int  # the number of lock versions that were read
+    unread: tuple[int, ...]  # the numbers of unreadable versions, which are skipped
     pools: tuple[PoolRunway, ...]
 
 
 def last_second(today: str) -> int:
-    """Return the second since 1970 with which a day (ISO 8601, UTC) ends."""
+    """Return the last second of a day (ISO 8601, UTC), in seconds since 1970."""
     return ((date.fromisoformat(today) - date(1970, 1, 1)).days + 1) * 86_400
 
 
 def to_read(seconds: Sequence[int], today: str) -> list[int]:
-    """Return the numbers of the versions that weeks end with, in order, at most one a week; see `edges`."""
+    """Return the indexes of the versions at the ends of weeks, in order, at most one a week; see `edges`."""
     return list(dict.fromkeys(edge.version for edge in edges(seconds, last_second(today))))
 
 
 def edges(seconds: Sequence[int], end: int) -> list[Edge]:
-    """Return the ends of weeks back from `end`, the oldest first, each with the version that was there.
-    `seconds` are when the versions were committed, in their order. Where clocks contradict the order, the
-    most versions that agree count. At most MOST weeks; the first edge is the beginning of the first one.
+    """Return the ends of weeks back from `end`, the oldest first, each with the lock's version at that time.
+    `seconds` are the commit times of the versions, in their order. If clocks contradict the order, the
+    largest consistent set of versions counts. At most MOST weeks; the first edge begins the first week.
     """
     agreeing = [number for number in _in_order(seconds) if seconds[number] <= end]
     if not agreeing:
@@ -195,7 +195,7 @@ def edges(seconds: Sequence[int], end: int) -> list[Edge]:
 
 
 def _in_order(seconds: Sequence[int]) -> list[int]:
-    """Return the positions of a longest run of numbers that do not fall. O(n log n)."""
+    """Return the positions of a longest non-decreasing subsequence. O(n log n)."""
     tails: list[int] = []
     places: list[int] = []
     before: list[int] = []
@@ -213,10 +213,10 @@ def _in_order(seconds: Sequence[int]) -> list[int]:
 
 
 class Ledger:
-    """The versions of a lock, read one after the other: only lines that differ are decoded.
-    A block counts for the pool of today in whose range it is, else for the pool of today with the name in its
-    line: a pool that is renamed, divided or enlarged keeps its history. Held blocks count; pending ones are
-    of nodes that have others.
+    """Reads the versions of a lock one after the other, and decodes only lines that differ.
+    A block belongs to today's pool whose range contains it, else to today's pool with the name in its line: a
+    pool that is renamed, divided or enlarged keeps its history. Only held blocks count: nodes with pending
+    blocks have others.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -227,14 +227,14 @@ class Ledger:
         self.held: dict[Key, int] = defaultdict(int)  # the addresses that are held now, by pool and family
 
     def read(self, text: bytes) -> Delta | None:
-        """Read the next version; None, and nothing changes, where it is no readable lock."""
+        """Read the next version, and return its changes; None, and no change, if it is no readable lock."""
         header, _, body = text.partition(b"\n")
         rows = frozenset(body.split(b"\n"))
         try:
             HEADER.decode(header)
             gone = self._decoded(self._rows - rows)
             come = self._decoded(rows - self._rows)
-        except ValueError:  # msgspec's errors and CidrErrors are some
+        except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
             return None
         self._rows = rows
         changes: dict[str, dict[Key, int]] = {}
@@ -253,7 +253,7 @@ class Ledger:
             }
             for key, difference in change.items():
                 if difference:
-                    # A node moves if it had, or has then, blocks of this family in another pool alone.
+                    # A node moves if its blocks of this family were, or are then, all in another pool.
                     other = after if key in before else before
                     alone = key not in before or key not in after
                     moves = alone and any(family == key[1] for pool, family in other if (pool, family) != key)
@@ -285,8 +285,8 @@ def runway(
     cluster: Cluster, lock: Lock, seconds: Sequence[int], texts: Iterable[bytes], today: str
 ) -> Runway:
     """Return how long the room of each pool lasts, as of `today` (ISO 8601, UTC).
-    `texts` are the versions that `to_read` names, one after the other. O(lines) for the first one; of the
-    others only lines that differ are decoded.
+    `texts` are the versions from `to_read`, in order. O(lines) for the first one; of the others only lines
+    that differ are decoded.
     """
     ends = edges(seconds, last_second(today))
     ledger, remaining = Ledger(cluster), iter(texts)
@@ -304,7 +304,7 @@ def runway(
             own, switched = (delta.own.get(key, 0), delta.switched.get(key, 0)) if delta else (0, 0)
             if history:
                 history.append(Week(second=edge.second, held=held, own=own, switched=switched))
-            elif held:  # the history of a pool begins when it has something
+            elif held:  # the history of a pool begins with its first block
                 history.append(Week(second=edge.second, held=held))
     room = rooms(cluster, uses)
     pools = [_pool(use, room[use.pool.name], weeks[use.pool.name, use.family.family]) for use in uses]
@@ -331,7 +331,7 @@ def _pool(use: PoolUse, nodes: int, weeks: Sequence[Week]) -> PoolRunway:
 
 
 def day_after(today: str, weeks: int) -> str:
-    """Return the day so many weeks after another one, ISO 8601; "" if the calendar ends."""
+    """Return the day this many weeks after a day, ISO 8601; "" past the end of the calendar."""
     try:
         return (date.fromisoformat(today) + timedelta(weeks=weeks)).isoformat()
     except OverflowError:

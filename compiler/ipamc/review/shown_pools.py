@@ -1,4 +1,4 @@
-"""What `ipamc show` shows of a cluster: its pools, the room in them, and the lines that were asked for."""
+"""Selects what `ipamc show` prints of a cluster: pools, their room, and the lines that the user asks for."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import Terms, terms
 from ipamc.place.quarantine import first_day, is_over, last_day, released_on
 
 
 class Choice(Struct, frozen=True, kw_only=True):
-    """Which pools and lines are shown. Of each kind nothing means everything; the kinds combine.
-    Names may be patterns of a shell, such as `rack-*`: no name of Kubernetes has a character of theirs.
+    """Filters of pools and lines. An empty filter accepts everything; filters combine.
+    Names may be shell patterns, such as `rack-*`: no Kubernetes name contains their characters.
     """
 
     pools: tuple[str, ...] = ()
@@ -29,20 +29,20 @@ class Choice(Struct, frozen=True, kw_only=True):
 
     @property
     def of_lines(self) -> bool:
-        """Tell whether lines are chosen: a pool without any of them is not shown."""
+        """Return whether a filter of lines is set: then pools without a matching line are hidden."""
         return bool(self.nodes or self.states)
 
     @property
     def any(self) -> bool:
-        """Tell whether anything is chosen: what is shown may not be all of it."""
+        """Return whether any filter is set, so that the output may be incomplete."""
         return bool(self.pools or self.of_lines)
 
     def has_pool(self, name: str) -> bool:
-        """Tell whether the pool of this name is shown."""
+        """Return whether the filter accepts a pool of this name."""
         return not self.pools or _matches(name, self.pools)
 
     def lines(self, lines: Sequence[Line]) -> Sequence[Line]:
-        """Return the chosen lines of any pool, in their order. O(lines), and a name is matched once."""
+        """Return the lines that the filters accept, in their order. O(lines); each name is matched once."""
         if self.states:
             lines = tuple(line for line in lines if line.state in self.states)
         if self.nodes:
@@ -65,7 +65,7 @@ class Ending(Struct, frozen=True, kw_only=True):
     """The next day on which quarantined blocks can be given out again."""
 
     day: str  # ISO 8601, after today
-    blocks: int  # how many lines of the lock can be given out from that day on
+    blocks: int  # the number of lines whose addresses can be given out from that day on
 
 
 class ShownPool(Struct, frozen=True, kw_only=True):
@@ -73,25 +73,25 @@ class ShownPool(Struct, frozen=True, kw_only=True):
 
     use: PoolUse
     room: int
-    """Room for so many more nodes; the same in both families. See `rooms`."""
-    ending: Ending | None  # None: nothing of it is in quarantine that ends after today
+    """The number of further nodes with room; the same in both families. See `rooms`."""
+    ending: Ending | None  # None: no quarantine in it ends after today
 
 
 class ShownCluster(Struct, frozen=True, kw_only=True):
-    """What is shown of one cluster."""
+    """The data that is shown of one cluster."""
 
     name: str
-    unit: str  # `unit_of` it
-    nodes: int  # units that hold blocks, in the whole cluster
+    terms: Terms
+    nodes: int  # that hold blocks, in the whole cluster; of an address space, clusters
     blocks: int  # held blocks of the whole cluster
     pools: tuple[ShownPool, ...]  # the chosen ones by name, IPv4 before IPv6
-    every: int  # the number of pools that the cluster has
-    adds_up: bool  # a node has blocks of one pool: the room of the cluster is that of all its pools together
+    every: int  # the number of the cluster's pools
+    adds_up: bool  # a node's blocks are in one pool: the cluster's room is the sum of its pools' rooms
     lines: Mapping[Block, Sequence[Line]] | None
-    """The chosen lines by range; None where they were not asked for."""
+    """The chosen lines by range; None if not requested."""
     outside: tuple[Line, ...]  # the chosen lines outside every pool
     states: Mapping[State, int]  # the lines of the whole lock in each state
-    started: frozenset[Block]  # blocks that nodes started with, and may not have any more
+    started: frozenset[Block]  # blocks that nodes started with, and may no longer have
     quarantine_days: int | None
     today: str  # ISO 8601
 
@@ -105,7 +105,7 @@ def shown(
     lines: bool = False,
     started: frozenset[Block] = frozenset(),
 ) -> ShownCluster:
-    """Return what is shown of a cluster on a day (ISO 8601, UTC); with `lines` also the lines. O(n log n)."""
+    """Return the data to show of a cluster on a day (ISO 8601, UTC); `lines`: with lines. O(n log n)."""
     uses = uses_on(cluster, lock, today)
     of_lock = lock.lines
     not_held = tuple(line for line in of_lock if line.state is not State.HELD)  # few, in most clusters none
@@ -126,8 +126,8 @@ def shown(
     inside = {line.block for found in by_range.values() for line in found} if outside else ()
     return ShownCluster(
         name=cluster.name,
-        unit=unit_of(cluster),
-        nodes=len({line.node for line in of_lock if line.state is State.HELD}),
+        terms=terms(cluster),
+        nodes=len({line.node.partition("/")[0] for line in of_lock if line.state is State.HELD}),
         blocks=number[State.HELD],
         pools=pools,
         every=len(cluster.pools),
@@ -142,17 +142,17 @@ def shown(
 
 
 def uses_on(cluster: Cluster, lock: Lock, today: str) -> tuple[PoolUse, ...]:
-    """Count every pool on a day (ISO 8601, UTC): blocks whose quarantine is over are released. O(n log n)."""
+    """Count every pool's use on a day (ISO 8601, UTC); blocks past quarantine are released. O(n log n)."""
     return utilisation(cluster, released_on(cluster, lock, today))
 
 
 def rooms(cluster: Cluster, uses: Sequence[PoolUse]) -> dict[str, int]:
-    """Return for how many more nodes each pool has room, by name.
-    These are nodes like those that it serves: each gets `blocksPerNode` blocks of the pool's own `blockSize`,
-    and in a cluster of two families of each family that the pool has. Free and released blocks of `uses`
-    count, not those with a pin, reserved or excluded addresses. A disabled pool has no room. Not counted are
-    other sizes of `blockSizes`, the pool's `overflow`, and that nodes of several pools need blocks of each.
-    Of an `unlisted` pool it is the room for nodes outside the inventory.
+    """Return the number of further nodes for which each pool has room, by name.
+    These are nodes like the present ones: each gets `blocksPerNode` blocks of the pool's own `blockSize`, in
+    a cluster of two families of each family that the pool has. Free and released blocks of `uses` count, but
+    not those with a pin, reserved or excluded addresses. A disabled pool has no room. Ignored are other sizes
+    of `blockSizes`, the pool's `overflow`, and that nodes of several pools need blocks of each. For an
+    `unlisted` pool it is the room for nodes outside the inventory.
     """
     found: dict[str, int] = {}
     for use in uses:
@@ -179,7 +179,7 @@ def _ending(cluster: Cluster, use: PoolUse, quarantined: Sequence[Line], today: 
 
 def quarantine_ends(line: Line, days: int) -> str:
     """Return the first day on which a quarantined line can be given out again; "" if the calendar ends.
-    A block from which a node was moved is not given out on the day of the move.
+    A block that a node moved away from is not given out on the day of the move.
     """
     if days == 0 and line.moved:
         try:

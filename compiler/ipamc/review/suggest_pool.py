@@ -1,21 +1,21 @@
-"""Free addresses for a pool: space that no cluster of an address space has, as near as can be to what it has.
+"""Finds free addresses for a pool: space that no cluster of an address space uses, near the pool's ranges.
 
-Used is what a cluster of the address space has in any way: the ranges of all its pools, disabled ones too,
-what is reserved or excluded, the blocks of its lock wherever they are (held, pending and quarantined), the
-CIDRs of CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the
-networks of its nodes: those that pools follow, and the /24 around each InternalIP, of IPv6 the /64, because
-subnets are rarely smaller. Released lines are free. What another cluster excludes around a range of this one
-it keeps free for it: that does not count. A service range, and networks that no file of a cluster names, are
-not known.
+These addresses of a cluster of the address space are used: the ranges of all its pools, disabled ones too,
+reserved and excluded CIDRs, the blocks of its lock in any place (held, pending and quarantined), the CIDRs of
+CiliumPodIPPools that were rendered before, the blocks that Nodes and CiliumNodes show, and the networks of
+its nodes: those that pools follow, and the /24 around each InternalIP, of IPv6 the /64, because subnets are
+rarely smaller. Released lines are free. Excluded CIDRs of another cluster around a range of this one are
+ignored: they keep the range free for this cluster. A service range, and networks that no file of a cluster
+names, are not known.
 
-What is free falls into aligned holes, each as large as can be. All places in a hole are equally near to
-whatever is outside of it, so a hole gives one suggestion: its lowest block, or its highest one where only
-that touches a range. The order of preference:
+Free space is divided into aligned holes of the largest possible size. All blocks in a hole are equally near
+to anything outside of it, so a hole gives one suggestion: its lowest block, or its highest one if only that
+touches a range. The order of preference:
 
-1. inside nativeRoutingCIDR, where the cluster has one: agents masquerade what leaves it;
-2. together with ranges of the pool it makes a larger prefix, the larger the better: that saves a route or a
+1. inside nativeRoutingCIDR, if the cluster has one: agents masquerade traffic that leaves it;
+2. it completes a larger prefix with ranges of the pool, the larger the better: that saves a route or a
    firewall rule;
-3. the prefix that has both it and a range of the pool is small: what is free beside them can join them later;
+3. the smallest prefix around it and a range of the pool is small: free space beside them can join them later;
 4. the same two for the ranges of the cluster, and then of the address space; a new pool has only these;
 5. the hole is small, so that the large ones stay whole;
 6. the lowest address.
@@ -39,23 +39,24 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, State
 from ipamc.model.masquerade import native_limit
 from ipamc.pipeline import Inputs
+from ipamc.place.candidates import rank
 from ipamc.read.locate import locate
 from ipamc.read.read import read
 
 PRIVATE = tuple(map(parse_block, ("10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12", "192.168.0.0/16")))
 """RFC 1918, and RFC 6598, which many use for pods."""
 LOCAL = parse_block("fc00::/7")  # unique local addresses of IPv6 (RFC 4193)
-SITE = 48  # the prefix length that a site has of them
+SITE = 48  # the prefix length of one site
 SUBNET = {4: 24, 6: 64}  # the prefix length of the smallest usual network of machines
-USUAL_BLOCK = {4: 24, 6: 120}  # the block size of a pool in a cluster that has no other: Cilium's default
+USUAL_BLOCK = {4: 24, 6: 120}  # the block size of the first pool of a cluster: Cilium's default
 MOST_IPV6_BLOCKS = 16  # an IPv6 range has at most 2^16 blocks (IPC0211)
 
 
 class Member(Struct, frozen=True, kw_only=True):
-    """A cluster of the address space, and every block that it has in any way; they may nest."""
+    """A cluster of the address space, and every block that it uses in any way; they may nest."""
 
     cluster: Cluster
-    used: tuple[Block, ...]  # but for what it excludes
+    used: tuple[Block, ...]  # all blocks but those that it excludes
 
     @property
     def ranges(self) -> Iterator[Block]:
@@ -64,28 +65,28 @@ class Member(Struct, frozen=True, kw_only=True):
 
 
 class Area(Struct, frozen=True, order=True):
-    """A range that is searched for free space, and why."""
+    """A range that is searched for free space, and the reason."""
 
     block: Block
     why: str
 
 
 class Near(Struct, frozen=True, kw_only=True):
-    """What a suggestion has in common with ranges."""
+    """The relation of a suggestion to existing ranges."""
 
     whose: str  # `pool NAME`, `cluster NAME` or `the address space`
-    joined: Block  # the prefix that it makes together with ranges; the suggestion itself if it makes none
-    with_range: Block  # the range that is nearest: of those with the longest common prefix, the lowest
-    within: Block  # the smallest prefix that has both
+    joined: Block  # the larger prefix that it completes with ranges, else the suggestion itself
+    with_range: Block  # the nearest range: of those with the longest common prefix, the lowest
+    within: Block  # the smallest prefix that contains both
 
 
 class Suggestion(Struct, frozen=True, kw_only=True):
     """Free space for a pool."""
 
     block: Block
-    near: tuple[Near, ...]  # by the pool's ranges, the cluster's, the address space's: those that there are
-    hole: Block  # the free prefix that it is a part of
-    routed: bool | None  # it is inside nativeRoutingCIDR; None where the cluster has none of this family
+    near: tuple[Near, ...]  # for ranges of pool, cluster and address space, if they exist
+    hole: Block  # the free prefix that contains it
+    routed: bool | None  # it is inside nativeRoutingCIDR; None if the cluster has none of this family
 
 
 class Suggestions(Struct, frozen=True, kw_only=True):
@@ -97,9 +98,10 @@ class Suggestions(Struct, frozen=True, kw_only=True):
     found: tuple[Suggestion, ...]  # the best first
     largest: Block | None  # the largest free block, the lowest of these; None if nothing is free
     members: tuple[Member, ...]
-    cluster: Cluster | None  # whose pool it is for; None for any of the address space
+    cluster: Cluster | None  # the cluster of the pool; None for any cluster of the address space
     pool: Pool | None  # the pool that is to grow; None for a new one
-    block_size: int  # of the pool; of a new one the usual one of the cluster
+    block_size: int  # the pool's block size; for a new pool, the cluster's usual one
+    space: Cluster | None = None  # the address space that is to choose, if the user named no ranges
 
 
 class Wish(Struct, frozen=True, kw_only=True):
@@ -113,18 +115,18 @@ class Wish(Struct, frozen=True, kw_only=True):
 
 
 def member_of(inputs: Inputs) -> Member:
-    """Read every address that a cluster has. Raises Refused where its files or its lock cannot be read.
-    Whether its pools are right together is not asked: who looks for another range has a reason.
+    """Read every address that a cluster uses. Raises Refused if its files or its lock cannot be read.
+    Its pools are not checked: a cluster that needs another range may have errors in them.
     """
     try:
         cluster, _ = read(inputs.name, inputs.folder, inputs.sources, inputs.schemas, spaces=inputs.spaces)
-        consent = Consent(mode=True)  # its blocks are the same in both modes
+        consent = Consent(mode=True)  # the lock's blocks are the same in both modes
         lock = Log().keep(load(inputs.lock, inputs.lock_path, cluster, consent, rendered=inputs.rendered))
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, inputs.sources)) from None
     used = [
         *chain(*(blocks for pool in inputs.before.pools.values() for blocks in pool.cidrs.values())),
-        *Member(cluster=cluster, used=()).ranges,
+        *(() if cluster.is_space else Member(cluster=cluster, used=()).ranges),
         *(found.block for pool in cluster.pools for found in pool.reserved),
         *(line.block for line in lock.lines if line.state is not State.RELEASED),
         *(shown.block for shown in Evidence(cluster, lock.lines).every()),
@@ -135,11 +137,17 @@ def member_of(inputs: Inputs) -> Member:
     return Member(cluster=cluster, used=tuple(used))
 
 
-def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Suggestions:
-    """Return free aligned space, the best first. O(n log n) in the blocks of members, not in what is free."""
+def suggest(
+    members: Sequence[Member], cluster: Cluster | None, wish: Wish, space: Member | None = None
+) -> Suggestions:
+    """Return free aligned space, the best first. O(n log n) in members' blocks, not in free space.
+    In an address `space` with levels, search the level that selects the cluster.
+    """
     family = wish.family
-    areas = tuple(Area(block, "--from") for block in wish.within) or areas_of(members, cluster, family)
-    used = [block for member in members for block in member.used]
+    areas = tuple(Area(block, "--from") for block in wish.within)
+    areas = areas or (tuple(_levels(space.cluster, cluster, family)) if space else ())
+    areas = areas or areas_of(members, cluster, family)
+    used = [block for member in (*members, *([space] if space else ())) for block in member.used]
     excluded = [block for member in members for block in _excluded(member, members, cluster)]
     busy = outermost([*used, *excluded, *NEVER_PODS])
     searched = outermost(area.block for area in areas if area.block.family == family)
@@ -158,11 +166,21 @@ def suggest(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> S
         cluster=cluster,
         pool=wish.pool,
         block_size=_block_size(members, cluster, wish),
+        space=space.cluster if space and not wish.within else None,
     )
 
 
+def _levels(space: Cluster, cluster: Cluster | None, family: int) -> Iterator[Area]:
+    levels = [pool for pool in sorted(space.pools, key=rank) if family in pool.families]
+    if cluster:
+        levels = [pool for pool in levels if pool.selector.matches(cluster.labels, cluster.name)][:1]
+    for level in levels:
+        for found in level.families[family].ranges:
+            yield Area(found.block, f"{level.name} of address space {space.name}")
+
+
 def _excluded(member: Member, members: Sequence[Member], cluster: Cluster | None) -> Iterator[Block]:
-    """Yield what a cluster excludes, but for what it keeps free for the cluster that is asked about."""
+    """Yield a cluster's excluded CIDRs, except those that keep ranges of the given cluster free."""
     name = cluster.name if cluster else member.cluster.name
     own = outermost(block for found in members if found.cluster.name == name for block in found.ranges)
     for found in member.cluster.excluded:
@@ -171,10 +189,10 @@ def _excluded(member: Member, members: Sequence[Member], cluster: Cluster | None
 
 
 def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) -> tuple[Area, ...]:
-    """Return where addresses of the owner are, as far as the clusters tell.
-    These are nativeRoutingCIDR, and each private network (RFC 1918, RFC 6598) in which a pool is; of IPv6 the
-    /48 around each range of unique local addresses. Where no pool is yet, all of RFC 1918. Whose the public
-    addresses beside a pool are, nobody knows: they are looked at only with `--from`.
+    """Return the areas to search: where the owner has addresses, as far as the clusters' files say.
+    These are nativeRoutingCIDR, and each private network (RFC 1918, RFC 6598) that contains a pool; for IPv6
+    the /48 around each range of unique local addresses; without any pool, all of RFC 1918. Nobody knows who
+    owns public addresses beside a pool: they are searched only with `--from`.
     """
     asked = [member.cluster for member in members if cluster is None or member.cluster.name == cluster.name]
     native = {each.native_routing.block for each in asked if each.native_routing}
@@ -189,7 +207,7 @@ def areas_of(members: Sequence[Member], cluster: Cluster | None, family: int) ->
 
 
 class _Home(Struct, frozen=True):
-    """Ranges near which a suggestion is looked for."""
+    """Ranges that suggestions should be near to."""
 
     whose: str
     ranges: Sequence[Block]  # disjoint, by address
@@ -197,7 +215,7 @@ class _Home(Struct, frozen=True):
 
 
 def _homes(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> Iterator[_Home]:
-    """Yield the ranges of the pool, the cluster and the address space, each if it differs from the last."""
+    """Yield the ranges of the pool, the cluster and the address space, unless equal to the previous ones."""
     family = wish.family
     own = next((found for found in members if cluster and found.cluster.name == cluster.name), None)
     tiers: list[tuple[str, Iterable[Block]]] = []
@@ -237,7 +255,7 @@ def _place(hole: Block, size: int, homes: Sequence[_Home]) -> Block:
 
 def _near(block: Block, home: _Home) -> Near:
     place = bisect.bisect_left(home.ranges, block)
-    # Of all ranges, one beside the block in the order of addresses has the longest prefix in common with it.
+    # The longest common prefix is with a neighbour of the block in the order of addresses.
     beside = home.ranges[max(place - 1, 0) : place + 1]
     ends = [(found, min(block.first, found.first), max(block.last, found.last)) for found in beside]
     within = {found: around(block.family, first, last) for found, first, last in ends}
@@ -252,7 +270,7 @@ def _near(block: Block, home: _Home) -> Near:
 
 
 def _block_size(members: Sequence[Member], cluster: Cluster | None, wish: Wish) -> int:
-    """Return the block size of the pool; of a new one the most usual of the cluster, as far as it fits."""
+    """Return the block size of the pool; for a new one, the most common one of the cluster that fits."""
     if wish.pool and (part := wish.pool.families.get(wish.family)):
         return part.block_size
     sizes = Counter(

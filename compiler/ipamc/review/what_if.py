@@ -1,8 +1,8 @@
-"""What a compile would make of other nodes: who gets what, what is full, and what would help. Writes nothing.
+"""Computes a compile with other nodes: who gets which blocks, what is full, what helps. Writes nothing.
 
-The stages of a compile decide: `assign`, `reconcile`, `place`. First the inventory as it is is compiled, then
-the one with the changes, on the lock that the first would write: so it would happen. Consent that the changes
-need is implied, and named.
+The stages of a compile decide: `assign`, `reconcile`, `place`. First the present inventory is compiled, then
+the changed one, on the lock that the first would write, as in reality. Consent that the changes need is
+implied, and named in the answer.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import NodeChange, apply_changes
 
-MOST_EXPLAINED = 8  # for how many reasons to get no block it is looked for what would help
-MOST_POOLS = 3  # how many other pools are named
-UNMATCHED = "IPC0302"  # Nodes without a candidate are a part of the answer, and do not end it
+MOST_EXPLAINED = 8  # the most reasons for which remedies are searched
+MOST_POOLS = 3  # the most other pools that are named
+UNMATCHED = "IPC0302"  # Nodes without a candidate are part of the answer, not an error
 
 
 class PoolRoom(Struct, frozen=True, kw_only=True):
-    """What a pool has in one family at some moment."""
+    """The room of a pool in one family at some moment."""
 
     held: int  # blocks that are held or pending
-    free: int  # blocks of the pool's size that newcomers could get
+    free: int  # blocks of the pool's size that new nodes could get
 
 
 class PoolOutlook(Struct, frozen=True, kw_only=True):
@@ -58,15 +58,15 @@ class PoolOutlook(Struct, frozen=True, kw_only=True):
     pool: Pool
     family: int
     block_size: int
-    blocks: int  # of the pool's size, that it would have if it were empty
+    blocks: int  # all blocks of the pool's size, if it were empty
     before: PoolRoom
     after: PoolRoom
-    later: PoolRoom  # after, when all quarantines that can end are over
-    later_on: str  # the day on which the last of these is over, ISO 8601; "" where nothing comes free
+    later: PoolRoom  # free blocks after the changes, when all quarantines that can end are over
+    later_on: str  # the day on which the last of these ends, ISO 8601; "" if nothing becomes free
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A measure that would help."""
+    """A remedy."""
 
     text: str
     enough: bool  # every node of this reason would get a block
@@ -76,8 +76,8 @@ class Without(Struct, frozen=True, kw_only=True):
     """Nodes that get no block for one reason."""
 
     nodes: tuple[str, ...]  # by name
-    pool: str = ""  # the pool that is full; "" where no pool selects the nodes, or none has the family
-    finding: Diagnostic  # what a compile would say
+    pool: str = ""  # the full pool; "" if no pool selects the nodes, or none has the family
+    finding: Diagnostic  # the error of a compile
     ways: tuple[Way, ...] = ()
 
 
@@ -88,27 +88,27 @@ class WhatIf(Struct, frozen=True, kw_only=True):
     changes: tuple[NodeChange, ...]
     added: Mapping[str, tuple[str, ...]]
     removed: Mapping[str, tuple[str, ...]]
-    given: Mapping[str, tuple[Line, ...]]  # the blocks of the nodes that come, by name
-    left: tuple[Line, ...]  # the lines of the nodes that go, in quarantine
-    free_on: str  # the day on which these can be given out again, ISO 8601; "": never
+    given: Mapping[str, tuple[Line, ...]]  # the blocks of added nodes, by name
+    left: tuple[Line, ...]  # the quarantined lines of removed nodes
+    free_on: str  # the first day on which these can be given out again, ISO 8601; "": never
     pools: tuple[PoolOutlook, ...]
     without: tuple[Without, ...]
-    refused: tuple[Diagnostic, ...]  # what else a compile refuses because of the changes
+    refused: tuple[Diagnostic, ...]  # other errors of a compile that the changes cause
     not_compiled: int  # Nodes of the inventory that came or went, and are not in the lock yet
-    consent: tuple[Diagnostic, ...]  # findings that ask for consent to let the nodes go
+    consent: tuple[Diagnostic, ...]  # findings that ask for consent to remove the nodes
     operator_pools: frozenset[str]
-    """Pools whose blocks Cilium's operator gives out: the lock says only what nodes start with."""
+    """Pools whose blocks Cilium's operator allocates: the lock has only the blocks that nodes start with."""
 
     @property
     def fits(self) -> bool:
-        """Tell whether a compile would accept the changes: every node has its blocks."""
+        """Return whether a compile would accept the changes: every node has its blocks."""
         return not self.without and not self.refused
 
 
 def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf:
     """Try changes of the nodes, as of `today` (ISO 8601, UTC). Costs the decisions of two compiles.
-    Raises Refused where a compile of the inventory as it is ends before blocks are placed, ChangeError where
-    no node fits a change.
+    Raises Refused if a compile of the present inventory fails before blocks are placed, ChangeError if a
+    change matches no node.
     """
     cluster, lock = load_cluster(inputs)
     changed = apply_changes(cluster, changes)
@@ -150,7 +150,7 @@ def what_if(inputs: Inputs, changes: Sequence[NodeChange], today: str) -> WhatIf
 def _run(
     inputs: Inputs, cluster: Cluster, lock: Lock, consent: Consent, today: str
 ) -> tuple[Placement, list[Node]]:
-    """Return what `place` gives, and the nodes that get nothing because no pool selects them."""
+    """Return the result of `place`, and the nodes without blocks because no pool selects them."""
     wants, before = assign(cluster), inputs.before
     shared = shared_pools(cluster, wants, before.pools)
     reconciled, found = reconcile(
@@ -195,14 +195,14 @@ def _pool_outlooks(cluster: Cluster, before: Lock, after: Lock, today: str) -> I
 
 
 class _After(Struct, frozen=True, kw_only=True):
-    """A cluster in which nodes got no block."""
+    """A cluster in which some nodes got no block."""
 
     cluster: Cluster
     lock: Lock
     free: Mapping[tuple[str, int], int]
-    """By pool and family: the blocks of the pool's size that newcomers could get."""
+    """By pool and family: the blocks of the pool's size that new nodes could get."""
     new: frozenset[Block]
-    """The blocks that others got at the same time: with smaller ones, there is room for more."""
+    """The blocks that other nodes got at the same time: if these were smaller, there would be more room."""
     today: str
 
 
@@ -235,7 +235,7 @@ def _without(
 
 
 def _ways_out(after: _After, shortage: Shortage, lack: int) -> Iterator[Way]:
-    """Yield what would help `lack` nodes. O(pools), and O(lines) a few times."""
+    """Yield remedies for `lack` nodes. O(pools), and O(lines) a few times."""
     cluster, lines = after.cluster, after.lock.lines
     pool = cluster.pools_by_name[shortage.pool]
     one_block = cluster.mode.one_block
@@ -271,7 +271,7 @@ def _other_pools(after: _After, shortage: Shortage, full: Pool, lack: int) -> It
 
 
 def _quarantine(after: _After, pool: Pool, family: int, prefix: int, blocks: int) -> Iterator[Way]:
-    """Yield how many blocks come free, and when those that are needed have, or all. O(n log days)."""
+    """Yield how many blocks become free, and on which day enough have, or all. O(n log days)."""
     days = after.cluster.quarantine_days
     if days is None:
         return

@@ -26,21 +26,21 @@ from ipamc.workspace.source import Commit, Disk, below
 from ipamc.workspace.trouble import Trouble
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")
-"""Where the ref of the applied commit may be, before a cluster's name; the first that there is counts."""
+"""Prefixes of the ref of the applied commit, before a cluster's name; the first existing ref counts."""
 
 Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 
 
 class Receipt(Struct, forbid_unknown_fields=True):
-    """What one job applied of one cluster without an error of the operator."""
+    """The parts of one cluster that one job applied without an error of the operator."""
 
     cluster: str
     commit: Sha
-    parts: list[str]  # empty: all of it
+    parts: list[str]  # empty: the whole cluster
 
 
 def write_receipt(folder: str, cluster: str, parts: Sequence[str]) -> str:
-    """Write a receipt for what was applied as HEAD has it; return why none is written, or ""."""
+    """Write a receipt for parts that were applied as HEAD has them; return why none is written, or ""."""
     if git.root(".") is None or not (commit := git.commit(".", "HEAD")):
         return "this is no commit of a git repository"
     path = f"{disk.CLUSTERS}/{cluster}"
@@ -53,7 +53,7 @@ def write_receipt(folder: str, cluster: str, parts: Sequence[str]) -> str:
 
 
 def read_receipts(folder: str) -> list[Receipt]:
-    """Return the receipts of a folder, if there is one, by name. Raises Trouble for a file that is none."""
+    """Return the receipts in a folder, if it exists, by name. Raises Trouble for a file of another kind."""
     found = []
     for path in sorted(Path(folder).glob("*.json")):
         try:
@@ -65,14 +65,14 @@ def read_receipts(folder: str) -> list[Receipt]:
 
 
 def lacking(receipts: Iterable[Receipt], cluster: str, commit: str, parts: Iterable[str]) -> list[str]:
-    """Return the parts of a cluster that no receipt for a commit has."""
+    """Return the parts of a cluster for which a commit has no receipt."""
     ours = [receipt for receipt in receipts if (receipt.cluster, receipt.commit) == (cluster, commit)]
     done = {part for receipt in ours for part in receipt.parts}
     return [part for part in parts if part not in done and all(receipt.parts for receipt in ours)]
 
 
 class Sides(Struct, frozen=True, kw_only=True, dict=True):
-    """The two sides that a running cluster is compared with: as git has it, and as it was applied last."""
+    """A cluster as git has it and as it was last applied: an audit compares the live cluster with both."""
 
     cluster: Cluster
     lock: Lock
@@ -80,7 +80,7 @@ class Sides(Struct, frozen=True, kw_only=True, dict=True):
     git: Manifests
     applied: Manifests | None  # None: it is not known
     changed: str  # when the lock was committed last, RFC 3339 in UTC; "": it is not committed
-    applied_at: str  # when what was applied was committed; "" where it is not known
+    applied_at: str  # when the applied commit was made; "" where it is not known
 
 
 def load_sides(folder: str, revision: str | None) -> Sides:

@@ -1,7 +1,7 @@
-"""An exclusively locked cluster folder: what a run writes lands in it, or nowhere.
+"""An exclusively locked cluster folder: all files of a run are written to it, or none.
 
-The folder is open from the first read to the last write, and every name is looked up from there, step by step
-and through no link. Where somebody moved or removed the folder meanwhile, nothing appears in its old place.
+The folder is open from the first read to the last write, and each name is looked up from it, step by step and
+through no link. If the folder is moved or removed meanwhile, nothing appears in its old place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipamc.workspace.safe_read import Signature, refuse_links, signature
 from ipamc.workspace.trouble import Trouble
 
 _BY_HANDLE = {os.open, os.mkdir, os.rename, os.rmdir, os.stat, os.unlink} <= os.supports_dir_fd
-"""The system opens folders, and looks names up from there. Windows does not."""
+"""Whether the system opens folders and looks up names relative to them. Windows does not."""
 _TEMPORARY = re.compile(r"\.ipamc-[0-9a-f]+\.tmp").fullmatch
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -28,10 +28,10 @@ class LockedFolder(Struct, frozen=True):
     """An exclusively locked folder. Paths are below it, with forward slashes."""
 
     folder: str  # as the user would type it
-    handle: int | None  # None where the system has no such handles: then paths are used
+    handle: int | None  # None if the system has no such handles: then paths are used
 
     def is_in_place(self) -> bool:
-        """Tell whether the folder's path still leads to it."""
+        """Return whether the folder's path still leads to it."""
         if self.handle is None:
             return Path(self.folder).is_dir()
         try:
@@ -41,7 +41,7 @@ class LockedFolder(Struct, frozen=True):
         return os.path.samestat(there, os.fstat(self.handle))
 
     def stage(self, name: str, path: str, data: bytes, *, durable: bool = False) -> None:
-        """Write bytes to the file `name`, from `temporary`; `durable`: wait until they are on the disk."""
+        """Write bytes to the temporary file `name`; `durable`: wait until they are on the disk."""
         with self._above(name, shown=path) as (handle, last):
             opened = os.open(last, _NEW, 0o666, dir_fd=handle)
             with open(opened, "wb") as file:  # noqa: PTH123 - pathlib opens no handles
@@ -51,18 +51,18 @@ class LockedFolder(Struct, frozen=True):
                     os.fsync(opened)
 
     def move(self, name: str, path: str) -> None:
-        """Rename a temporary file to a path; the folders above it are made."""
+        """Rename a temporary file to a path; create the folders above it."""
         with self._above(path, make=True) as (handle, last):
             source = name if self.handle is not None else f"{self.folder}/{name}"
             os.replace(source, last, src_dir_fd=self.handle, dst_dir_fd=handle)
 
     def remove(self, path: str) -> None:
-        """Remove a file, where there is one."""
+        """Remove a file if it exists."""
         with contextlib.suppress(FileNotFoundError), self._above(path) as (handle, last):
             os.unlink(last, dir_fd=handle)
 
     def prune(self, path: str) -> None:
-        """Remove a file, or an empty folder (FOLDER/), and the folders above that are empty then."""
+        """Remove a file, or an empty folder (FOLDER/), and each folder above that is then empty."""
         if not path.endswith("/"):
             self.remove(path)
         where = PurePosixPath(path)
@@ -74,7 +74,7 @@ class LockedFolder(Struct, frozen=True):
                 return
 
     def signature(self, path: str) -> Signature | None:
-        """Return the signature of a file; None where there is none."""
+        """Return the signature of a file; None if it does not exist."""
         try:
             with self._above(path) as (handle, last):
                 return signature(os.stat(last, dir_fd=handle, follow_symlinks=False))
@@ -114,12 +114,12 @@ def _open(name: str, above: int, *, make: bool) -> int:
 
 
 def temporary() -> str:
-    """Return the name of a temporary file, which cannot be guessed."""
+    """Return a random name for a temporary file."""
     return f".ipamc-{os.urandom(8).hex()}.tmp"
 
 
 def is_leftover(path: Path) -> bool:
-    """Tell whether a path is a temporary file: where no other run writes, one of a run that was killed."""
+    """Return whether a path is a temporary file. If no other run writes, a killed run left it."""
     return bool(_TEMPORARY(path.name)) and (path.is_symlink() or not path.is_dir())
 
 

@@ -1,7 +1,7 @@
-"""Where the clusters' folders are, what the user typed for one, and the name of its cluster.
+"""Finds the clusters' folders, resolves what the user typed, and names clusters.
 
-The folder of all clusters is here or above, so that a verb works in every folder of a repository. Paths stay
-relative to the working directory, as what a user types is: findings, and commands to copy, name files so.
+`clusters/` is in the working directory or above it, so that a verb works in every folder of a repository.
+Paths stay relative to the working directory, like typed paths: findings and commands name files so.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ipamc.workspace.trouble import Misnamed, Trouble
 def clusters_folder() -> str:
     """Return the path of `clusters/` from the working directory: `clusters`, `../clusters`, `.` inside of it.
     It is the one here, else the nearest above, up to the top of the work tree: a folder with `.git`, as in
-    `safe_read`. Outside of a work tree it is a folder of this name that we are in. One that belongs to
-    another user than the working directory is passed over: in a folder where everybody may write, it would be
-    a stranger's. Where there is none, it would be here.
+    `safe_read`. Outside of a work tree, the working directory itself counts if it has this name. One that
+    belongs to another user than the working directory is skipped: in a folder where everybody may write, it
+    would be a stranger's. If there is none, the path here is returned.
     """
     if os.path.lexists(CLUSTERS):
         return CLUSTERS
@@ -47,12 +47,12 @@ def folder_of(name: str) -> str:
 
 
 def find(given: Sequence[str] = ()) -> list[str]:
-    """Return the folder of each CLUSTER, once, in order of name; of all below clusters/ where none is given.
-    A link is a folder of its own, which is refused where it is read. Raises Misnamed, and Trouble where none
-    is given and there is none, or where clusters/ is a link itself.
+    """Return the folder of each CLUSTER, once, in order of name; without arguments, of all below clusters/.
+    A link counts as a folder; reading it raises. Raises Misnamed; Trouble if clusters/ is empty or missing
+    and no CLUSTER is given, or if clusters/ is itself a link.
     """
     if not given:
-        return _all()
+        return _all_names()
     folders = {disk.identity(folder): folder for folder in map(_typed, reversed(given))}
     return sorted(
         folders.values(),
@@ -61,13 +61,13 @@ def find(given: Sequence[str] = ()) -> list[str]:
 
 
 def name_of(folder: str) -> str:
-    """Return a folder's own name, also of `.` and `..`; a link has the name that the user typed."""
+    """Return the name of a folder, also for `.` and `..`; for a link, the name that the user typed."""
     name = PurePath(folder).name
     return Path(folder).resolve().name if name in {"", ".."} else name
 
 
 def parent_of(folder: str) -> str:
-    """Return the path of the folder above one, as typed."""
+    """Return the path of a folder's parent, as typed."""
     path = PurePath(folder)
     return f"{folder}/.." if path.name in {"", ".."} else path.parent.as_posix()
 
@@ -75,12 +75,12 @@ def parent_of(folder: str) -> str:
 def known_names() -> list[str]:
     """Return the names of the clusters below clusters/; none where they cannot be listed."""
     try:
-        return [PurePath(folder).name for folder in _all()]
+        return [PurePath(folder).name for folder in _all_names()]
     except (Trouble, OSError):
         return []
 
 
-def _all() -> list[str]:
+def _all_names() -> list[str]:
     where = clusters_folder()
     refuse_links(where)
     try:
@@ -119,7 +119,7 @@ def _typed(text: str) -> str:
 
 
 def _refuse_parent(folder: str) -> None:
-    """Raise Misnamed for a folder that is no cluster, but holds some: a repository's top, clusters/."""
+    """Raise Misnamed for a folder that contains clusters and is none: a repository's top, clusters/."""
     if _is_started(folder):
         return
     parents = (folder,) if name_of(folder) == CLUSTERS else ()
@@ -132,12 +132,12 @@ def _refuse_parent(folder: str) -> None:
 
 
 def _is_started(folder: str) -> bool:
-    """Tell whether a folder has a lock, or the file that `ipamc init` writes a Cluster into."""
+    """Return whether a folder has a lock, or the file that `ipamc init` writes a Cluster into."""
     return any(Path(folder, name).is_file() for name in (disk.LOCK, "cluster.yaml"))
 
 
 def _started_below(parent: str) -> list[str]:
-    """Return the clusters right below a folder, in order of name; none if it cannot be read."""
+    """Return the clusters directly below a folder, in order of name; none if it cannot be read."""
     try:
         return [] if Path(parent).is_symlink() else [path for path in disk.below(parent) if _is_started(path)]
     except OSError:
@@ -145,7 +145,7 @@ def _started_below(parent: str) -> list[str]:
 
 
 def _elsewhere() -> str:
-    """Return where clusters are, one folder down, as the end of a sentence; "" where none is found."""
+    """Return a phrase that says where clusters are, one folder down; "" if none is found."""
     try:
         found = next((folder for folder in disk.below(".") if _started_below(f"{folder}/{CLUSTERS}")), "")
     except OSError:

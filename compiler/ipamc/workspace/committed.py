@@ -1,8 +1,8 @@
 """Refuses a checkout that differs from its commit: a review, Flux and later plans read the commit.
 
-A branch can let them differ. A submodule is a folder of another repository, and attributes make git write
-other bytes than the commit has. So both are refused below the folder of the clusters, and the files are
-compared with the objects.
+A branch can cause such differences: a submodule is a folder of another repository, and attributes make git
+write other bytes than the commit has. Both are refused below `clusters/`, and files are compared with the
+objects of the commit.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ipamc.workspace.source import is_read
 from ipamc.workspace.trouble import Trouble
 
 BESIDE = ""
-"""In the place of a cluster's name: the files beside the clusters' folders, such as tests of all of them."""
+"""The key, in place of a cluster's name, for files beside the clusters' folders, such as shared tests."""
 
 _ATTRIBUTES = ("working-tree-encoding", "ident", "filter", "eol")
-"""With them git writes other bytes into a checkout than a blob has; `text` does if the runner says so."""
+"""Attributes with which a checkout has other bytes than the blob; `text` may, by the user's configuration."""
 _SAME_BYTES = frozenset({"unspecified", "unset"})
 
 
@@ -76,9 +76,9 @@ def refuse_other_bytes(
 
 
 def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], names: Iterable[str]) -> None:
-    """Raise Trouble unless the files of some clusters are here, byte for byte, as in HEAD, and no others.
-    We are at the repository's top. A cluster that was deleted has no files. Files that ipamc does not read
-    count neither here nor there. Further, every cluster that HEAD has must be here. O(bytes); no process.
+    """Raise Trouble unless the work tree has the files of some clusters as HEAD has them, byte for byte.
+    The working directory is the repository's top. A deleted cluster has no files. Files that ipamc does not
+    read are ignored. Every cluster of HEAD must be in the work tree. O(bytes); runs no process.
     """
     for name in found:
         folder = f"{disk.CLUSTERS}/{name}"
@@ -93,7 +93,7 @@ def refuse_other_files(found: Mapping[str, Mapping[str, git_tree.TreeEntry]], na
 
 
 def _refuse_others(found: Mapping[str, git_tree.TreeEntry], read: Iterable[str], here: Iterable[str]) -> None:
-    """Raise Trouble unless the files that are read are here as a commit has them, and no others."""
+    """Raise Trouble unless the files to read are exactly those of the commit, byte for byte."""
     for path in filter(found.__contains__, read):
         if not os.path.lexists(path):
             raise _missing(path)
@@ -120,7 +120,7 @@ def _missing(path: str) -> Trouble:
 
 
 def _here(folder: str) -> Iterator[str]:
-    """Yield the paths of all that a run reads of a cluster."""
+    """Yield the paths of all files that a run reads of a cluster."""
     if not disk.is_folder(folder):
         return
     yield from source_paths(folder)
@@ -130,7 +130,7 @@ def _here(folder: str) -> Iterator[str]:
 
 
 def _refuse_one_name(paths: Iterable[str]) -> None:
-    """Raise Trouble where two names are one on a disk that ignores case, or how an accent is written."""
+    """Raise Trouble for two names that a disk treats as one: it ignores case, or normalizes accents."""
     waiting = set(paths)
     known: dict[str, str] = {}
     while waiting:  # the files, then the folders that they are in, and so on

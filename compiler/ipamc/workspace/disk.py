@@ -29,28 +29,28 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 
 def below(parent: str) -> list[str]:
-    """Return the folders and links right below a folder, in order of name; none that starts with a dot."""
+    """Return the folders and links directly below a folder, in order of name, without hidden (.NAME) ones."""
     with os.scandir(parent) as entries:
         names = [each.name for each in entries if each.is_symlink() or each.is_dir()]
     return [PurePath(parent, name).as_posix() for name in sorted(names) if not name.startswith(".")]
 
 
 def is_folder(path: str) -> bool:
-    """Tell whether there is a folder at `path`, or a link, which is refused where it is read."""
+    """Return whether there is a folder at `path`, or a link, which is refused where it is read."""
     return Path(path).is_symlink() or Path(path).is_dir()
 
 
 def identity(folder: str) -> Path:
-    """Return one path for a folder, or a file, however it is typed; a link is not what it leads to."""
+    """Return one canonical path for a file or folder, however it is typed; a final link is not followed."""
     path = Path(folder)
-    # Unlike Path.resolve, realpath does not mind a link to itself.
+    # Unlike Path.resolve, realpath raises nothing for a link to itself.
     if path.is_symlink():
         return Path(os.path.realpath(path.parent), path.name)
     return Path(os.path.realpath(path))
 
 
 def is_replaceable(path: str) -> bool:
-    """Tell whether `replace` can write `path`: there is nothing, or a regular file that is no link."""
+    """Return whether `replace` can write `path`: there is nothing, or a regular file that is no link."""
     where = Path(path)
     return not where.is_symlink() and (where.is_file() or not where.exists())
 
@@ -61,19 +61,19 @@ def lock_path(folder: str) -> str:
 
 
 def lock_size(folder: str) -> int:
-    """Return how many bytes a cluster's lock has; 0 where there is none."""
+    """Return the size of a cluster's lock in bytes; 0 if there is none."""
     path = Path(lock_path(folder))
     return path.lstat().st_size if path.is_file() else 0
 
 
 def read_lock(folder: str) -> bytes | None:
-    """Read the lock of a cluster; None where there is none. Raises Trouble for a link, and behind one."""
+    """Read a cluster's lock; None without one. Raises Trouble if it, or a folder above, is a link."""
     refuse_links(folder)
     return read_bytes(lock_path(folder))
 
 
 def read_text(path: str) -> str:
-    """Read a small text file, UTF-8; "" where there is none."""
+    """Read a small UTF-8 text file; "" if there is none."""
     return _decoded(path, read_bytes(path) or b"")
 
 
@@ -104,7 +104,7 @@ def _decoded(shown: str, data: bytes) -> str:
 
 
 def assets(kind: str) -> dict[str, str]:
-    """Return the texts of a folder of ipamc, as `schemas`: in the package, or at the top of a checkout."""
+    """Return the texts of a folder of ipamc itself, such as `schemas`, in the package or a checkout."""
     package = Path(__file__).parents[1]
     folder = next((path for path in (package / kind, package.parents[1] / kind) if path.is_dir()), None)
     if folder is None:
@@ -120,7 +120,7 @@ def schemas() -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
-    """Read the files of a folder of ipamc itself: once in a process, however many clusters there are."""
+    """Read the files of one of ipamc's own folders: once in a process, for any number of clusters."""
     return tuple(
         (path.name, path.read_bytes().decode())
         for path in sorted(folder.iterdir())
@@ -129,14 +129,14 @@ def _texts(folder: Path) -> tuple[tuple[str, str], ...]:
 
 
 def create(path: str, text: str) -> bool:
-    """Write a new file, and its folders; tell whether there was none. Raises Trouble as `replace`."""
+    """Write a new file, and its folders; return whether it was new. Raises Trouble as `replace`."""
     refuse_way_out(path)
     return not os.path.lexists(path) and _write(Path(path), text)
 
 
 def replace(path: str, text: str) -> bool:
-    """Write a file, and its folders, unless it has this text already; tell whether it was written.
-    Raises Trouble where there is something else than a regular file, or behind a link out of the work tree.
+    """Write a file, and its folders, unless it has this text already; return whether it was written.
+    Raises Trouble for something other than a regular file, or behind a link out of the work tree.
     """
     where = Path(path)
     refuse_way_out(path)
@@ -152,7 +152,7 @@ def _write(path: Path, text: str) -> bool:
 
 
 def is_same(path: Path, data: bytes) -> bool:
-    """Tell whether a path is a regular file with these bytes."""
+    """Return whether a path is a regular file with these bytes."""
     try:
         return safe_read.has(str(path), data)
     except safe_read.Irregular:
@@ -160,12 +160,12 @@ def is_same(path: Path, data: bytes) -> bool:
 
 
 def put(path: str, data: bytes) -> None:
-    """Write a file beside its place, then rename it."""
+    """Write a temporary file in the same folder, then rename it."""
     where = Path(path)
     beside = where.with_name(temporary())
     with _writing_in(where.parent):
         try:
-            with beside.open("xb") as file:  # x: not through a link
+            with beside.open("xb") as file:  # x: fails for a link
                 file.write(data)
             beside.replace(where)
         except BaseException:
@@ -175,7 +175,7 @@ def put(path: str, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _writing_in(folder: Path) -> Iterator[None]:
-    """Lock a folder with other writers; the first one removes what killed runs left there."""
+    """Lock a folder together with other writers; the first one removes what killed runs left there."""
     try:
         import fcntl
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from ipamc.read.dump.machines import Machine
 
 STDIN = "-"
-LARGEST = 8 << 30  # the most bytes of one file of a dump, after it was unpacked: some two million pods
+LARGEST = 8 << 30  # the most bytes of one unpacked file of a dump: some two million pods
 MEMBERS = 100_000  # the most files of a zip
 _CHUNK = 1 << 19  # bytes of a piece: it stays in the processor's cache while its items are decoded
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # how a zip begins, and one without files
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # the first bytes of a zip, and of an empty zip
 _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
@@ -41,24 +41,24 @@ _WANTED = re.compile(
     rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
     re.MULTILINE,
 )
-"""The kinds near the beginning of those documents of a zip that ipamc reads."""
+"""Matches the kind near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
     r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
     r"cilium-(operator-deploy|daemonset)|"
     r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
-"""Names of such files: typed lists have their kind behind all items (cilium-cli, sysdump/constants.go)."""
-_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # such JSON begins so
+"""Names of typed lists in a zip, whose kind follows the items (cilium-cli, sysdump/constants.go)."""
+_OBJECTS = re.compile(rb'\s*\{\s*"(apiVersion|kind|items|metadata)"\s*:').match  # the beginning of such JSON
 _PEEK = 1 << 20
-_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how files of Excel and LibreOffice begin, new and old
+_SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Excel and LibreOffice
 
 
 def load_dump(
     files: Sequence[str], *, nodes: bool = True, pods: bool = True
 ) -> tuple[Dump, list[Diagnostic]]:
-    """Read dumps (`-` is stdin); return what they show together, and the warnings.
-    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
-    pod network are read. Raises Refused for what is in them, Trouble and OSError for what cannot be read.
+    """Read dumps (`-` is stdin); return their contents as one, and the warnings.
+    With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
+    network are read. Raises Refused for wrong contents, Trouble and OSError for unreadable files.
     """
     return read_dump(_sources(files), nodes=nodes, pods=pods)
 
@@ -66,7 +66,7 @@ def load_dump(
 def load_machines(
     files: Sequence[str], suffixes: tuple[str, ...], wanted: Wanted
 ) -> tuple[list[Table], tuple[list[Machine], frozenset[str]] | None]:
-    """Read the files with these suffixes as tables, with all their columns, and others as objects, if any.
+    """Read files with these suffixes as tables, with all columns; read the others, if any, as objects.
     No file is stdin, which has objects. Raises Refused, OSError, Trouble.
     """
     from ipamc.read.dump.machines import COMMAND, read_machines
@@ -91,8 +91,8 @@ def load_table(path: str, wanted: Wanted, *, others: bool = False) -> Table:
 
 
 def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable]:
-    """Read the tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble.
-    `dumps` are the files of the dump, which none of them is.
+    """Read the routing tables of routers, one a file; `-` is stdin. Raises Refused, OSError, Trouble.
+    `dumps` are the files of the dump; naming one of them as a table is an error.
     """
     from ipamc.read.routes import LARGEST, read_routes
 
@@ -109,7 +109,7 @@ def load_routes(files: Sequence[str], dumps: Sequence[str]) -> list[RoutingTable
 
 
 def refuse_for_cluster(cluster: str, files: Sequence[str], verb: str) -> None:
-    """Raise Misnamed where a dump stands in the place of the cluster."""
+    """Raise Misnamed if the user typed a dump in the place of the cluster."""
     if Path(cluster).is_file():
         others = [path for path in files if Path(path).is_file()]
         name = next((path for path in files if path not in others and path != STDIN), "NAME")
@@ -143,7 +143,7 @@ def _sources(files: Sequence[str], command: str = DUMP) -> Iterator[Source]:
 
 
 def _pieces(path: str, file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the bytes of a file, unpacked where it is a gzip. Raises Trouble."""
+    """Yield the bytes of a file; a gzip is unpacked. Raises Trouble."""
     pieces = _within(path, _read(file))
     if (first := next(pieces, b"")).startswith(_ZIP):
         raise Trouble(f"{path} is a zip, which is read from a file alone: give its name")
@@ -159,7 +159,7 @@ def _read(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces. Raises Trouble above LARGEST."""
+    """Pass pieces on. Raises Trouble above LARGEST bytes."""
     total = 0
     for piece in pieces:
         total += len(piece)
@@ -169,7 +169,7 @@ def _within(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _unpacked(path: str, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield what is in a gzip of any number of members. Raises Trouble if it is damaged or cut off."""
+    """Yield the contents of a gzip of any number of members. Raises Trouble if it is damaged or cut off."""
     engine = zlib.decompressobj(wbits=31)
     try:
         for piece in pieces:
@@ -216,7 +216,7 @@ def _of_zip(path: str, file: IO[bytes]) -> Iterator[Source]:
 
 
 def _checked(name: str, start: bytes, file: IO[bytes], size: int) -> Iterator[bytes]:
-    """Yield the bytes of a member. Raises Trouble for more of them than the zip's directory says."""
+    """Yield the bytes of a member. Raises Trouble if they exceed the size in the zip's directory."""
     total = len(start)
     yield start
     for chunk in _within(name, _read(file)):

@@ -1,4 +1,4 @@
-"""Environment variables, the clock, and the versions of what ipamc runs with, as data."""
+"""Environment variables, the clock, and the versions of the libraries and system, as data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def variable(name: str) -> str:
 
 
 def today() -> str:
-    """Return the day in UTC, ISO 8601, of SOURCE_DATE_EPOCH or the clock, which only this function asks."""
+    """Return the day in UTC, ISO 8601, of SOURCE_DATE_EPOCH or the clock. Nothing else reads the clock."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     if epoch is None:
         return datetime.datetime.now(datetime.UTC).date().isoformat()
@@ -31,14 +31,14 @@ def today() -> str:
 
 
 def utc(second: int) -> str:
-    """Return a second since 1970 as RFC 3339 in UTC, as objects of Kubernetes have it: it sorts as text."""
+    """Return a second since 1970 as RFC 3339 in UTC, as Kubernetes writes times: such texts sort by time."""
     return f"{datetime.datetime.fromtimestamp(second, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def program(name: str) -> str | None:
-    """Return where a program is on the PATH; None where it is not.
-    Relative folders of the PATH, "" among them, are passed over, and on Windows the working directory: there
-    may be a stranger's file of this name. A name with a slash is what the user chose, and stays as it is.
+    """Return the path of a program on the PATH; None if it is not found.
+    Relative folders of the PATH, "" among them, are skipped, and on Windows the working directory: a
+    stranger's file of this name may be there. A name with a slash is the user's choice, and stays as it is.
     """
     if os.path.dirname(name):  # noqa: PTH120 - pathlib drops a leading ./
         return name
@@ -48,7 +48,7 @@ def program(name: str) -> str | None:
 
 
 def command(name: str, default: str) -> list[str]:
-    """Return the words of a command line in a variable, or of `default`. Raises Trouble without it."""
+    """Return the words of the command line in a variable, or `default`. Raises Trouble if not found."""
     try:
         words = shlex.split(variable(name) or default)
     except ValueError as problem:

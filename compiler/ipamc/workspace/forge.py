@@ -1,6 +1,6 @@
 """GitHub or GitLab, where this job runs: comments, issues, labels, past pipelines, and the tokens of the job.
 
-Anybody may write what looks like ours, so only what the token's owner wrote counts. No token is printed.
+Anybody may imitate ipamc's comments, so only those of the token's owner count. No token is printed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ipamc.workspace.trouble import Trouble
 from ipamc.workspace.web import Answer, Api, api_url, checked_token
 
 PAGES = 200  # pages of comments or issues that are read
-SECONDS = 300  # how long it may take to read them all
+SECONDS = 300  # seconds to read them all
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 Sha = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40,64}\Z")]
 
 
 class Author(msgspec.Struct):
-    """Who wrote a comment, or whose a token is: GitHub tells by `login`, GitLab by `id`."""
+    """The author of a comment, or the owner of a token: GitHub identifies by `login`, GitLab by `id`."""
 
     login: str = ""
     id: Number | None = None
@@ -40,7 +40,7 @@ class _Created(msgspec.Struct):
 
 
 class Post(msgspec.Struct):
-    """A comment or an issue; GitLab calls number, text and author of an issue by the second names."""
+    """A comment or an issue; for number, text and author of an issue GitLab uses the second names."""
 
     id: Number
     number: Number = 0
@@ -52,12 +52,12 @@ class Post(msgspec.Struct):
 
     @property
     def name(self) -> int:
-        """The number of an issue, which people call it by; the id of a comment."""
+        """The number of an issue as people use it; the id of a comment."""
         return self.number or self.iid or self.id
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text of the comment or issue."""
         return self.body or self.description or ""
 
 
@@ -102,8 +102,8 @@ class Forge(Struct, frozen=True, kw_only=True):
 
     def me(self) -> str | int:
         """Return the owner of the token, as an author: a login of GitHub, an id of GitLab.
-        GitHub's REST API does not tell that to a workflow's own token, its GraphQL API does:
-        `github-actions[bot]`. Raises Trouble where the forge does not tell.
+        GitHub's REST API does not answer a workflow's own token, its GraphQL API does: `github-actions[bot]`.
+        Raises Trouble where the forge does not answer.
         """
         if self.github:
             data = self.graphql("query { viewer { login } }", _ViewerAnswer).data or {}
@@ -115,7 +115,7 @@ class Forge(Struct, frozen=True, kw_only=True):
         return owner
 
     def graphql(self, query: str, answer: type[Answer], **variables: str) -> Answer:
-        """Ask GitHub's GraphQL API."""
+        """Send a query to GitHub's GraphQL API."""
         root = self.api.url.removesuffix("/v3")  # GitHub Enterprise Server: /api/v3 and /api/graphql
         return self.api.ask("POST", "/graphql", answer, {"query": query, "variables": variables}, root=root)
 
@@ -125,7 +125,7 @@ class Forge(Struct, frozen=True, kw_only=True):
         return [label.name for label in self.api.ask("GET", path, list[_Label])]
 
     def change(self, path: str, fields: Mapping[str, Any]) -> None:
-        """Replace fields of what is at a path."""
+        """Replace fields of the resource at a path."""
         self.api.ask("PATCH" if self.github else "PUT", path, dict, fields)
 
 
@@ -134,13 +134,13 @@ class Posts(Struct, frozen=True, kw_only=True):
 
     forge: Forge
     issues: bool
-    path: str  # of all comments or issues
-    one: str  # of one of them, without its name
+    path: str  # the path of all comments or issues
+    one: str  # the path of one of them, without its name
 
     def mine(self, me: str | int, mark: str) -> Iterator[Post]:
-        """Yield comments, or open issues from the oldest on, that begin with a mark and that `me` wrote."""
+        """Yield comments, or open issues, oldest first, that `me` wrote and that begin with `mark`."""
         github, asked = self.forge.github, {}
-        if self.issues and github:  # it has no filter for its own bot as an author
+        if self.issues and github:  # the API has no filter for its own bot as an author
             asked = {"state": "open", "sort": "created", "direction": "asc"}
         elif self.issues:
             asked = {"state": "opened", "order_by": "created_at", "sort": "asc", "author_id": str(me)}
@@ -156,7 +156,7 @@ class Posts(Struct, frozen=True, kw_only=True):
                     yield post
             if len(found) < size:
                 return
-        if self.issues:  # ours may be among the rest, and another one would be opened each time
+        if self.issues:  # ours may be on a later page; then each run would open another
             raise Trouble(f"there are more than {PAGES * size:,} open issues")
 
     def create(self, text: str, **fields: str) -> int:
@@ -165,7 +165,7 @@ class Posts(Struct, frozen=True, kw_only=True):
         return found.number or found.iid
 
     def replace(self, post: Post, text: str) -> None:
-        """Replace the text of one."""
+        """Replace the text of a comment or issue."""
         self.forge.change(f"{self.one}/{post.name}", {self._text: text})
 
     def close(self, post: Post) -> None:
@@ -178,7 +178,7 @@ class Posts(Struct, frozen=True, kw_only=True):
 
 
 def on_github() -> bool:
-    """Tell whether this is a job of GitHub; else it is one of GitLab. Raises Nowhere where it is neither."""
+    """Return whether this is a job of GitHub; False is GitLab. Raises Nowhere outside of both."""
     if variable("GITHUB_ACTIONS") == "true":
         return True
     if variable("GITLAB_CI") == "true":
@@ -229,7 +229,7 @@ def issues_of_this_job() -> Posts:
 
 def last_success() -> str:
     """Return the commit of the last successful pipeline of this branch that a push started.
-    What such a pipeline was to apply is applied: it fails where one cluster does. GitHub needs GITHUB_TOKEN
+    Such a pipeline has applied all it was to apply: it fails if one cluster fails. GitHub needs GITHUB_TOKEN
     with the permission actions: read. GitLab needs IPAMC_TOKEN with the scope read_api, because a job's own
     token may not list pipelines. Raises Nowhere, and Trouble where the forge refuses.
     """
@@ -253,9 +253,9 @@ def last_success() -> str:
 
 
 def labels_of_merge_group() -> list[str]:
-    """Return the labels of the pull request for which GitHub's merge queue made the group of this job.
-    The group's ref names it. GitHub makes a group for each pull request of the queue, on top of those before
-    it. Raises Nowhere, and Trouble where the forge refuses.
+    """Return the labels of the pull request for which GitHub's merge queue created this job's group.
+    The group's ref names the pull request. GitHub creates a group for each pull request in the queue, on top
+    of those before it. Raises Nowhere, and Trouble where the forge refuses.
     """
     ref = variable("GITHUB_REF")
     group = re.fullmatch(r"refs/heads/gh-readonly-queue/.+/pr-([0-9]+)-[0-9a-f]{40,64}", ref)
@@ -287,7 +287,7 @@ def id_token(audience: str) -> str:
 
 
 def push_credentials(url: str) -> Credentials | None:
-    """Return a token that may perhaps push to a repository; None for a folder. Raises Nowhere without one."""
+    """Return a token that may be allowed to push; None for a folder. Raises Nowhere without a token."""
     if is_local(url):
         return None
     if on_github():
@@ -301,14 +301,14 @@ def push_credentials(url: str) -> Credentials | None:
 
 
 def last_applied(url: str, cluster: str = "*") -> dict[str, str]:
-    """Return the commits applied last and completely, by cluster, from refs. Raises Nowhere, Trouble."""
+    """Return the commits last applied completely, by cluster, from refs. Raises Nowhere, Trouble."""
     with remote(".", url, push_credentials(url)) as there:
         found = there.refs(f"{git.APPLIED}{cluster}")
     return {ref.removeprefix(git.APPLIED): commit for ref, commit in found.items()}
 
 
 def _path_of(name: str) -> str:
-    """Return a variable that is a part of a URL's path. Raises Trouble where it is none."""
+    """Return a variable that is part of a URL's path. Raises Trouble for any other text."""
     value = variable(name)
     if not re.fullmatch(r"[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)?", value) or ".." in value:
         raise Trouble(f"{name} is {value!r:.80}, which is not a name or a number that a forge sets")

@@ -1,7 +1,7 @@
 """The one merge request or pull request of a branch that ipamc pushes.
 
-A request of another repository with a branch of the same name is another request. Merging by itself always
-names the commit, so that nobody's later push rides along.
+A request from another repository, for a branch of the same name, is ignored. An automatic merge always names
+the commit, so that nobody's later push is merged with it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Forge, Number, forge_of_this_job
 from ipamc.workspace.trouble import Trouble
 
-LABEL = "ipamc/only-adds"  # the label of a request that nobody has to decide on
+LABEL = "ipamc/only-adds"  # the label of a request that needs no decision by a person
 PATIENCE = 60  # seconds in which GitLab starts the pipeline of a push
-PAUSE = 3.0  # seconds between two questions for the pipeline
+PAUSE = 3.0  # seconds between two queries for the pipeline
 
 _UNDECIDED = {"approvals_syncing", "checking", "preparing", "unchecked"}
-"""What GitLab says of a merge request before it knows whether it can be merged."""
+"""States of a GitLab merge request for which GitLab does not know yet whether it can be merged."""
 _AUTO_MERGE = (
     "mutation($id: ID!, $commit: GitObjectID!, $method: PullRequestMergeMethod!)"
     " { enablePullRequestAutoMerge(input: {pullRequestId: $id, expectedHeadOid: $commit,"
@@ -50,7 +50,7 @@ class _Pipeline(msgspec.Struct):
 
 
 class Request(msgspec.Struct):
-    """A request: first what GitHub tells of it, then what GitLab does."""
+    """A request: first the fields of GitHub, then those of GitLab."""
 
     number: Number = 0
     head: _Head | None = None
@@ -73,17 +73,17 @@ class Request(msgspec.Struct):
 
     @property
     def waits(self) -> bool:
-        """It merges by itself, once its checks have passed."""
+        """Whether it is set to merge automatically once its checks have passed."""
         return self.auto_merge is not None or self.merge_when_pipeline_succeeds
 
     @property
     def commit(self) -> str | None:
-        """What its branch names."""
+        """The commit at the head of its branch."""
         return self.head.sha if self.head else self.sha
 
 
 class _Methods(msgspec.Struct):
-    """How a repository of GitHub lets requests be merged."""
+    """The merge methods that a repository of GitHub allows."""
 
     allow_merge_commit: bool = False
     allow_squash_merge: bool = False
@@ -103,14 +103,14 @@ class Requests(Struct, frozen=True, kw_only=True):
     forge: Forge
     branch: str
     target: str
-    own_token: bool  # the token is that of a job of GitHub: what it opens and merges starts no workflow
+    own_token: bool  # the token is a GitHub job's own: requests and merges made with it start no workflow
 
     def find(self) -> Request | None:
-        """Return the open request; None without one."""
+        """Return the open request; None if there is none."""
         return next(self._listed(state="open" if self.forge.github else "opened"), None)
 
     def was_closed(self, commit: str) -> bool:
-        """Tell whether somebody closed the last request, unmerged, when its branch named this commit."""
+        """Return whether the last request was closed unmerged while its branch was at this commit."""
         github = {"sort": "updated", "direction": "desc"}
         newest = github if self.forge.github else {"order_by": "updated_at", "sort": "desc"}
         last = next(self._listed(state="closed", **newest), None)
@@ -141,7 +141,7 @@ class Requests(Struct, frozen=True, kw_only=True):
             api.ask("DELETE", f"{path}/{quote(LABEL, safe='')}", list[Any])
 
     def merge_when_checked(self, request: Request, commit: str, *, pushed: bool) -> None:
-        """Let it merge by itself; `pushed`: as of this run. Raises Trouble where that cannot be."""
+        """Enable automatic merging; `pushed`: this run pushed the commit. Raises Trouble if impossible."""
         if self.own_token:
             raise Trouble(
                 "what the token of the job opens and merges starts no workflow: set the secret IPAMC_TOKEN"
@@ -153,7 +153,7 @@ class Requests(Struct, frozen=True, kw_only=True):
             self._mutate(_AUTO_MERGE, id=request.node_id, commit=commit, method=method)
             return
         # Without a pipeline of the commit GitLab would merge at once. That of a merged result has another
-        # commit, and is known by its being new.
+        # commit; it is recognized because it is new.
         old = request.head_pipeline.id if pushed and request.head_pipeline else 0
         end = time.monotonic() + PATIENCE
         while True:
@@ -173,18 +173,18 @@ class Requests(Struct, frozen=True, kw_only=True):
         self.forge.change(f"{self._path(request)}/merge", fields)
 
     def stop(self, request: Request) -> None:
-        """Let it no longer merge by itself."""
+        """Disable automatic merging."""
         if self.forge.github:
             self._mutate(_NO_AUTO_MERGE, id=request.node_id)
         else:
             self.forge.api.ask("POST", f"{self._path(request)}/cancel_merge_when_pipeline_succeeds", dict, {})
 
     def close(self, request: Request) -> None:
-        """Close it unmerged."""
+        """Close a request without merging it."""
         self.forge.change(self._path(request), self.forge.closed)
 
     def _listed(self, **asked: str) -> Iterator[Request]:
-        """Yield requests of the project's own branch: forks of the same owner answer to the same name."""
+        """Yield requests for the project's own branch, without those of forks with an equal branch."""
         if self.forge.github:
             own = self.forge.project.removeprefix("/repos/")
             asked |= {"head": f"{own.partition('/')[0]}:{self.branch}", "base": self.target}

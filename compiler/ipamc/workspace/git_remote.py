@@ -1,7 +1,8 @@
 """A remote repository that is named by its URL: which commits its refs name, and moving them.
 
-git runs in an empty repository of its own, which borrows the objects of ours: so no setting of ours, as
-`url.insteadOf` or a credential helper, says where a token goes. No redirect is followed, no argument has it.
+git runs in an empty repository of its own that borrows our objects. So no setting of ours, such as
+`url.insteadOf` or a credential helper, decides where a token goes. No redirect is followed. No argument has
+it.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A ref that is to name another commit."""
+    """A ref to move to another commit."""
 
     ref: str
     old: str
-    """What it names now; "" where it is not there. If it is something else meanwhile, it stays as it is."""
+    """The commit it names now; "" if it does not exist. If the ref has changed meanwhile, it is not moved."""
     new: str  # "" deletes it
 
 
@@ -56,23 +57,23 @@ class Remote:
 
     url: str
     credentials: Credentials | None
-    folder: str  # the repository of its own
+    folder: str  # the empty repository
     objects: str  # the folder of our objects
 
     def refs(self, pattern: str) -> dict[str, str]:
-        """Return what the refs of a pattern name. Raises MayNotPush: who may not read may not write."""
+        """Return the commits of matching refs, by ref. Raises MayNotPush without the right to read."""
         done = self._run("ls-remote", "--refs", "--quiet", "--", self.url, pattern)
         if done.code:
             raise self._refusal(done, f"{self.url} cannot be read")
         return {row[2]: row[1] for row in filter(None, map(_ROW, done.text.splitlines()))}
 
     def has(self, one: str, ref: str, other: str) -> bool:
-        """Tell whether a commit of ours is in the history of a ref that names `other`, which is fetched."""
+        """Return whether commit `one` is in the history of a ref at `other`, which is fetched first."""
         self._fetch(ref, other)
         return self._run("merge-base", "--is-ancestor", one, other).code == 0
 
     def changes_the_same(self, ref: str, other: str, ours: str, path: str) -> bool:
-        """Tell whether a ref has a commit with the same change as `ours`, which need not be pushed then.
+        """Return whether commit `other` of a ref makes the same change as `ours`, so no push is needed.
         Both change a path from the same state to the same, `other` nothing else; our history has its parent.
         """
         self._fetch(ref, other)
@@ -94,7 +95,7 @@ class Remote:
                 raise Trouble(f"{ref} cannot be fetched from {self.url}: {self._reason(done)}")
 
     def push(self, moves: Sequence[Move]) -> dict[str, str]:
-        """Move refs; return those that stayed as they are, and why. Raises MayNotPush."""
+        """Move refs; return the refs that could not be moved, with the reason. Raises MayNotPush."""
         leases = [f"--force-with-lease={move.ref}:{move.old}" for move in moves]
         specs = [f"{move.new}:{move.ref}" for move in moves]
         done = self._run("push", "--porcelain", "--no-verify", *leases, "--", self.url, *specs)
@@ -143,5 +144,5 @@ def remote(folder: str, url: str, credentials: Credentials | None) -> Iterator[R
 
 
 def is_local(url: str) -> bool:
-    """Tell whether a remote repository is a folder of this machine."""
+    """Return whether a remote repository is a folder of this machine."""
     return url.startswith("/")

@@ -1,9 +1,9 @@
 """How git is run, so that no branch, environment or configuration of a repository decides what it does.
 
-A branch may contain a folder with HEAD, config, objects/ and refs/. For git that searches a repository from
-there, it is a bare one, and its configuration names programs. So git searches nothing: it runs at the top of
-the work tree, with --git-dir and --work-tree. Further, it runs no hook, no file system monitor, no external
-diff and, but for `transport`, no transport, fetches no missing object, and follows no replaced one.
+A branch may contain a folder with HEAD, config, objects/ and refs/. git, searching for a repository from
+there, would take it for a bare one, whose configuration names programs. So git does not search: it runs at
+the top of the work tree, with --git-dir and --work-tree. It runs no hook, no file system monitor, no external
+diff and, except in `transport`, no transport. It fetches no missing object, and replaces none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST = 256 << 20  # the most bytes that one command may print
 SECONDS = 600  # how long git may talk to a remote repository
 
 _OURS = re.compile(r"GIT_(?:CONFIG_.*|AUTHOR_.*|COMMITTER_.*|EXEC_PATH)").fullmatch
-"""The variables of git that are kept: the user, and the user's configuration. A hook has more."""
+"""The variables of git that are kept: the user, and the user's configuration. A hook sets more of them."""
 _ENVIRONMENT = {
     "GIT_ALLOW_PROTOCOL": "none",
     "GIT_EDITOR": "false",
@@ -63,11 +63,11 @@ _NEUTRAL: tuple[tuple[re.Pattern[str], Mapping[str, str]], ...] = (
     (re.compile(r"(merge\..+)\.driver", re.DOTALL | re.IGNORECASE), {"driver": "false"}),
     (re.compile(r"(gpg)\.(?:.+\.)?program", re.DOTALL | re.IGNORECASE), {"program": "false"}),
 )
-"""Programs that git runs where it writes a work tree: what takes their place."""
+"""Programs in git's configuration that could run when it writes a work tree, and values that disable them."""
 
 
 class Done(Struct, frozen=True):
-    """The result of a command of git."""
+    """The result of a git command."""
 
     code: int
     output: bytes
@@ -80,14 +80,14 @@ class Done(Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """The first line of the complaint with an error, else the last line."""
+        """The first line of stderr that reports an error, else the last line."""
         lines = list(filter(None, map(str.strip, self.complaint.splitlines())))
         said = next((line for line in lines if line.startswith(("fatal:", "error:"))), "".join(lines[-1:]))
         return said.partition(": ")[2] if said.startswith(("fatal: ", "error: ")) else said
 
 
 class Running(Struct, frozen=True):
-    """A command of git that runs."""
+    """A running git command."""
 
     process: subprocess.Popen[bytes]
     stdin: IO[bytes]
@@ -102,8 +102,8 @@ class Running(Struct, frozen=True):
 
 
 def top_of(folder: str) -> str | None:
-    """Return the top folder of the work tree that a folder is in; None outside of one. Runs no program.
-    It is the nearest folder above with `.git`, which no branch can place: no commit can have that name.
+    """Return the top folder of the work tree that contains a folder; None outside of one. Runs no program.
+    It is the nearest folder above with `.git`, which no branch can forge: no commit can have that name.
     """
     start = Path(folder).resolve()  # links are followed
     return next((str(path) for path in (start, *start.parents) if os.path.lexists(path / ".git")), None)
@@ -117,7 +117,7 @@ def text(output: bytes) -> str:
 def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (), stdin: bytes = b"") -> Done:
     """Run a command of git at the top of a work tree. Raises Trouble, also above MOST bytes of output."""
     with started(folder, *options, command, *arguments) as git:
-        # Beside the reading: git answers before it has read all questions, and a pipe holds 64 KiB.
+        # In a thread: git answers before it has read all input, and a pipe holds 64 KiB.
         def ask() -> None:
             with suppress(BrokenPipeError), git.stdin:
                 git.stdin.write(stdin)
@@ -133,7 +133,7 @@ def run(folder: str, command: str, *arguments: str, options: Sequence[str] = (),
 
 @contextmanager
 def started(folder: str, *arguments: str) -> Iterator[Running]:
-    """Start git as `run` does, for a dialogue; it is ended with the block."""
+    """Start git as `run` does, for a dialogue; end it with the block."""
     top = top_of(folder)
     if top is None:
         raise Trouble(f"{folder} is not in a git repository")
@@ -143,9 +143,9 @@ def started(folder: str, *arguments: str) -> Iterator[Running]:
 
 
 def transport(bare: str, objects: str, url: str, header: str, command: str, *arguments: str) -> Done:
-    """Run a command of git in a bare repository of our own, with one URL, by HTTP or on the disk.
-    `objects` is a folder of more objects. `header` is sent to that URL alone, and is no argument: other users
-    of the machine see those. Raises Trouble where the command does not end within SECONDS.
+    """Run a git command in a bare repository of our own, with one URL, by HTTP or on the disk.
+    `objects` is a folder of more objects. `header` is sent to that URL alone. It is not an argument, because
+    other users of the machine can read arguments. Raises Trouble if the command does not end within SECONDS.
     """
     given = os.environ.get("GIT_CONFIG_COUNT", "")
     number = int(given) if given.isdecimal() else 0
@@ -174,7 +174,7 @@ def must(folder: str, command: str, *arguments: str, options: Sequence[str] = ()
 
 
 def neutral(folder: str) -> list[str]:
-    """Return options for commands that write the work tree: programs of its configuration do not run."""
+    """Return options that keep git from running programs of its configuration when it writes files."""
     rows = must(folder, "config", "--list", "--show-scope", "--name-only", "-z").text.split("\0")
     options = []
     for scope, key in zip(rows[::2], rows[1::2], strict=False):
@@ -186,7 +186,7 @@ def neutral(folder: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _check(top: str) -> None:
-    """Let git itself find the repository once: with --git-dir it does not ask who owns it."""
+    """Make git find the repository itself, once: with --git-dir it does not check the owner."""
     above = {"GIT_CEILING_DIRECTORIES": str(Path(top).parent)}
     with _start(top, ("rev-parse", "--is-inside-work-tree"), above) as git:
         done = git.done(git.process.communicate()[0])

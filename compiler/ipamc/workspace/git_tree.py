@@ -1,7 +1,7 @@
-"""The files of a commit: what it lists, and their bytes, as far as they are wanted and not too large.
+"""The files of a commit: their list, and the bytes of wanted files within a limit.
 
-Nothing is read that was not listed before, so that a file which git lacks (a partial clone, a damaged one) is
-an error and not a file that is not there. A link is no file: it may lead out of the cluster's folder.
+Only listed files are read. So a file that git lacks (a partial or damaged clone) is an error, and not a
+missing file. A link is not a file: it may lead out of the cluster's folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _AT_ONCE = 500  # paths in one command
 
 
 class TreeEntry(Struct, frozen=True):
-    """What a commit has at a path."""
+    """An entry of a commit's tree."""
 
     sort: str  # FILE, LINK, FOLDER or SUBMODULE
     blob: str  # the name of its object
@@ -39,9 +39,9 @@ def files(
 ) -> dict[str, bytes]:
     """Return the wanted files of a commit below a folder ("" is the top), in order of path below it.
     Git does not unpack a file that is among the `known` with the same bytes: the name of an object is their
-    hash. There are none where there is no such folder. A link is followed to another file in the folder;
-    files of submodules are passed over. Raises Trouble for a link that leads elsewhere, for a folder that is
-    a link or a submodule itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
+    hash. A missing folder has no files. A link to another file in the folder is followed; files of submodules
+    are skipped. Raises Trouble for a link that leads elsewhere, for a folder that is a link or a submodule
+    itself, and for more than LARGEST bytes of a file or TOTAL bytes of all.
     """
     below = _below(folder, commit, path, "-r")
     within = f"{path}/" if path else ""
@@ -69,7 +69,7 @@ def files(
 
 
 def name_of(data: bytes, like: str) -> str:
-    """Return the name of the object with these bytes, in the format of another one's: SHA-1 or SHA-256."""
+    """Return the object name (hash) of these bytes, SHA-1 or SHA-256 like the name `like`."""
     digest = hashlib.sha1(usedforsecurity=False) if len(like) == 40 else hashlib.sha256()
     digest.update(b"blob %d\0" % len(data))
     digest.update(data)
@@ -77,7 +77,7 @@ def name_of(data: bytes, like: str) -> str:
 
 
 def blobs(folder: str, commit: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return files that a commit has, by path, in two processes. Raises Trouble for links and large ones."""
+    """Return files of a commit by path, with two processes. Raises Trouble for links and large files."""
     found: dict[str, bytes] = {}
     with reader(folder) as read:
         for start in range(0, len(paths), _AT_ONCE):
@@ -118,7 +118,7 @@ def _target(name: str, link: str) -> str:
 
 
 def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, TreeEntry]:
-    """List what is below a path ("" is the top), by path below it. Raises Trouble if it is a file."""
+    """List the entries below a path ("" is the top), by path below it. Raises Trouble for a file."""
     if not path:
         return listed(folder, commit, [], *options)
     found = listed(folder, commit, [f"{path}/"], *options)
@@ -132,7 +132,7 @@ def _below(folder: str, commit: str, path: str, *options: str) -> dict[str, Tree
 
 
 def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dict[str, TreeEntry]:
-    """List what a commit has at these paths; FOLDER/ means what is in it. Raises Trouble."""
+    """List the entries of a commit at these paths; FOLDER/ lists its contents. Raises Trouble."""
     output = must(folder, "ls-tree", "-z", "--full-tree", *options, commit, "--", *paths).output
     rows = output.split(b"\0")[:-1]
     found: dict[str, TreeEntry] = {}
@@ -146,7 +146,7 @@ def listed(folder: str, commit: str, paths: Iterable[str], *options: str) -> dic
 
 
 def sizes(folder: str, blobs: Iterable[str]) -> dict[str, int]:
-    """Return how many bytes blobs have, by name, if git has them. One process, no blob is read."""
+    """Return the size of each blob in bytes, by name, if git has it. One process; no blob is read."""
     asked = "".join(f"{blob}\n" for blob in blobs).encode()
     rows = must(folder, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=asked).text.split("\n")
     return {row[0]: int(row[1]) for row in map(str.split, rows) if len(row) == 2 and row[1].isdecimal()}
@@ -154,7 +154,7 @@ def sizes(folder: str, blobs: Iterable[str]) -> dict[str, int]:
 
 @contextmanager
 def reader(folder: str) -> Iterator[Callable[[str, int, str], bytes]]:
-    """Return a function that reads a blob: its object, the most bytes, its path. One process for all."""
+    """Return a function (object, most bytes, path) that reads a blob. One process serves all calls."""
     with started(folder, "cat-file", "--batch") as git:
 
         def read(blob: str, most: int, shown: str) -> bytes:

@@ -1,4 +1,4 @@
-"""The input files of a cluster on the disk, tests that clusters share, and files that are nearly inputs."""
+"""The input files of a cluster on the disk, shared tests, and files that were perhaps meant as inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ipamc.model.cidr import Block
 
 SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
-"""The names of files with tests for all clusters, beside their folders: other tools have files there."""
+"""The names of files with tests for all clusters, beside their folders. Other tools have files there, too."""
 
 _HEAD = 1 << 16  # bytes that are looked at of a file that is not read
 # Compiled where they are used: few runs need them.
@@ -35,8 +35,8 @@ _BACKUP = r"(?i)(?P<name>.*\.(?:yaml|yml|json))(?:\.(?:bak|orig|old|save|tmpl|tx
 def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
     """Read every input file of a cluster: bytes by path as the user would type it, in order of path.
     Inputs are all `*.yaml`, `*.yml` and `*.json` below the folder, except `rendered/` and names that start
-    with a dot. The second value is the findings about files that are no inputs; with one of them, there are
-    no bytes. Raises Trouble where the folder is behind a link.
+    with a dot. The second value has the findings about irregular files; if there is one, no bytes are
+    returned. Raises Trouble if the folder is behind a link.
     """
     found: dict[str, bytes] = {}
     refused: list[Diagnostic] = []
@@ -57,7 +57,7 @@ def read_sources(folder: str) -> tuple[dict[str, bytes], list[Diagnostic]]:
 
 
 def source_paths(folder: str) -> list[str]:
-    """Return the paths of all inputs of a cluster, sorted; also of those that are refused later."""
+    """Return the paths of all inputs of a cluster, sorted, including files that reading refuses."""
     refuse_links(folder)
     return sorted(path for path in _files(folder) if _is_candidate(path))
 
@@ -82,7 +82,7 @@ def _read_source(path: str, folder: str) -> bytes:
 
 
 def is_source(path: str, folder: str, data: bytes) -> bool:
-    """Tell whether an input has these bytes. Raises Irregular, and takes no memory for a large dump."""
+    """Return whether an input file has these bytes, without loading it. Raises Irregular."""
     return safe_read.has(_followed(path, folder), data)
 
 
@@ -91,7 +91,7 @@ def _is_candidate(path: str) -> bool:
 
 
 def _files(folder: str) -> Iterator[str]:
-    """Yield what is below a cluster's folder and may be its input, links to folders too."""
+    """Yield the files below a cluster's folder that may be inputs, and links to folders."""
     top = PurePath(folder).as_posix()
     waiting = [top]
     while waiting:
@@ -108,7 +108,7 @@ def _files(folder: str) -> Iterator[str]:
 
 
 def _followed(path: str, folder: str) -> str:
-    """Return the file that an input is. It may be a link to another file of the folder. Raises Irregular."""
+    """Return the path of an input, or of the file in the folder that it links to. Raises Irregular."""
     if not Path(path).is_symlink():
         return path
     try:
@@ -142,7 +142,7 @@ def read_shared_tests(folder: str) -> tuple[dict[str, bytes], tuple[Diagnostic, 
 
 
 def shared_test_paths(folder: str) -> list[str]:
-    """Return where SHARED_TESTS may be beside a cluster's folder; nowhere if that is not in `clusters`."""
+    """Return possible paths of SHARED_TESTS beside a cluster's folder; none if not in `clusters`."""
     parent = parent_of(folder)
     if Path(parent).resolve().name != disk.CLUSTERS:
         return []
@@ -152,9 +152,9 @@ def shared_test_paths(folder: str) -> list[str]:
 
 
 def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
-    """Return a warning for each file that has objects which ipamc reads, but no name of an input.
-    Notes, scripts and what else people keep beside are not named. No link is followed, and of what is no
-    regular file nothing is read. Costs a look at the beginning of each such file.
+    """Return a warning for each file with objects that ipamc reads, whose name is not that of an input.
+    Files without such objects are not named. Links are not followed, and only regular files are read. Reads
+    the beginning of each file.
     """
     lock = disk.lock_path(folder)
     others = (Path(path) for path in _files(folder) if not _is_candidate(path) and path != lock)
@@ -187,7 +187,7 @@ def _look(path: Path) -> Diagnostic | None:
 
 
 def create_cluster(folder: str, files: Mapping[str, str]) -> list[str]:
-    """Write a new cluster's files; return those that changed. Raises Refused before, for other inputs."""
+    """Write a new cluster's files; return those that changed. Raises Refused first for other inputs."""
     from ipamc.importing.import_rules import there_already
 
     refuse_links(folder)

@@ -1,8 +1,8 @@
 """One cluster, reached by kubectl and kustomize: `ipamc ci apply` works through this module alone.
 
-No secret is an argument of a command. After an apply, one watch keeps the CiliumNodes up to date that were
-read before it. A large cluster has a job for each shard: if each of them read all CiliumNodes again and
-again, the apiserver would send them all each time. `kubectl get --watch` reads all of them first.
+No secret is an argument of a command. CiliumNodes are read once, before an apply; then one watch keeps them
+up to date. A large cluster has a job for each shard: repeated reads by all these jobs would overload the
+apiserver. `kubectl get --watch` reads all of them first.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from ipamc.workspace.environment import command, program, variable
 from ipamc.workspace.shapes import checked, decoded
 from ipamc.workspace.trouble import Trouble
 
-FEW = 8  # the most nodes whose pods are asked for one by one; for more, all pods are listed once
+FEW = 8  # the most nodes whose pods are listed per node; above, all pods are listed once
 AT_ONCE = 100  # names in one `kubectl delete`
 LONGEST = 600  # seconds that one run of kubectl or kustomize may take; `ipamc ci apply --help` says so
 
 CRDS = {kind: f"{resource}.{CILIUM}" for kind, resource in RESOURCES.items()}
 """The CRD of each kind; kubectl knows the kind by this name too."""
 LISTED = {**CRDS, **{kind: f"{resource}.{ADMISSION}" for kind, resource in POLICIES.items()}}
-"""The kinds that are rendered and read whole, as kubectl knows them."""
+"""The rendered kinds that are listed whole, by the names that kubectl has for them."""
 
-PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 has them in this version alone
-SERVER = "{.clusters[0].cluster.server}"  # where a kubeconfig has the URL of the apiserver
+PATH = "/apis/cilium.io/v2/ciliumnodes"  # every Cilium since 1.6 serves CiliumNodes in this version alone
+SERVER = "{.clusters[0].cluster.server}"  # the path of the apiserver's URL in a kubeconfig
 PAUSE = 2.0
-"""Seconds after a watch that ended early, before all are read again: the apiserver may be restarting."""
-EARLY = 0.5  # seconds that a watch may lack: it is timed here and there
+"""Seconds between a watch that ended early and a new list: the apiserver may be restarting."""
+EARLY = 0.5  # seconds that a watch may end too early: client and server both measure
 _SOON = 0.5  # seconds between two dry runs
-GRACE = 30  # seconds after which a watch is ended from here, if the apiserver does not
+GRACE = 30  # extra seconds until ipamc itself ends a watch that the apiserver does not end
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
 
@@ -58,7 +58,7 @@ class Forbidden(Trouble):
 
 
 def if_allowed(read: Callable[[], Answer]) -> Answer | None:
-    """Return what is read; None where the credentials may not read it."""
+    """Return the result of `read`; None if the credentials may not read it."""
     try:
         return read()
     except Forbidden:
@@ -79,7 +79,7 @@ class Kube(Struct, frozen=True, kw_only=True):
     kubectl: tuple[str, ...] = field(default_factory=lambda: tuple(command("KUBECTL", "kubectl")))
 
     def build(self, folder: str) -> str:
-        """Return what a kustomization builds to. Raises Trouble where it does not build."""
+        """Return the output of a kustomization's build. Raises Trouble if the build fails."""
         if variable("KUSTOMIZE") or program("kustomize"):
             builder = [*command("KUSTOMIZE", "kustomize"), "build"]
         else:
@@ -121,8 +121,8 @@ class Kube(Struct, frozen=True, kw_only=True):
         return Applied(refused=refused, problem=problem if code else "")
 
     def dry_run(self, document: Object, wanted: str, seconds: int) -> str:
-        """Apply an object in a dry run on the server until the answer has a text, or `seconds` have passed.
-        Return all that kubectl printed last. A missing right or kind does not change by waiting.
+        """Apply an object in a server dry run until the answer contains `wanted`, or `seconds` passed.
+        Return the last output of kubectl. A missing right or kind ends the wait: time does not change it.
         """
         options = ("--server-side", "--dry-run=server", f"--field-manager={MANAGER}", "-o", "json")
         end = time.monotonic() + seconds
@@ -134,7 +134,7 @@ class Kube(Struct, frozen=True, kw_only=True):
             time.sleep(_SOON)
 
     def flags(self, namespace: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """Return ConfigMap cilium-config and Deployment cilium-operator, None for what is not there."""
+        """Return ConfigMap cilium-config and Deployment cilium-operator, None for a missing one."""
         return (
             self._one(namespace, "configmaps", CONFIG, shapes.ConfigMap),
             self._one(namespace, "deployments.apps", OPERATOR, shapes.Deployment),
@@ -147,7 +147,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def listed(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Return the objects of a kind by identity; nothing where the cluster has no such kind."""
+        """Return the objects of a kind by identity; none if the cluster has no such kind."""
         text = self.read(f"{kind}s", "get", LISTED[kind], "-A", "--show-managed-fields", "-o", "json") or "{}"
         shape: Any = shapes.KINDS.get(kind, shapes.ANY)
         answer = msgspec.defstruct("List", [("items", list[shape] | None, None)])
@@ -157,7 +157,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return {identity(item): item for item in items or ()}
 
     def nodes(self) -> dict[str, dict[str, Any]]:
-        """Return the Nodes by identity, with what ipamc needs of them: whole Nodes are large."""
+        """Return the Nodes by identity, with only the fields that ipamc needs: whole Nodes are large."""
         metadata, spec = ("metadata.name", "metadata.uid"), ("spec.unschedulable", "spec.podCIDRs")
         fields = (*metadata, *spec, "metadata.annotations")
         found = {}
@@ -167,14 +167,14 @@ class Kube(Struct, frozen=True, kw_only=True):
             node = {
                 "kind": NODE,
                 "metadata": {"name": name, "uid": uid, "annotations": notes},
-                # The apiserver keeps podCIDR the first one.
+                # The apiserver keeps podCIDR equal to the first of podCIDRs.
                 "spec": {"unschedulable": cordoned == "true", "podCIDRs": cidrs, "podCIDR": [*cidrs, ""][0]},
             }
             found[identity(node)] = node
         return found
 
     def pods(self, nodes: Collection[str]) -> dict[str, list[Pod]]:
-        """Return the running pods of nodes with addresses of their own, by node: one call, or up to FEW."""
+        """Return nodes' running pods that have their own address, by node, in one call or up to FEW."""
         fields = ("spec.nodeName", "spec.hostNetwork", "metadata.ownerReferences", "status.podIPs")
         running = "status.phase!=Succeeded,status.phase!=Failed"
         several = len(nodes) <= FEW
@@ -192,7 +192,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return found
 
     def delete(self, kind: str, namespace: str, names: Sequence[str]) -> str:
-        """Delete objects of a kind; return what went wrong, or ""."""
+        """Delete objects of a kind; return the error, or ""."""
         asked = ["delete", LISTED[kind], "--ignore-not-found", "--wait=false"]
         asked += ["-n", namespace] if namespace else []
         problems = []
@@ -202,7 +202,7 @@ class Kube(Struct, frozen=True, kw_only=True):
         return "; ".join(problems)
 
     def _rows(self, what: str, fields: Sequence[str], *arguments: str) -> Iterator[list[str]]:
-        """Yield fields of each item of a list: JSON, or text in which the apiserver allows no line break."""
+        """Yield fields of each item of a list: JSON, or text that cannot contain a line break."""
         line = '{"\\t"}'.join(f"{{.{field}}}" for field in fields)
         template = f'{{range .items[*]}}{line}{{"\\n"}}{{end}}'
         for row in self.read(what, *arguments, "-o", f"jsonpath={template}").split("\n"):
@@ -214,7 +214,7 @@ class Kube(Struct, frozen=True, kw_only=True):
                 yield values
 
     def read(self, what: str, *arguments: str, limit: float = LONGEST) -> str:
-        """Return what kubectl prints, "" where the cluster has no such kind. Raises Forbidden and Trouble."""
+        """Return the output of kubectl; "" if the cluster has no such kind. Raises Forbidden and Trouble."""
         code, text, complaint = self._ask(*arguments, limit=limit)
         if not code:
             return text
@@ -230,7 +230,7 @@ class Kube(Struct, frozen=True, kw_only=True):
 
 
 def _run(words: Sequence[str], stdin: str = "", limit: float = LONGEST) -> tuple[int, str, str]:
-    """Run a program; return its exit code and what it prints. Raises Trouble where it does not run or end."""
+    """Run a program; return exit code, stdout and stderr. Raises Trouble if it does not start or end."""
     try:
         done = subprocess.run(  # noqa: S603 - no shell
             words, input=stdin.encode(), capture_output=True, check=False, timeout=limit
@@ -250,7 +250,7 @@ class CiliumNodes:
     """The CiliumNodes of a cluster by identity, as of the last `follow`."""
 
     def __init__(self, kube: Kube, live: Mapping[str, Mapping[str, Any]], version: str) -> None:
-        """Begin with what was read after `version_of` gave this version; "" if it gave none."""
+        """Begin with `live`, read after `version_of` returned `version` ("" if watching is impossible)."""
         self._kube = kube
         self._version = version
         self._may_watch = bool(version)
@@ -259,9 +259,9 @@ class CiliumNodes:
         """What the apiserver says if the role of this job may not watch; "" if it may."""
 
     def follow(self, seconds: float) -> None:
-        """Keep them up to date for some seconds. Raises Trouble if they cannot be read at the end.
-        A watch ends early where the apiserver restarts or has forgotten the version (410 Gone): then they are
-        read again, and watched from there. If they cannot be watched at all, they are read at the end.
+        """Keep the objects up to date for some seconds. Raises Trouble if they cannot be read at the end.
+        A watch ends early if the apiserver restarts or has forgotten the version (410 Gone): then all are
+        listed again, and watched from there. If a watch is impossible, they are listed at the end.
         """
         end = time.monotonic() + seconds
         current = False
@@ -285,7 +285,7 @@ class CiliumNodes:
         self.live = dict(self._kube.listed(CILIUM_NODE))
 
     def _watch(self, seconds: float) -> None:
-        """Take over what changes in some seconds. Raises Trouble if the watch does not last so long."""
+        """Record the changes of some seconds. Raises Trouble if the watch ends before."""
         start, whole = time.monotonic(), math.ceil(seconds)
         query = f"watch=1&resourceVersion={quote(self._version)}&timeoutSeconds={whole}"
         what = "changes of CiliumNodes"

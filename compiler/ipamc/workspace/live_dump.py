@@ -1,7 +1,7 @@
 """What a refresh or an audit reads of a cluster, by kubectl, as one List in JSON.
 
-Of Pods only what an audit looks at is kept: environment variables and arguments of applications, which may be
-secrets, reach no file of a job.
+Only the fields of Pods that an audit needs are kept. Environment variables and arguments of applications,
+which may be secrets, reach no file of a job.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ipamc.workspace.kubectl import Forbidden, Kube
 from ipamc.workspace.trouble import Trouble
 
 CHUNK = 500
-"""Objects of one answer, of the kinds of which a cluster has most: kubectl holds a whole answer in memory."""
+"""Objects per answer, for the most numerous kinds: kubectl holds a whole answer in memory."""
 _PATHS = {"pods": "/api/v1/pods", "ciliumendpoints": "/apis/cilium.io/v2/ciliumendpoints"}
 """The kinds that are read in chunks."""
 
@@ -68,17 +68,17 @@ class _Pod(msgspec.Struct, omit_defaults=True):
 
 
 def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple[bytes, list[str]]:
-    """Return a List of all that is wanted and there, and a line for each named object that is not there, and
-    for what is optional and may not be read. Pods of the namespaces `system` keep their command lines.
-    Raises Forbidden where the credentials may not read something else: a dump without it would look like a
-    cluster that has no such objects.
+    """Return a List of the wanted objects that exist, and a line for each named object that is missing and
+    for each optional kind that may not be read. Pods of the namespaces `system` keep their command lines.
+    Raises Forbidden if the credentials may not read another kind: a dump without it would look like a cluster
+    that has no such objects.
     """
     items: list[msgspec.Raw] = []
     missing, forbidden = [], []
     for item in wanted:
         if not item.name:
             try:
-                items += _all(kube, item, system)
+                items += _items_of(kube, item, system)
             except Forbidden:
                 if not item.optional:
                     raise
@@ -96,7 +96,7 @@ def dump(kube: Kube, wanted: Iterable[Listed], system: Collection[str]) -> tuple
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}) + b"\n", missing
 
 
-def _all(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
+def _items_of(kube: Kube, item: Listed, system: Collection[str]) -> Iterator[msgspec.Raw]:
     if item.resource in _PATHS:
         for found in _chunks(kube, item.resource):
             if item.resource == "pods":

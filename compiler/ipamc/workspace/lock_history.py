@@ -1,7 +1,7 @@
 """The versions of a cluster's lock that git has, for trends and time sliders.
 
-The history is that of HEAD's first parents: on a trunk, these are the merges in their order, and no commit of
-a branch that was never published alone.
+The history follows HEAD's first parents. On a trunk these are the merges in their order, without unpublished
+commits of branches.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ipamc.workspace.git_run import must
 from ipamc.workspace.safe_read import LARGEST, TOTAL
 from ipamc.workspace.source import below
 
-MOST = 5000  # how many versions are listed: the newest ones
+MOST = 5000  # the most versions that are listed, the newest
 LONGEST = 200  # characters of a subject; longer ones are cut
 LAST = 253_402_300_799
-"""The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or none."""
+"""The last second of the year 9999, in seconds since 1970: dates of commits may be any number, or missing."""
 
 
 class LockVersion(Struct, frozen=True, kw_only=True):
@@ -27,29 +27,29 @@ class LockVersion(Struct, frozen=True, kw_only=True):
 
     commit: str
     second: int
-    """When it was committed, in seconds since 1970, UTC. A clock may have been wrong: it may go back.
-    Where the commit has no date of a calendar, it is that of the version before, else 0."""
+    """When it was committed, in seconds since 1970, UTC. It may go back, if a clock was wrong.
+    If the date of the commit is impossible, the date of the version before is used, else 0."""
     subject: str
-    """The first paragraph of its message, of at most LONGEST characters: anybody's text, in UTF-8."""
-    blob: str  # the name of the object that the lock is
+    """The first paragraph of its message, cut to LONGEST characters: untrusted text, in UTF-8."""
+    blob: str  # the object name (hash) of the lock
 
 
 class LockHistory(Struct, frozen=True, kw_only=True):
     """The commits of HEAD's first parents that changed a lock."""
 
     top: str  # the top folder of the repository; "" outside of one
-    path: str  # the lock below it
-    versions: tuple[LockVersion, ...] = ()  # the oldest first, as the history has them
+    path: str  # the path of the lock below it
+    versions: tuple[LockVersion, ...] = ()  # in the order of the history, the oldest first
     shallow: bool = False
-    """The clone has only the newer history. Its oldest commit seems to have written every file."""
+    """The clone has only the newer history, so its oldest commit seems to have written every file."""
     cut: bool = False  # there are more than MOST versions, and the oldest are left out
 
 
 def lock_history(folder: str, revision: str = "HEAD") -> LockHistory:
-    """List the versions of the lock of a cluster's folder, up to a revision. It reads no lock.
-    There are none outside of a repository, before the first commit, and where the lock was never committed.
-    A commit that took the lock away, or made a link of it, is no version. A cluster's folder that was renamed
-    has a history from then on. Raises Trouble where git cannot tell.
+    """List the versions of a cluster's lock, up to a revision, without reading the locks.
+    There are none outside of a repository, before the first commit, and if the lock was never committed. A
+    commit that removed the lock, or replaced it by a link, is no version. The history of a renamed folder
+    begins with its new name. Raises Trouble where git cannot answer.
     """
     top = git.root(folder)
     if top is None:
@@ -90,9 +90,9 @@ def _rows(top: str, commit: str, path: str) -> Iterator[tuple[str, str, str, str
 def texts(
     history: LockHistory, versions: Iterable[LockVersion], most: int = TOTAL
 ) -> Iterator[tuple[LockVersion, bytes]]:
-    """Yield the locks of these versions, one after the other, so that one text is in memory at a time.
-    A lock of more than 256 MiB is b"", and so are those that come after `most` bytes: b"" is no lock, which
-    readers pass over. Two processes of git for all of them. Raises Trouble where git lacks one.
+    """Yield the locks of these versions one by one, so that one text is in memory at a time.
+    The text is b"", which readers skip, for a lock above 256 MiB, and for all after `most` bytes in sum. Two
+    git processes serve all of them. Raises Trouble if git lacks one.
     """
     wanted = list(versions)
     if not wanted:
@@ -109,7 +109,7 @@ def texts(
 
 
 def is_last(history: LockHistory, text: bytes | None) -> bool:
-    """Tell whether a lock is the last version, by the name that git would give it."""
+    """Return whether a lock equals the last version, by its object name in git."""
     if text is None or not history.versions:
         return False
     blob = history.versions[-1].blob

@@ -14,20 +14,20 @@ from ipamc.workspace.revision import known
 from ipamc.workspace.source import below
 from ipamc.workspace.trouble import Trouble
 
-DEEPEST = 20  # how many commits are walked back, one after the other, to find a sound lock
-MOST = 200  # how many commits are looked at in all: merges of merges have many ways back
+DEEPEST = 20  # the most commits in a row that are searched for an intact lock
+MOST = 200  # the most commits searched in all: merges of merges have many paths back
 
 
 class Onto(Struct, frozen=True, kw_only=True):
     """The result of the merge. Nothing is written."""
 
     lock: bytes | None
-    lines: tuple[str, ...]  # lines for the user: where the lock was taken from, and which lines were dropped
+    lines: tuple[str, ...]  # lines for the user: the origin of the lock, and the lines that were dropped
     rev: str
     newcomers: frozenset[str]  # nodes that hold blocks only in the revision's lock
 
     def refuse_unmerged(self, leavers: set[str]) -> None:
-        """Raise Trouble if newcomers of the revision are leavers here: their inventory was not merged."""
+        """Raise Trouble if a node that is new in the revision leaves here: its inventory is not merged."""
         if unmerged := leavers & self.newcomers:
             lacking = f"nodes of {self.rev} are not in the inventory here: {names(unmerged)}"
             raise Trouble(f"{lacking}; merge the inputs first: git merge {self.rev}")
@@ -42,19 +42,19 @@ class _Merger(Struct):
     lines: list[str] = field(default_factory=list)
     done: bool = False  # our side already contains the revision's lock
     found: dict[str, bytes | None] = field(default_factory=dict)
-    """The locks of commits: merges of merges lead to one commit in many ways."""
-    looked: int = 0  # how many of them are not sound
+    """The locks of commits, as a cache: merges of merges reach one commit on many paths."""
+    looked: int = 0  # the number of them that are not intact
 
     def show(self, revision: str) -> bytes | None:
         return git.show(self.folder, revision, self.path)
 
     def ours(self) -> bytes | None:
-        """Return the work tree's lock; where it is lost or not sound, one that is made from what git has."""
+        """Return the work tree's lock; if it is lost or damaged, rebuild one from what git has."""
         text = disk.read_lock(self.folder)
         if _is_sound(text, self.shown) and (text is not None or self.show("HEAD") is None):
             return text
         two, three = self.show(":2"), self.show(":3")
-        if two is not None and three is not None:  # a merge, rebase or cherry-pick that stopped here
+        if two is not None and three is not None:  # an unfinished merge, rebase or cherry-pick
             both = "both sides are taken from the merge that git did not complete"
             self.lines.append(f"{self.shown}: not sound; {both}")
             self.done = three == self.other
@@ -62,7 +62,7 @@ class _Merger(Struct):
         return self.of_commit("HEAD", DEEPEST)
 
     def of_commit(self, commit: str, steps: int) -> bytes | None:
-        """Return a commit's lock, or its parents' locks, merged. Raises Trouble after `steps` or MOST."""
+        """Return a commit's lock, else its parents' locks, merged. Raises Trouble after `steps` or MOST."""
         if commit not in self.found:
             self.found[commit] = self._of_commit(commit, steps)
         return self.found[commit]
@@ -78,7 +78,7 @@ class _Merger(Struct):
             before = "neither here nor in the commits before: git checkout a revision in which it is"
             raise Trouble(f"{self.shown} is not sound, {before}")
         locks = [self.of_commit(parent, steps - 1) for parent in parents]
-        # The history has only one side of a squashed merge; what the other side added is placed again.
+        # After a squashed merge the history has one side only; the other side's additions are placed again.
         return locks[0] if len(locks) == 1 else self.merged(self.show(self.base(*parents)), *locks)
 
     def base(self, one: str, two: str) -> str:
@@ -90,7 +90,7 @@ class _Merger(Struct):
         return base
 
     def merged(self, base: bytes | None, ours: bytes | None, theirs: bytes | None) -> bytes | None:
-        """Merge two locks; lines of the trunk are first, then those of the revision. Raises Trouble."""
+        """Merge two locks. Lines of the trunk have priority, then those of the revision. Raises Trouble."""
         if ours is None or theirs is None:
             return theirs if ours is None else ours
         done = merge(base, ours, theirs, self.show(git.trunk(self.folder)), self.other)
@@ -102,10 +102,10 @@ class _Merger(Struct):
 
 def onto(folder: str, rev: str) -> Onto:
     """Merge a cluster's lock with that of a revision.
-    The base is the merge base of HEAD and `rev`. Where the work tree's lock is lost or not sound (a merge as
-    text went wrong), the sides of the merge that git did not complete are taken, or HEAD's lock; where HEAD
-    is that merge, the locks of its parents are merged first. Raises Trouble where git does not know enough,
-    or where a person must decide.
+    The base is the merge base of HEAD and `rev`. If the work tree's lock is lost or damaged (by a text
+    merge), the sides of git's unfinished merge are merged instead, or HEAD's lock is taken; if HEAD itself is
+    that merge, the locks of its parents are merged first. Raises Trouble if git lacks what this needs, or if
+    a person must decide.
     """
     top = git.root(folder)
     if top is None:

@@ -29,29 +29,27 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
 
 
-_FROM = re.compile(rb"""\bfrom["']?\s*:""")
 _NAMED = re.compile(rb"""\b(?:addressSpace|from)["']?\s*:\s*["']?([A-Za-z0-9.-]+)""")
 
 
 class Folders(Struct, frozen=True, kw_only=True):
-    """Where a cluster and its neighbours are, and were in the base of a plan."""
+    """The folders of a cluster and its neighbours, now and in the base of a plan."""
 
     now: str
     was: str
-    renamed: Mapping[str, str] = {}  # the folders that clusters had, by those that they have now
-    agreed: Collection[str] = ()  # those that were deleted, and may go
+    renamed: Mapping[str, str] = {}  # the clusters' former folders, by present folder
+    agreed: Collection[str] = ()  # clusters whose deletion the user allows
 
 
 def neighbours(
     folders: Sequence[str], progress: Callable[[str], AbstractContextManager[None]]
 ) -> dict[str, Neighbours]:
     """Return the addresses of the other clusters for each of these folders.
-    Nothing where none of these folders may be of an address space without an index. The others are the
-    folders beside: below a folder `clusters/` all of them, elsewhere those that have a lock. One without a
-    lock is compared once it is compiled. They are read as they are on the disk, not as this run is about to
-    write them: what a run adds is inside ranges, or is compared when that cluster is compiled. `progress`
-    shows that this takes a while. All are compared with each other once, so that each gets only those that it
-    overlaps with.
+    Empty if no folder can belong to an address space without an index. The others are the sibling folders:
+    all below `clusters/`, elsewhere those with a lock. A cluster without a lock is compared when it is
+    compiled. They are read from the disk, not as this run is about to write them: additions are inside
+    ranges, or are compared when that cluster is compiled. `progress` shows the work, which takes a while. All
+    are compared with each other once; each gets only the others that it overlaps with.
     """
     spaces = {name_of(each).encode() for parent in set(map(parent_of, folders)) for each in spaces_in(parent)}
     if not any(_is_compared(folder, spaces) for folder in folders):
@@ -77,24 +75,26 @@ def neighbours(
 
 
 def _mentions(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may name an address space, or ask one: an escaped key is not found here."""
-    return any(b"addressSpace" in data or _FROM.search(data) for data in sources.values())
+    """Return whether documents may name an address space or request one. Misses escaped keys."""
+    from ipamc.address_space import ASKS
+
+    return any(b"addressSpace" in data or ASKS(data) for data in sources.values())
 
 
 def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
-    """Tell whether a cluster may be of an address space other than `indexed` ones."""
+    """Return whether a cluster may be in an address space other than the `indexed` ones."""
     try:
         sources = read_sources(folder)[0]
-    except Exception:  # noqa: BLE001 - whatever it is, the cluster's own compile reports it
+    except Exception:  # noqa: BLE001 - the cluster's own compile reports any error
         return False
     names = {name for data in sources.values() for name in _NAMED.findall(data)}
     return _mentions(sources) and not (names and names <= set(indexed))
 
 
 def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
-    """Return inputs with the addresses of the other clusters, where what is rendered depends on them.
-    `others`: what `neighbours` returned, if it was asked. A key that is escaped is not found here; such a
-    cluster is refused (IPC0582).
+    """Add the addresses of the other clusters to the inputs if the rendered files depend on them.
+    `others` is the result of `neighbours`, if known. Misses escaped keys; such a cluster is refused
+    (IPC0582).
     """
     if not _lists_others(inputs.sources):
         return inputs
@@ -103,7 +103,7 @@ def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
 
 
 def lists_others(folder: str) -> bool:
-    """Tell whether what is rendered for a cluster may depend on the other clusters of its address space."""
+    """Return whether a cluster's rendered files may depend on other clusters of its address space."""
     return _lists_others(read_sources(folder)[0])
 
 
@@ -112,8 +112,8 @@ def _lists_others(sources: Mapping[str, bytes]) -> bool:
 
 
 def beside(folders: Iterable[str]) -> Iterator[str]:
-    """Yield the clusters' folders beside some: below `clusters/` all, elsewhere those with a lock."""
-    # A folder behind a link is refused by its own compile.
+    """Yield the clusters' folders beside these: below `clusters/` all, elsewhere those with a lock."""
+    # The cluster's own compile refuses a folder behind a link.
     for parent in sorted({parent_of(folder) for folder in folders if not link_on_the_way(folder)}):
         all_of_them = Path(parent).resolve().name == disk.CLUSTERS
         yield from (
@@ -136,8 +136,8 @@ def _surveyed(folders: Iterable[str]) -> tuple[dict[Path, ClusterPrefixes], dict
 
 
 def survey_of(folder: str, spaces: Mapping[str, bytes] | None = None) -> ClusterPrefixes | Unread | None:
-    """Read the addresses of a cluster; None where it is of no address space. Never raises.
-    `spaces` are indexes with the ranges that its pools have, instead of those on the disk.
+    """Read the addresses of a cluster; None if it is in no address space. Never raises.
+    `spaces` are indexes with the ranges of its pools, used instead of those on the disk.
     """
     from ipamc.address_space import survey
     from ipamc.model.space import Unread
@@ -151,20 +151,20 @@ def survey_of(folder: str, spaces: Mapping[str, bytes] | None = None) -> Cluster
             return None
         source = Disk(spaces=None if spaces is None else ())
         return survey(source.inputs(folder, rendered=False), spaces=spaces)
-    except Exception as problem:  # noqa: BLE001 - a bug, too, must not hide what becomes of the others
+    except Exception as problem:  # noqa: BLE001 - even a bug must not hide the results of the others
         text = one_line(problem) or f"ipamc failed: {type(problem).__name__}"
         return Unread(cluster=name, space="", at=Span(folder), problem=text)
 
 
 def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours) -> None:
-    """Raise Refused where a cluster, as it was compiled, shares addresses with another one of its space."""
+    """Raise Refused if a compiled cluster shares addresses with another cluster of its address space."""
     from ipamc.address_space import check_neighbours, held_lines, prefixes_of
     from ipamc.read.locate import locate
 
     plan = compilation.plan
     mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
     if others.known is not None and not others.known.issuperset(prefix.block for prefix in mine.prefixes):
-        # This cluster has got addresses that it did not have on the disk.
+        # This compile has added addresses that the cluster did not have on the disk.
         me = disk.identity(inputs.folder)
         here = (folder for folder in beside([inputs.folder]) if disk.identity(folder) != me)
         read, unread = _surveyed(here)
@@ -177,7 +177,7 @@ def refuse_overlaps(inputs: Inputs, compilation: Compilation, others: Neighbours
 def refuse_takeovers(
     inputs: Inputs, compilation: Compilation, before: Cluster | None, base: Commit, folders: Folders
 ) -> None:
-    """Raise Refused where a cluster left an address space since a commit, and got addresses of a member."""
+    """Raise Refused if a cluster that left an address space since a commit now has addresses of a member."""
     if before is None or before.address_space in {"", compilation.plan.cluster.address_space}:
         return
     from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
@@ -200,7 +200,7 @@ def refuse_takeovers(
 
 
 def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
-    """Yield the folders of other clusters, here and in a commit, also of those that it alone has."""
+    """Yield the folders of other clusters, on the disk and in a commit."""
     from ipamc.workspace.revision import clusters_below, folders_at
 
     me = disk.identity(folders.now)
@@ -213,7 +213,7 @@ def _others(base: Commit, folders: Folders) -> Iterator[tuple[str, str]]:
 
 
 def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
-    """Read the addresses of a cluster; None if it cannot be read: its own plan says why."""
+    """Read the addresses of a cluster; None if it cannot be read: its own plan reports that."""
     from ipamc.address_space import survey
     from ipamc.model.space import ClusterPrefixes
 
@@ -225,18 +225,18 @@ def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
 
 
 def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
-    """Read the files of other clusters that findings show."""
+    """Read the files of other clusters that findings quote."""
     paths = {other.at.path for finding in findings for other in finding.also}
     found: dict[str, bytes] = {}
     for path in sorted(paths):
-        with suppress(Trouble):  # a folder, or what is refused there
+        with suppress(Trouble):  # a folder, or a file that may not be read
             if (data := disk.read_bytes(path)) is not None:
                 found[path] = data
     return found
 
 
 def members(folders: Iterable[str], space: str) -> list[str]:
-    """Return the folders beside some that are, or may be, of an address space, in order of name."""
+    """Return the sibling folders that are or may be in an address space, in order of name."""
     from ipamc.model.space import Unread
 
     every = {disk.identity(folder): folder for folder in (*beside(folders), *folders)}

@@ -1,8 +1,8 @@
-"""What ipamc writes of a cluster: its lock and the files below `rendered/`; and how much of that is there.
+"""Writes a cluster's lock and the files below `rendered/`, and reports how much of them is written.
 
-Somebody may change the folder while a run is at work: git checks another branch out, an editor saves. What
-was read is compared with what is there right before the first file gets its name, and the lock again before
-each of the others, so that the lock of one branch is not written into another one.
+The folder may change while a run is at work: git checks another branch out, an editor saves. Right before the
+first file gets its name, the files that were read are compared with the disk, and before each further file
+the lock is. So the lock of one branch is not written into another.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 class Left(Struct, frozen=True):
-    """What a run that was ended has changed."""
+    """What an interrupted run has changed."""
 
-    lock: bool | None = None  # the new lock is there; None: it was to stay as it was
+    lock: bool | None = None  # the new lock is written; None: it was not to change
     files: int = 0
-    """Files below `rendered/` that are as they are to be, and were not before: written, or removed."""
+    """Files below `rendered/` that this run has written or removed."""
     of: int = 0  # files to write or to remove
 
     @property
     def nothing(self) -> bool:
-        """Tell whether everything is as it was."""
+        """Whether this run has changed nothing."""
         return not (self.lock or self.files)
 
     @property
     def complete(self) -> bool:
-        """Tell whether nothing is left to do."""
+        """Whether this run has written everything."""
         return self.lock is not False and self.files == self.of
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Left(Struct, frozen=True):
 
 
 class _Intent(Struct, frozen=True):
-    """What a run is about to write and to remove, by path below a cluster's folder."""
+    """The files that a run is about to write and to remove, by path below a cluster's folder."""
 
     folder: str
     texts: Mapping[str, str]
@@ -73,16 +73,16 @@ class _Intent(Struct, frozen=True):
 
 
 _INTENT: ContextVar[_Intent | None] = ContextVar("intent", default=None)
-"""An interrupt asks the disk how much is there: a signal may come between a rename and a note of it."""
+"""An interrupt compares the disk with it: a signal may come between a rename and a note of that."""
 
 
 def begin() -> None:
-    """Begin a run: it has not written anything."""
+    """Begin a run that has not written anything."""
     _INTENT.set(None)
 
 
 def left(folder: str) -> Left:
-    """Return how much is there of what this run was about to write. Reads the files again."""
+    """Return how much of this run's intended files is written. Reads the files again."""
     intent = _INTENT.get()
     if intent is None or intent.folder != folder:
         return Left()
@@ -94,12 +94,12 @@ def left(folder: str) -> Left:
 
 
 def there_now(folder: str, texts: Mapping[str, str]) -> set[str]:
-    """Return the paths below a folder at which there is a file with this text."""
+    """Return the paths below a folder whose file has this text."""
     return {path for path, text in texts.items() if is_same(Path(folder, path), text.encode())}
 
 
 def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> Changes:
-    """Return what `write` would change; None stays as it is. Raises Trouble for a link to a folder."""
+    """Return what `write` would change; None: no change wanted. Raises Trouble for a link to a folder."""
     there, wanted = () if files is None else tree.entries(folder), files or {}
     same = there_now(f"{folder}/{RENDERED}", wanted)
     return Changes(
@@ -110,11 +110,11 @@ def compare(folder: str, lock: str | None, files: Mapping[str, str] | None) -> C
 
 
 def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None, read: Inputs) -> Changes:
-    """Write the lock, then each file that changed; then remove what no longer belongs.
-    Folders that are empty after that are removed, too. The lock comes first because addresses must not be
-    forgotten. `read` is what the run read of this folder. Where it is not there any more as it was, Trouble
-    is raised: nothing was written, except where the lock itself was replaced after we wrote it. After a kill
-    every file is whole, and the next run completes the work. A file that has its text already is not touched.
+    """Write the lock, then each file that changed; then remove files that no longer belong.
+    Folders that become empty are removed, too. The lock comes first because addresses must not be forgotten.
+    `read` is what the run read of this folder. If the disk differs from it, Trouble is raised, and nothing is
+    written, unless the lock was replaced after this run wrote it. After a kill every file is whole, and the
+    next run completes the work. A file that already has its text is not touched.
     """
     from ipamc.workspace.source import Disk
 
@@ -139,7 +139,7 @@ def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None,
     staged: dict[str, str] = {}
     try:
         for path in track(texts, "preparing", "files"):
-            staged[path] = temporary()  # known before it is there: a signal may come in between
+            staged[path] = temporary()  # recorded before it exists: a signal may come in between
             held.stage(staged[path], path, texts[path].encode(), durable=path == LOCK)
         before = _Lock(held, read.lock)
         if changed := Disk().changed(read):
@@ -154,15 +154,15 @@ def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None,
 
 
 class _Lock(Struct):
-    """The lock that must be there while files get their names."""
+    """The lock that must stay unchanged while files get their names."""
 
     held: LockedFolder
     text: bytes | None
     seen: safe_read.Signature | None = None
-    """Of the lock when its bytes were compared last; they are not read again while it stays the same."""
+    """The lock's signature when its bytes were last compared; they are read again only if it changes."""
 
     def check(self) -> None:
-        """Raise Trouble unless it is still there."""
+        """Raise Trouble if the lock has changed."""
         if self.seen and self.held.signature(LOCK) == self.seen:
             return
         path = lock_path(self.held.folder)
@@ -176,7 +176,7 @@ class _Lock(Struct):
 
 
 def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str | None) -> None:
-    """Give the files their names, the lock first, and remove others, while the lock stays as it is."""
+    """Give the files their names, the lock first, and remove others, as long as the lock stays unchanged."""
     held = lock.held
     phase("writing")
     if text is not None and LOCK in staged:
@@ -188,7 +188,7 @@ def _place(lock: _Lock, staged: Mapping[str, str], changes: Changes, text: str |
             lock.check()
             held.prune(f"{RENDERED}/{path}")
 
-    # Removed first: files where a folder must be made, or inside a folder where a file must be written.
+    # Removed first: files in the way of a new folder, or in a folder in the way of a new file.
     written = set(changes.written)
     folders = {above for path in written for above in _above(path)}
     in_the_way = {path for path in changes.removed if path in folders or not written.isdisjoint(_above(path))}

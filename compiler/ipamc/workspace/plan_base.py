@@ -1,4 +1,4 @@
-"""The base of a plan: the disk, or a revision with the clusters that are gone or renamed since."""
+"""The base of a plan: the disk, or a revision with the clusters that were deleted or renamed since."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 
 class Base(Struct, frozen=True, kw_only=True):
-    """What clusters are compared with."""
+    """The state that clusters are compared with."""
 
     source: Source
     deleted: Mapping[str, Lock | None] = field(default_factory=dict)
-    """The locks of the clusters that were deleted since, by folder, in order; None: it cannot be read."""
+    """The locks of clusters that were deleted since, by folder, in order; None if a lock cannot be read."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """The folder that a cluster had, by the folder that it has now."""
+    """A cluster's folder in the base, by its present folder."""
 
 
 def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
-    """Compare the folders that are planned with those of a revision.
-    `deleted` are folders to look for in the revision, None for all that are gone. A new folder is another
-    one's new name if a node holds the same block in both locks. Raises Trouble where there is no repository
-    or revision, and where HEAD has submodules in clusters/, or attributes that change bytes of these folders.
+    """Compare the planned folders with those of a revision.
+    `deleted` are folders to look for in the revision; None means all that no longer exist. A new folder is
+    taken for a renamed one if a node holds the same block in both locks. Raises Trouble without repository or
+    revision, and if HEAD has submodules in clusters/, or attributes that change bytes of these folders.
     """
     top = git.root(".")
     if top is None:
@@ -60,7 +60,7 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     renamed: dict[str, str] = {}
     for folder in new:
         text = None
-        with suppress(Trouble, OSError):  # it is not read: the cluster's own plan says why
+        with suppress(Trouble, OSError):  # it cannot be read: the cluster's own plan reports that
             text = disk.read_lock(folder)
         holds = _holds(parse(text, "")[0] if text else None)
         free = {old: lock for old, lock in locks.items() if old not in renamed.values()}
@@ -79,10 +79,10 @@ def _holds(lock: Lock | None) -> set[tuple[str, str]]:
 
 
 def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
-    """Return the base of one cluster; None where the base has no such cluster.
-    `head` was compiled to `compilation`: where the base has the same documents or the same lock, they are not
-    parsed again, and files that a commit has as they are here are not read. Of 100,000 nodes this was half of
-    the time that a plan takes beyond a compile. Raises Trouble where the base's lock cannot be read.
+    """Return the base of one cluster; None if the base has no such cluster.
+    `head` was compiled to `compilation`. Documents or a lock that are equal in the base are not parsed again,
+    and files that are equal in a commit are not read. With 100,000 nodes that saves half of the time that a
+    plan takes beyond a compile. Raises Trouble if the base's lock cannot be read.
     """
     from ipamc.review.diff import UnreadableBase, read_base
 
@@ -112,13 +112,13 @@ def _texts(inputs: Inputs) -> dict[str, bytes]:
 
 
 def behind(revision: str) -> bool:
-    """Tell whether a revision has commits that HEAD lacks: what they added seems to have vanished."""
+    """Return whether a revision has commits that HEAD lacks, whose additions would look deleted."""
     commit = git.commit(".", revision)
     return commit is not None and git.merge_base(".", "HEAD", commit) not in {commit, None}
 
 
 def way_back(revision: str, lock: str, name: str) -> str:
-    """Return how lines of a lock come back that are not as a revision has them; "" is the disk."""
+    """Return how to restore lines of a lock that differ from a revision; "" is the disk."""
     if revision and behind(revision):
         return f"but first: git merge {revision}, which has commits that are not merged here"
     return f"to restore it: git checkout {revision or 'HEAD'} -- {quote(lock)}, then: ipamc compile {name}"

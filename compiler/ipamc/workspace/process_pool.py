@@ -1,10 +1,10 @@
-"""The processes that do the tasks of `workers`, and the threads that give them tasks.
+"""The processes that run the tasks of `workers`, and the threads that hand them tasks.
 
-The processes are our own, and not those of `concurrent.futures`, for three reasons: one that is killed is
-known by its task and breaks no other, none has the working directory on its search path of modules, and all
-of them end with this process, however it ends. Tasks and results go through pipes, pickled, each with its
-length before it. Only this process has the other end of the pipe that a worker reads: when it closes, or this
-process is gone in any way, the worker ends at once.
+The processes are our own, not those of `concurrent.futures`, for three reasons. A killed process is known by
+its task and breaks no other; none has the working directory on its module search path; and all of them end
+with this process, however it ends. Tasks and results go through pipes, pickled, each after its length. Only
+this process has the other end of the pipe that a worker reads: when it closes, or this process is gone, the
+worker ends at once.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ Result = TypeVar("Result")
 PATIENCE = 2.0  # seconds that a process has to clean up before it is killed
 ORPHANED = 1.0  # seconds that a task has to clean up, once the parent process is gone
 STOPPED = 128 + signal.SIGTERM
-"""The exit code of a process that was asked to end. Without an answer, it had not begun a task."""
-_TICK = 0.005  # seconds between two looks at a process that is about to end
+"""The exit code of a worker after SIGTERM. If it sent no result, it had not begun a task."""
+_TICK = 0.005  # seconds between two checks of a process that is about to end
 _BEGIN = "import sys; sys.path[:] = sys.argv[1:]; from ipamc.workspace.process_pool import serve; serve()"
-"""The program of a process. Its arguments are the search path of this one."""
+"""The program of a started worker. Its arguments are the module search path of this process."""
 _LENGTH = struct.Struct(">Q")
 
 
 def can_fork() -> bool:
-    """Tell whether a copy of this process is safe."""
+    """Return whether this process can be forked safely."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
 class Forked:
-    """A copy of this process that does the tasks that come on its stdin; used like a Popen."""
+    """A fork of this process that runs the tasks from its stdin; used like a Popen."""
 
     def __init__(self, prepare: Callable[[], None], others: Iterable[IO[bytes] | None]) -> None:
-        """`prepare` is what the copy does first. `others` are our ends of the pipes of other processes.
-        The copy closes them: a process ends when the last one who could give it a task has closed its pipe.
+        """Fork; the child calls `prepare` first. `others` are our ends of the pipes of other processes.
+        The child closes them: a worker ends when the last holder of the other end of its pipe closes it.
         """
         (tasks, our_tasks), (our_answers, answers) = os.pipe(), os.pipe()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        keep_from_this_thread()  # until the copy knows what to do with a signal, it is not to have one
+        keep_from_this_thread()  # the child gets no signal before it has handlers
         try:
             self.pid = os.fork()
             if not self.pid:
@@ -74,7 +74,7 @@ class Forked:
                     serve()
                 finally:
                     os._exit(70)
-        except OSError:  # no memory for another process, or too many of them
+        except OSError:  # no memory for another process, or too many processes
             os.close(our_tasks)
             os.close(our_answers)
             raise
@@ -104,15 +104,15 @@ class Forked:
             return self._code
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the process to end (SIGTERM)."""
         self._send(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process (SIGKILL)."""
         self._send(signal.SIGKILL)
 
     def _send(self, number: int) -> None:
-        if self._ended() is None:  # else the number may be that of another process by now
+        if self._ended() is None:  # else the process id may belong to another process by now
             os.kill(self.pid, number)
 
 
@@ -124,24 +124,24 @@ class Lost(Exception):  # noqa: N818 - a fact; its text says how
 
 
 class Dismissed(Exception):  # noqa: N818 - a fact
-    """No further task may begin."""
+    """No more tasks may begin."""
 
 
 class ProcessPool(Struct, Generic[Work, Result]):
-    """The processes, each with a thread that gives it a task after the other."""
+    """The processes, each with a thread that gives it one task after the other."""
 
     do: Callable[[Work], Result]
     results: dict[int, Result]
-    """By the number of the task. A thread fills it, so that a signal takes none away."""
+    """Results by index of the task. A thread stores them, so that a signal loses none."""
     processes: list[Process] = field(default_factory=list)
-    idle: list[Process] = field(default_factory=list)  # those that were started, and that no thread leads yet
-    lost: dict[int, str] = field(default_factory=dict)  # how the processes of tasks ended that have no result
+    idle: list[Process] = field(default_factory=list)  # started processes without a thread yet
+    lost: dict[int, str] = field(default_factory=dict)  # exit codes of processes whose task has no result
     leaders: list[threading.Thread] = field(default_factory=list)
     guard: threading.Lock = field(default_factory=threading.Lock)
     dismissed: bool = False
 
     def copy(self, processes: int, prepare: Callable[[], None]) -> None:
-        """Start processes as copies of this one. Where that fails, `work` starts others."""
+        """Fork processes. If that fails, `work` starts others."""
         with contextlib.suppress(OSError):
             for _ in range(processes):
                 others = [stream for process in self.processes for stream in (process.stdin, process.stdout)]
@@ -150,7 +150,7 @@ class ProcessPool(Struct, Generic[Work, Result]):
                 self.idle.append(process)
 
     def work(self, tasks: dict[int, Work], processes: int) -> None:
-        """Run tasks, by their numbers: each then has its place in `results` or in `lost`."""
+        """Run tasks, by index: each then has an entry in `results` or in `lost`."""
         waiting: queue.SimpleQueue[tuple[int, Work]] = queue.SimpleQueue()
         for task in tasks.items():
             waiting.put(task)
@@ -200,7 +200,7 @@ class ProcessPool(Struct, Generic[Work, Result]):
         return process
 
     def _ask(self, process: Process, task: Work) -> Result:
-        """Have a process do a task. Raises Lost where it ends before that."""
+        """Run a task in a process; return its result. Raises Lost if the process ends before that."""
         answer: Any = None
         with contextlib.suppress(BrokenPipeError):
             send(process.stdin, (self.do, task))
@@ -218,12 +218,12 @@ class ProcessPool(Struct, Generic[Work, Result]):
         return cast("Result", result.result)
 
     def dismiss(self) -> None:
-        """End all processes; those that work still clean up first. Returns when they are gone."""
+        """End all processes; busy ones first clean up. Returns when they are gone."""
         with self.guard:
             self.dismissed = True
         for process in self.processes:
             process.terminate()
-        for process in self.idle:  # no thread leads it: the others had done all tasks before its thread began
+        for process in self.idle:  # it has no thread: the others had done all tasks before that began
             _close(process)
         for process in self.processes:
             try:
@@ -238,7 +238,7 @@ class ProcessPool(Struct, Generic[Work, Result]):
 def _close(process: Process | None) -> None:
     """Close the pipes of a process, which ends it."""
     for stream in (process.stdin, process.stdout) if process else ():
-        with contextlib.suppress(OSError):  # it is gone, and did not take what was written last
+        with contextlib.suppress(OSError):  # the process is gone, and did not read the last data
             if stream:
                 stream.close()
 
@@ -252,7 +252,7 @@ def _how_it_ended(code: int) -> str:
 
 
 def send(stream: IO[bytes] | None, value: object) -> None:
-    """Write a value to a pipe. Raises BrokenPipeError where its reader is gone."""
+    """Write a value to a pipe. Raises BrokenPipeError if its reader is gone."""
     assert stream is not None  # noqa: S101 - it was opened as a pipe
     data = value if isinstance(value, bytes) else pickle.dumps(value)
     stream.write(_LENGTH.pack(len(data)))
@@ -261,7 +261,7 @@ def send(stream: IO[bytes] | None, value: object) -> None:
 
 
 def receive(stream: IO[bytes] | None) -> bytes | None:
-    """Read a value from a pipe, still pickled; None where its writer is gone."""
+    """Read a pickled value from a pipe; None if its writer is gone."""
     assert stream is not None  # noqa: S101 - it was opened as a pipe
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -272,18 +272,18 @@ def receive(stream: IO[bytes] | None) -> bytes | None:
 
 
 class Ended(Struct, frozen=True):
-    """The answer of a process that was ended within a task: what `failed` makes of that."""
+    """The answer of a worker that was interrupted in a task: the result that `failed` makes of that."""
 
     result: Any
 
 
 def serve() -> None:
-    """Do the tasks that come on stdin, until it is closed; never returns."""
+    """Run the tasks from stdin until it is closed; never returns."""
     code = 0
     try:
         tasks, answers = (os.fdopen(os.dup(number), mode) for number, mode in ((0, "rb"), (1, "wb")))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(2, 1)  # what a library prints is no answer
+        os.dup2(2, 1)  # output of a library must not mix with answers
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent process, too
         stop_in_order()
         inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -295,9 +295,9 @@ def serve() -> None:
                 result = do(task)
                 try:
                     answer = pickle.dumps(result)
-                except Exception as problem:  # noqa: BLE001 - whatever it is, the task failed
+                except Exception as problem:  # noqa: BLE001 - any exception is a failed task
                     answer = pickle.dumps(do.args[1](task, problem))
-                keep_from_this_thread()  # half an answer would be none
+                keep_from_this_thread()  # half an answer would be unreadable
             except Stopped as stopped:
                 with contextlib.suppress(OSError):  # the parent process is gone
                     send(answers, Ended(do.args[1](task, stopped)))
@@ -315,7 +315,7 @@ def serve() -> None:
 
 
 def _listen(tasks: IO[bytes], inbox: queue.SimpleQueue[bytes]) -> None:
-    """Pass tasks on. Where the parent process is gone, end this one: in order, or after ORPHANED at once."""
+    """Pass tasks on. If the parent process is gone, end in order, or at once after ORPHANED seconds."""
     keep_from_this_thread()
     while (data := receive(tasks)) is not None:
         inbox.put(data)

@@ -1,4 +1,4 @@
-"""A cluster's `rendered/` for an apply or a comparison: as it is, and as a compile of its lock writes it."""
+"""A cluster's `rendered/` on the disk, and as a compile of its lock writes it, to apply or compare."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _SHAPES = {
     PurePosixPath(VALUES).name: Values,
     KUSTOMIZATION: Kustomization,
 }
-"""Of files by their names; every other file has objects."""
+"""The shape of a file by its name; all other files contain objects."""
 
 
 class Manifests(Rendered, frozen=True, dict=True):
-    """What is rendered at one moment, each document of its shape; else everything here raises Trouble."""
+    """The rendered files at one moment. Each document must have its shape; else its methods raise Trouble."""
 
     def documents(self, path: str) -> list[Any]:
-        """Return the documents of a file, but for empty ones. Raises Trouble."""
+        """Return the documents of a file, without empty ones. Raises Trouble."""
         where = f"{self.shown}/{path}"
         try:
             found = self.parse(path)
@@ -59,13 +59,13 @@ class Manifests(Rendered, frozen=True, dict=True):
 
 
 def manifests(folder: str) -> Manifests:
-    """Read what is rendered for a cluster. Raises Trouble for links, and what is no file."""
+    """Read a cluster's rendered files. Raises Trouble for links and irregular files."""
     tree.regular(folder)
     return Manifests(tree.read(folder, tree.paths(folder)), f"{folder}/{disk.RENDERED}")
 
 
 def former_blocks(folder: str) -> dict[str, list[Block]]:
-    """Return the blocks that nodes moved away from, by node: the lock keeps them in quarantine."""
+    """Return the blocks that nodes moved away from, by node, from the quarantine of the lock."""
     path = disk.lock_path(folder)
     lock, _ = parse(disk.read_lock(folder) or b"", path)
     if lock is None:
@@ -78,21 +78,21 @@ def former_blocks(folder: str) -> dict[str, list[Block]]:
 
 
 class Recompiled(Struct, frozen=True, kw_only=True):
-    """What a cluster's lock gives, as it is."""
+    """The objects that a cluster's present lock calls for."""
 
-    rendered: Rendered  # what a compile writes
+    rendered: Rendered  # the files that a compile writes
     waiting: Mapping[str, Sequence[Object]]
-    """The CiliumNodes that a compile does not write, by part: those of planned nodes that must not be there
+    """CiliumNodes that a compile does not write, by part: those of planned nodes, which must not exist
     before their agents make them."""
 
 
 def recompiled(folder: str) -> Recompiled:
-    """Compile a cluster with its lock as it is. Raises Refused where a compile does; Trouble, OSError."""
+    """Compile a cluster without changing its lock. Raises Refused as a compile does; Trouble, OSError."""
     from ipamc.pipeline import compile_cluster
     from ipamc.render.arrange import arrange_waiting
     from ipamc.render.yaml import emit
 
-    # What is in an object is not compared, so other clusters do not matter.
+    # The contents of objects are not compared, so other clusters do not matter.
     inputs = replace(Disk().inputs(folder), today=today(), locked=True, untested=True, members=())
     compilation = compile_cluster(inputs)
     files = compilation.files, emit(arrange_waiting(compilation.plan), inputs.templates)
@@ -102,9 +102,9 @@ def recompiled(folder: str) -> Recompiled:
 
 def rendered_differences(there: Rendered, wanted: Rendered) -> Iterator[str]:
     """Yield differences between a cluster's `rendered/` (`there`) and a compile of its lock (`wanted`).
-    Every part must be there, with the same kustomization and the same objects: a shard, an object or the name
-    of a file that left the tree is missed here, whatever the header of the lock says, and so is an object
-    that nobody compiled. What is in an object is not compared: `ipamc compile --locked --check` does that.
+    Every part must exist, with the same kustomization and the same objects. This finds a lost shard, object
+    or name of a file, whatever the header of the lock says, and an object that no compile wrote. The contents
+    of objects are not compared: `ipamc compile --locked --check` does that.
     """
     if missing := set(wanted.parts) - set(there.parts):
         yield f"there is no {names(missing)}"

@@ -32,7 +32,7 @@ def known(folder: str, revision: str) -> str:
 
 
 def unknown(folder: str, revision: str, more: str = "") -> Trouble:
-    """Return the Trouble with a revision that git does not know, and what to run."""
+    """Return the Trouble for a revision that git does not know, with the command to run."""
     remote, slash, branch = revision.partition("/")
     if revision == "HEAD":
         start = "git add --all && git commit --message start, and run this again"
@@ -49,7 +49,7 @@ def unknown(folder: str, revision: str, more: str = "") -> Trouble:
 
 
 def last_change(folder: str, *files: str) -> int | None:
-    """Return the second of the last commit to files of a cluster; None where git cannot tell."""
+    """Return the second of the last commit to files of a cluster; None if git cannot tell."""
     top = git.root(folder)
     if top is None:
         return None
@@ -58,13 +58,13 @@ def last_change(folder: str, *files: str) -> int | None:
 
 
 def clusters_below(top: str) -> str | None:
-    """Return the path of clusters/ below the repository's top; None where it is elsewhere."""
+    """Return the path of clusters/ below the repository's top; None if it is elsewhere."""
     folder = clusters_folder()
     return below(top, folder) if is_below(top, folder) else None
 
 
 def require_top() -> None:
-    """Raise Trouble inside of a repository but not at its top, where the paths in pipelines begin."""
+    """Raise Trouble inside a repository but below its top: paths in pipelines start at the top."""
     top = git.root(".")
     if top is not None and Path(top).resolve() != Path.cwd():
         raise Trouble(f"run this at the top of the repository: cd {top}")
@@ -72,21 +72,21 @@ def require_top() -> None:
 
 @lru_cache(maxsize=64)
 def folders_at(top: str, commit: str, path: str) -> tuple[str, ...]:
-    """Return the names of the folders right below a path in a commit, in order. git is asked once."""
+    """Return the names of the folders directly below a path in a commit, in order. One call of git."""
     return tuple(git_tree.folders(top, commit, path))
 
 
 class Rooted:
-    """Paths below the root of our repository, else of their own, else below the working directory."""
+    """Paths relative to the top of our repository, else of their own, else to the working directory."""
 
     def __init__(self) -> None:
         self._roots = [Path(top).resolve()] if (top := git.root(".")) else []
         self._folders: dict[Path, Path] = {}
 
     def path(self, text: str) -> str:
-        """Return a path below its root, with forward slashes; outside of all roots, the absolute path."""
+        """Return a path relative to its top, with forward slashes; outside of all, the absolute path."""
         _, colon, below = text.partition(":")
-        if colon and not Path(text).exists():  # REVISION:PATH, which is below the root already
+        if colon and not Path(text).exists():  # REVISION:PATH is relative to the root already
             return below
         folder, name = Path(text).parent, Path(text).name
         if folder not in self._folders:
@@ -101,9 +101,9 @@ class Rooted:
 
 
 def look_back(at: str, clusters: Sequence[str]) -> Commit:
-    """Return the commit that REV or DATE means, with the clusters that are named, or all below clusters/.
+    """Return the commit that REV or DATE means, with the named clusters, or all below clusters/.
     Its notes name the commit of a date and the clusters that it does not have. Raises Trouble with a way out
-    where git cannot tell, Misnamed for a date or a cluster that does not exist.
+    if git cannot answer, Misnamed for a date or a cluster that does not exist.
     """
     start = next((folder for folder in clusters if disk.is_folder(folder)), ".")
     top = git.root(start)
@@ -126,7 +126,7 @@ def look_back(at: str, clusters: Sequence[str]) -> Commit:
             raise unknown(top, at, f" (a date is written as 2026-11-21){more}")
     found = Commit(top=top, revision=revision, commit=commit, folders=())
     folders = _folders(found, clusters)
-    there = [folder for folder in folders if _had(found, folder)]
+    there = [folder for folder in folders if _has_folder(found, folder)]
     notes += [f"{name_of(folder)}: not in {revision}, left out" for folder in folders if folder not in there]
     return replace(found, folders=tuple(there), notes=tuple(notes))
 
@@ -137,7 +137,7 @@ def _time(top: str, commit: str) -> str:
 
 
 def _of_date(top: str, text: str) -> str:
-    """Return the last commit up to a date, whose last second counts."""
+    """Return the last commit up to the last second of a date."""
     try:
         date = datetime.datetime.fromisoformat(text)
     except ValueError as problem:
@@ -160,7 +160,7 @@ def _of_date(top: str, text: str) -> str:
 
 
 def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
-    """Return the folders that are meant, in order of name, also those that the commit does not have."""
+    """Return the chosen folders, in order of name, including those that the commit lacks."""
     if clusters:
         wanted = [_folder(commit, text) for text in clusters]
     else:
@@ -175,14 +175,14 @@ def _folders(commit: Commit, clusters: Sequence[str]) -> list[str]:
 
 
 def _folder(commit: Commit, text: str) -> str:
-    """Return the folder that TEXT names, by what the commit has, else by the disk. Raises Misnamed."""
+    """Return the folder that TEXT names in the commit, or else on the disk. Raises Misnamed."""
     folder = folder_of(text)
-    if PurePosixPath(text).name == text and _had(commit, folder):
+    if PurePosixPath(text).name == text and _has_folder(commit, folder):
         return folder
-    return text if not disk.is_folder(text) and _had(commit, text) else find([text])[0]
+    return text if not disk.is_folder(text) and _has_folder(commit, text) else find([text])[0]
 
 
-def _had(commit: Commit, folder: str) -> bool:
+def _has_folder(commit: Commit, folder: str) -> bool:
     path = PurePosixPath(below(commit.top, folder))
     parent = "" if path.parent == PurePosixPath() else path.parent.as_posix()
     return path.name in folders_at(commit.top, commit.commit, parent)

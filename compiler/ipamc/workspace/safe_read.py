@@ -1,9 +1,9 @@
 """Files that a stranger's branch may have: read whole, only if regular, through no link, within a limit.
 
-A pipe would keep a reader waiting for ever, a device may have no end, and a link leads out of the repository.
-None of them is opened for reading. Links above the top of the work tree (a home folder, /tmp on macOS) are
-the machine's own, and stay allowed. The top is the nearest folder above that has `.git`, a file or a folder.
-Without one, what was typed counts of a relative path, and of an absolute one only the path itself. git is not
+A pipe would make a reader wait for ever, a device may have no end, and a link leads out of the repository.
+None of them is opened for reading. Links above the top of the work tree (a home folder, /tmp on macOS) belong
+to the machine, and are allowed. The top is the nearest folder above with `.git`, a file or a folder. Without
+one, all typed parts of a relative path are checked, and only the last part of an absolute one. git is not
 asked: it would read a configuration.
 """
 
@@ -29,7 +29,7 @@ _FLAGS = os.O_RDONLY | sum(
 
 
 class Irregular(Trouble):
-    """A file that is not read, and why: a failure of the environment, or a finding."""
+    """The reason why a file is not read: a failure of the environment, or a finding."""
 
     def __init__(self, path: str, problem: str, fix: str = "put a regular file there") -> None:
         super().__init__(f"{path} {problem}: {fix}")
@@ -38,7 +38,7 @@ class Irregular(Trouble):
 
 
 class Signature(NamedTuple):
-    """What tells a file from one that took its place, or was written again."""
+    """Values that tell whether a file was replaced or written again."""
 
     device: int
     inode: int
@@ -47,13 +47,13 @@ class Signature(NamedTuple):
 
 
 def read(path: str, most: int | None = None) -> bytes | None:
-    """Return the bytes of a file, at most `most` (LARGEST); None where there is none. Raises Irregular."""
+    """Return the bytes of a file, at most `most` (LARGEST); None if it does not exist. Raises Irregular."""
     found = read_signed(path, most)
     return found[0] if found else None
 
 
 def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] | None:
-    """Return the bytes of a file with its signature from before they were read, else as `read`."""
+    """Return the bytes of a file, and its signature from before the read; otherwise as `read`."""
     most = LARGEST if most is None else most
     with _opened(path) as file:
         if file is None:
@@ -62,7 +62,7 @@ def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] |
         if now.st_size > most:
             raise Irregular(path, f"has {now.st_size:,} bytes, more than {most:,}", "make it smaller")
         data = file.read(now.st_size + 1)
-        # A size may be untrue: the file grows, or it is one of the kernel's.
+        # The size may be wrong: the file grows, or the kernel generates it.
         if len(data) > now.st_size:
             data += file.read(most + 1 - len(data))
         if len(data) > most:
@@ -71,7 +71,7 @@ def read_signed(path: str, most: int | None = None) -> tuple[bytes, Signature] |
 
 
 def head(path: str, most: int) -> bytes:
-    """Return the first bytes of a regular file; none of anything else, and of a file that cannot be read."""
+    """Return the first bytes of a regular file; b"" for all else, and for an unreadable file."""
     try:
         with _opened(path) as file:
             return file.read(most) if file else b""
@@ -80,7 +80,7 @@ def head(path: str, most: int) -> bytes:
 
 
 def has(path: str, data: bytes) -> bool:
-    """Tell whether a file has these bytes, without another copy of them. Raises Irregular."""
+    """Return whether a file has these bytes, without loading it whole. Raises Irregular."""
     with _opened(path) as file:
         if file is None:
             return False
@@ -94,7 +94,7 @@ def has(path: str, data: bytes) -> bool:
 
 @contextmanager
 def _opened(path: str) -> Iterator[BinaryIO | None]:
-    """Open a file for reading; None where there is none. Raises Irregular."""
+    """Open a file for reading; None if it does not exist. Raises Irregular."""
     try:
         before = os.lstat(path)
         _check(path, before)
@@ -105,7 +105,7 @@ def _opened(path: str) -> Iterator[BinaryIO | None]:
     with open(handle, "rb") as file:  # noqa: PTH123 - pathlib opens no handles
         now = os.fstat(handle)
         _check(path, now)
-        # Where the system cannot refuse a link, what was opened may be another file.
+        # If the system cannot refuse a link, the opened file may be another one.
         if not os.path.samestat(before, now):
             raise Irregular(path, "was replaced while it was opened", "run it again")
         yield file
@@ -117,7 +117,7 @@ def refuse(path: str) -> None:
 
 
 def refuse_excess(path: str, total: int) -> None:
-    """Raise Irregular where files have too many bytes together; `path` is the one that is shown."""
+    """Raise Irregular if files have too many bytes together; `path` is the file to name."""
     if total > TOTAL:
         raise Irregular(path, f"has, with what was read before, more than {TOTAL:,} bytes", "make it smaller")
 
@@ -135,7 +135,7 @@ def _check(path: str, status: os.stat_result) -> None:
 
 
 def link_on_the_way(folder: str) -> str:
-    """Return the first link on the way to a cluster's folder, itself included, as typed; "" without one."""
+    """Return the first link in the path of a cluster's folder, itself included, as typed; "" without one."""
     top, inside = _inside(folder)
     if top is None and inside[0].is_absolute():
         inside = inside[:1]
@@ -143,7 +143,7 @@ def link_on_the_way(folder: str) -> str:
 
 
 def refuse_links(folder: str) -> None:
-    """Raise Trouble where a cluster's folder is a link, or is behind one inside the work tree."""
+    """Raise Trouble if a cluster's folder is a link, or is behind one inside the work tree."""
     if link := link_on_the_way(folder):
         raise Trouble(
             f"{link} is a link, and ipamc neither reads nor writes a cluster through links: "
@@ -152,7 +152,7 @@ def refuse_links(folder: str) -> None:
 
 
 def refuse_way_out(path: str) -> None:
-    """Raise Trouble where a file to write is in a folder behind a link that leaves the work tree."""
+    """Raise Trouble if a file to write is behind a link that leads out of the work tree."""
     top, inside = _inside(path)
     if top is None and Path(path).is_absolute():
         return
@@ -171,8 +171,8 @@ def _leads_below(link: Path, top: Path) -> bool:
 
 
 def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
-    """Return the top of a path's work tree, and the path with the folders above it that are below the top.
-    They are as typed, the deepest first. A top that is a link itself counts only where no other is above it:
+    """Return the top of a path's work tree, and the path with its parent folders below that top.
+    They are as typed, the deepest first. A top that is itself a link counts only if no other top is above it:
     a link inside a work tree may lead to another one.
     """
     ways = _ways(path)
@@ -184,6 +184,6 @@ def _inside(path: str) -> tuple[Path | None, Sequence[Path]]:
 
 @lru_cache(maxsize=64)
 def _ways(path: str) -> tuple[Path, ...]:
-    """Return a path and the folders above it, the deepest first. Looks at no file."""
+    """Return a path and its parent folders, the deepest first. Reads no file."""
     typed = Path(path)
     return (typed, *(() if typed.parent == typed else _ways(str(typed.parent))))

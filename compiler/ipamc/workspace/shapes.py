@@ -1,7 +1,7 @@
-"""The shapes of Kubernetes objects, as far as ipamc reads them: checked once, where they come in.
+"""The shapes of Kubernetes objects, as far as ipamc reads them, checked once on input.
 
-Objects come from an apiserver, from kustomize and from files below `rendered/`, and people may have written
-into all of them. What passes here may be read by plain look-ups; fields that no shape names may be anything.
+Objects come from an apiserver, from kustomize and from files below `rendered/`, and people may have edited
+all of them. Fields of a checked object can be read without further tests; other fields may be anything.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Metadata(Struct):
 
 
 class _Named(Struct, Generic[Spec, Status]):
-    """An object: its metadata, and as much of its spec and its status as is read."""
+    """An object: its metadata, and the fields of its spec and status that ipamc reads."""
 
     kind: str
     metadata: _Metadata
@@ -72,13 +72,13 @@ class _ListMetadata(Struct):
 
 
 class Versioned(Struct):
-    """A list, of which only its version is read."""
+    """A list of which only the resource version is read."""
 
     metadata: _ListMetadata | None = None
 
 
 class Event(Struct):
-    """An event of a watch; of an error the object is a Status."""
+    """An event of a watch; in an error event the object is a Status."""
 
     type: str
     object: dict[str, Any]
@@ -130,19 +130,19 @@ class _Ipam(Struct):
 
 
 class Values(Struct):
-    """The Helm values, as they are rendered."""
+    """The rendered Helm values."""
 
     operator: _Operator | None = None
     ipam: _Ipam | None = None
 
 
 class Kustomization(Struct):
-    """A kustomization, as it is rendered."""
+    """A rendered kustomization."""
 
     resources: Texts = None
 
 
-ANY = _Named[dict[str, Any], Any]  # an object of a kind of which only the metadata are read
+ANY = _Named[dict[str, Any], Any]  # an object of which only the metadata are read
 KINDS: Mapping[str, Any] = {
     "Node": _Named[dump.NodeSpec, Any],
     "CiliumNode": _Named[nodes.RawCiliumSpec, nodes.RawCiliumStatus],
@@ -150,11 +150,11 @@ KINDS: Mapping[str, Any] = {
     "ConfigMap": ConfigMap,
     **{f"{how}AdmissionPolicy": _Named[dump.PolicySpec, Any] for how in ("Mutating", "Validating")},
 }
-"""The kinds of which more is read than the metadata."""
+"""The shapes of kinds of which more than the metadata is read."""
 
 
 def checked(where: str, document: Any, shape: Any = None) -> Any:
-    """Return a document of a shape: by default that of its kind. Raises Trouble, which names `where`."""
+    """Return a document if it has the shape, by default that of its kind. Raises Trouble with `where`."""
     try:
         if shape is None:
             kind = document.get("kind") if isinstance(document, dict) else None
@@ -166,7 +166,7 @@ def checked(where: str, document: Any, shape: Any = None) -> Any:
 
 
 def decoded(where: str, text: str | bytes, shape: Any) -> Any:
-    """Read JSON of a shape, as plain values. Raises Trouble, which names `where`."""
+    """Decode JSON of a shape into plain values. Raises Trouble that names `where`."""
     try:
         msgspec.json.decode(text, type=shape)
         return msgspec.json.decode(text)

@@ -1,4 +1,4 @@
-"""Signals that end this process, after it removed unfinished files, and its workers; its streams."""
+"""Signals: the process removes unfinished files and ends its workers before it ends. Its output streams."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasat
 
 
 class Stopped(BaseException):
-    """A signal asks this process to end. Like KeyboardInterrupt, no handler of errors catches it."""
+    """A signal that asks this process to end. Like KeyboardInterrupt, it is not caught as an error."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -23,13 +23,13 @@ class Stopped(BaseException):
 
 
 ENDS = (Stopped, KeyboardInterrupt, SystemExit, GeneratorExit)
-"""Exceptions that are no failure: somebody asks the process, or a generator, to end."""
+"""Exceptions that are not failures: the process, or a generator, is asked to end."""
 
 
 def stop_in_order() -> None:
-    """From now on raise Stopped in the main thread for a signal, and KeyboardInterrupt for an interrupt.
-    Only the first signal counts: a second one must not interrupt the cleaning up. A signal that the parent
-    process ignores stays ignored, as `nohup` wants it.
+    """Raise Stopped in the main thread at a signal from now on, and KeyboardInterrupt at an interrupt.
+    Only the first signal counts: a second one must not interrupt the cleanup. A signal that the parent
+    process ignores stays ignored, as `nohup` needs it.
     """
     for number in SIGNALS:
         if signal.getsignal(number) is signal.SIG_DFL:
@@ -50,7 +50,7 @@ def keep_from_this_thread() -> None:
 
 
 def let_into_this_thread() -> None:
-    """Undo `keep_from_this_thread`, as far as this thread is concerned."""
+    """Undo `keep_from_this_thread` for this thread."""
     _mask("SIG_UNBLOCK")
 
 
@@ -60,12 +60,12 @@ def _mask(how: str) -> None:
 
 
 def open_closed() -> None:
-    """Open stdout and stderr on the null device where the parent process has closed them."""
+    """Open stdout and stderr on the null device if the parent process has closed them."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # it stays open as long as the process lives
             setattr(sys, name, open(os.devnull, "w"))  # noqa: PTH123, SIM115 - as above
 
 
 def discard_stdout() -> None:
-    """Send the rest of stdout to the null device: its reader is gone, and the interpreter flushes at exit."""
+    """Send the rest of stdout to the null device: the reader is gone, and the interpreter flushes at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Clusters at one moment: on the disk, or as a commit has them. Verbs use both in the same way."""
+"""Clusters at one moment: on the disk, or in a commit. Verbs use both in the same way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
-from ipamc.workspace.spaces import indexes_beside, mentions_space, spaces_in, survey_members
+from ipamc.workspace.spaces import indexes_for, of_space, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class LockFile(Struct, frozen=True, kw_only=True):
-    """The text of a lock (None: there is none), and its path as findings show it."""
+    """The text of a lock (None: there is none), and its path for findings."""
 
     path: str
     text: bytes | None
@@ -34,12 +34,12 @@ class Disk(Struct, frozen=True):
     """The clusters as they are on the disk."""
 
     folders: tuple[str, ...] = ()
-    """As the user would type them, in order of name; of a commit those that it has."""
-    assume: Version | None = None  # what a newer Cilium than the known ones is taken for
-    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside, where they are known
+    """As the user would type them, in order of name; for a commit, only those that it has."""
+    assume: Version | None = None  # the known minor to assume for a newer Cilium
+    spaces: tuple[str, ...] | None = None  # the folders of address spaces beside them, if known
 
     def has(self, folder: str) -> bool:
-        """Tell whether there is such a folder."""
+        """Return whether the folder exists."""
         return disk.is_folder(folder)
 
     def lock(self, folder: str) -> LockFile:
@@ -47,7 +47,7 @@ class Disk(Struct, frozen=True):
         return LockFile(path=disk.lock_path(folder), text=disk.read_lock(folder))
 
     def inputs(self, folder: str, *, rendered: bool = True) -> Inputs:
-        """Read what a compile depends on but consent and day; not `rendered`: pools, lock. Raises Refused."""
+        """Read all of a compile but consent and day; not `rendered`: pools, lock. Raises Refused."""
         from ipamc.model.diagnostics import Refused
         from ipamc.pipeline import Inputs
 
@@ -60,7 +60,7 @@ class Disk(Struct, frozen=True):
         published = _published(folder) if rendered else {}
         if rendered and lock.text is not None and not is_rendered:
             published = _committed(folder, (*BINDING, INDEX))
-        of_space = mentions_space(sources)
+        own = of_space(lock.text, sources)
         return Inputs(
             name=name_of(folder),
             folder=folder,
@@ -72,16 +72,16 @@ class Disk(Struct, frozen=True):
             lock=lock.text,
             rendered=is_rendered,
             published=published,
-            spaces={} if of_space else indexes_beside(folder, self.spaces),
-            surveyed=survey_members(folder, lock.text) if of_space and rendered else (),
+            spaces=indexes_for(folder, self.spaces, own=own),
+            surveyed=survey_members(folder, lock.text) if own and rendered else (),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),
             assume=self.assume,
         )
 
     def changed(self, inputs: Inputs) -> str:
-        """Return a file, but for the lock, that is not there as it was read; "" where nothing changed.
-        The bytes are compared, and not the times: two branches may be checked out within one tick of a clock.
+        """Return a file other than the lock that has changed since it was read; "" if none has.
+        The bytes are compared, not the times: two branches may be checked out within one tick of a clock.
         """
         path = folder = inputs.folder
         try:
@@ -103,45 +103,45 @@ class Disk(Struct, frozen=True):
         return f"{path}/{min(found)[0]}" if found else ""
 
     def rendered(self, folder: str) -> Mapping[str, bytes]:
-        """Read the files below a cluster's `rendered/`. Raises Trouble for links, and what is no file."""
+        """Read the files below a cluster's `rendered/`. Raises Trouble for links and irregular files."""
         return tree.read(folder, tree.paths(folder))
 
     def beside(self, _: Mapping[str, bytes]) -> Disk:
-        """Return the same: the disk reads as fast as it compares."""
+        """Return self: reading the disk is as fast as comparing."""
         return self
 
     def day(self) -> str:
-        """Return today, as the day of this moment: ISO 8601 in UTC."""
+        """Return today's date, ISO 8601 in UTC."""
         from ipamc.workspace.environment import today
 
         return today()
 
     def record(self) -> Mapping[str, Mapping[str, str]]:
-        """Return what JSON output says about this moment: nothing."""
+        """Return the fields that describe this moment in JSON output: none."""
         return {}
 
 
 class _Known(Struct, eq=False):
-    """Files that the caller has, by path below a cluster's folder; a key of a cache."""
+    """Files that the caller already has, by path below a cluster's folder, hashable as a key of a cache."""
 
     files: Mapping[str, bytes]
 
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """The clusters as a commit has them, read by git; the work tree is not read."""
+    """The clusters in a commit, read by git without the work tree."""
 
     top: str  # the top folder of the repository
-    revision: str  # as it is shown: what the user typed, or the commit that a date led to
+    revision: str  # for messages: what the user typed, or the commit of a date
     commit: str
-    folders: tuple[str, ...]  # those that the commit has, in order of name
+    folders: tuple[str, ...]  # folders that the commit has, in order of name
     notes: tuple[str, ...] = ()
-    """Lines for the user: the commit that a date led to, and the clusters that it does not have."""
+    """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
     spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
     known: _Known | None = None
 
     def has(self, folder: str) -> bool:
-        """Tell whether the commit has files of a cluster. Raises Trouble if it is in another repository."""
+        """Return whether the commit has files of a cluster. Raises Trouble if it is in another repository."""
         return bool(self._files(folder))
 
     def lock(self, folder: str) -> LockFile:
@@ -156,7 +156,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
         files = self._files(folder, rendered=rendered)
         if disk.LOCK not in files and not rendered:
-            # Whether something is rendered tells a lock that was lost from one that never was.
+            # Rendered files without a lock mean that the lock was lost.
             files = self._files(folder)
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
@@ -184,7 +184,7 @@ class Commit(Struct, frozen=True, kw_only=True):
         return _files(self.top, self.commit, below(self.top, folder), self.known, rendered=rendered)
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
-        """Return a commit of which git need not read these files, where their bytes are the same."""
+        """Return this commit with known files, which git need not read if their bytes are the same."""
         return replace(self, known=_Known(files))
 
     def day(self) -> str:
@@ -200,8 +200,7 @@ class Commit(Struct, frozen=True, kw_only=True):
 
 
 Source = Disk | Commit
-"""Where clusters are read, and nothing before it is asked for. A commit keeps the files of the last cluster,
-and the locks."""
+"""Where clusters are read from, lazily. A commit caches the files of the last cluster, and the locks."""
 
 
 def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -210,7 +209,7 @@ def _rendered(files: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def is_below(top: str, folder: str) -> bool:
-    """Tell whether a folder is in a repository; a link is where it is, not where it leads to."""
+    """Return whether a folder is in a repository; a link counts by its own place, not its target."""
     return disk.identity(folder).is_relative_to(Path(top).resolve())
 
 
@@ -226,7 +225,7 @@ def below(top: str, folder: str) -> str:
 def _files(
     top: str, commit: str, path: str, known: _Known | None, *, rendered: bool = True
 ) -> Mapping[str, bytes]:
-    """Return files of a cluster by path below its folder; the last are kept, as verbs ask again."""
+    """Return files of a cluster by path below its folder; the last result is cached, as verbs ask again."""
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
@@ -245,7 +244,7 @@ def _locks(top: str, commit: str, folders: tuple[str, ...]) -> Mapping[str, tupl
 
 @lru_cache(maxsize=1)
 def _indexes(top: str, commit: str, revision: str, parent: str) -> Mapping[str, bytes]:
-    """Return the indexes that a commit has of the address spaces that are here."""
+    """Return the indexes in a commit of the address spaces that exist there."""
     from ipamc.workspace import git_tree
 
     paths = [below(top, space) + f"/{disk.RENDERED}/{INDEX}" for space in spaces_in(parent)]
@@ -254,12 +253,12 @@ def _indexes(top: str, commit: str, revision: str, parent: str) -> Mapping[str, 
 
 
 def _published(folder: str) -> Mapping[str, bytes]:
-    """Read the rendered files that tell what may run now."""
+    """Read the rendered files that show which blocks may be in use."""
     return tree.read(folder, (*BINDING, INDEX, *tree.shards(folder)))
 
 
 def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
-    """Return files of a deleted `rendered/` from the last commit: the cluster may still run with it."""
+    """Return files of a deleted `rendered/` from the last commit: the cluster may still run with them."""
     from ipamc.workspace import git, git_tree
 
     top = git.root(folder)
@@ -273,17 +272,17 @@ def _committed(folder: str, paths: Sequence[str]) -> Mapping[str, bytes]:
 
 
 def is_read(path: str) -> bool:
-    """Tell whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
+    """Return whether a file is an input, the lock or rendered, by its path below the cluster's folder."""
     return PurePosixPath(path).parts[0] == disk.RENDERED or _is_not_rendered(path)
 
 
 def _is_not_rendered(path: str) -> bool:
-    """Tell whether a file is an input or the lock, by its path below the cluster's folder."""
+    """Return whether a file is an input or the lock, by its path below the cluster's folder."""
     return path == disk.LOCK or _is_source(path)
 
 
 def _is_source(path: str) -> bool:
-    """Tell whether `read_sources` would read a file, by its path below the cluster's folder."""
+    """Return whether `read_sources` would read a file, by its path below the cluster's folder."""
     parts = PurePosixPath(path).parts
     return (
         PurePosixPath(path).suffix in disk.SUFFIXES

@@ -19,29 +19,27 @@ if TYPE_CHECKING:
     from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
-_KIND = b"AddressSpace"
-_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # not in a comment
+_document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches no comment
 
 
-def mentions_space(sources: Mapping[str, bytes]) -> bool:
-    """Tell whether documents may have an AddressSpace."""
-    return any(_KIND in data for data in sources.values())
+def of_space(lock: bytes | None, sources: Mapping[str, bytes]) -> bool:
+    """Return whether a lock belongs to an address space; without a lock, whether a document does."""
+    if lock:
+        return b'"mode":"address-space"' in lock.partition(b"\n")[0]
+    return any(map(_document, sources.values()))
 
 
 def is_space(folder: str) -> bool:
-    """Tell whether a folder is, or may be, that of an address space, by its lock or else its documents."""
+    """Return whether a folder is that of an address space."""
     try:
-        if lock := disk.read_lock(folder):
-            from ipamc.lock.file import mode_of
-
-            return mode_of(lock) == "address-space"
-        return any(map(_document, read_sources(folder)[0].values()))
-    except (Trouble, OSError):  # its own compile says why
+        lock = disk.read_lock(folder)
+        return of_space(lock, {} if lock else read_sources(folder)[0])
+    except (Trouble, OSError):  # its own compile reports why
         return False
 
 
 def not_space(folder: str) -> str:
-    """Return the folder of a cluster. Raises Misnamed for that of an address space."""
+    """Return the folder of a cluster. Raises Misnamed for the folder of an address space."""
     if is_space(folder):
         raise Misnamed(f"{name_of(folder)} is an address space; it has no nodes: name a cluster")
     return folder
@@ -52,14 +50,15 @@ def index_path(folder: str) -> str:
     return (PurePath(folder) / disk.RENDERED / INDEX).as_posix()
 
 
-def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
-    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link.
-    `spaces` are the folders with an index where they are known: a fleet looks for them once.
+def indexes_for(folder: str, spaces: Sequence[str] | None = None, *, own: bool = False) -> dict[str, bytes]:
+    """Read the indexes of address spaces beside a cluster's folder, or its own, by path. Raises Trouble for
+    a link. `spaces` are the folders with an index, if known: a fleet looks for them once.
     """
     me = name_of(folder)
-    known = spaces_in(parent_of(folder)) if spaces is None else spaces
-    paths = [index_path(space) for space in known if name_of(space) != me]
-    return {path: text for path in paths if (text := safe_read.read(path)) is not None}
+    known = (folder,) if own else spaces_in(parent_of(folder)) if spaces is None else spaces
+    paths = [index_path(space) for space in known if own or name_of(space) != me]
+    found = {path: text for path in paths if (text := safe_read.read(path)) is not None}
+    return {index_path(me): text for text in found.values()} if own else found  # also of "."
 
 
 def spaces_in(parent: str) -> tuple[str, ...]:
@@ -80,7 +79,8 @@ def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) 
             index = space_index.load_index(safe_read.read(index_path(space)) or b"", name_of(space))
             if isinstance(index, space_index.Index):
                 silent |= {index.space, *(line.cluster for _, line in index.lines)}
-                over |= {line.cluster for found, line in index.lines if found and found.overlaps(block)}
+                lines = [line for found, line in index.lines if found and found.overlaps(block)]
+                over |= {line.cluster for line in lines} | ({index.space} if lines else set())
         silent -= over
         return frozenset(each for each in folders if name_of(each) in silent and not may_mention(each, block))
     except (Trouble, OSError):  # whatever it is, who reads the cluster reports it
@@ -88,7 +88,7 @@ def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) 
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
-    """Read what the clusters beside a space occupy, and what they ask for."""
+    """Read the addresses that the clusters beside a space occupy and request."""
     from ipamc.address_space import known_ranges
     from ipamc.workspace.neighbours import beside, survey_of
 
@@ -101,8 +101,8 @@ def survey_members(folder: str, lock: bytes | None) -> Surveyed:
 
 
 def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> None:
-    """Write lines of clusters into indexes; what others have written there meanwhile stays.
-    `changed` are a path, a cluster, and its lines.
+    """Write lines of clusters into indexes; lines that others wrote there meanwhile stay.
+    `changed` yields a path, a cluster, and its lines.
     """
     from ipamc.workspace.cluster_lock import lock_folder
 

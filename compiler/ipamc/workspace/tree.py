@@ -13,11 +13,11 @@ from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.trouble import Trouble
 
 _SHARDS = (("nodes", "nodes.yaml"), ("pools", "ippools.yaml"))
-"""Folders of shards, and the file of a shard, that tell what may run now."""
+"""Folders of shards, and the file in each shard that shows which blocks may be in use."""
 
 
 def is_there(folder: str) -> bool:
-    """Tell whether a cluster has a folder `rendered/`. Raises Trouble for anything else in its place."""
+    """Return whether a cluster has a folder `rendered/`. Raises Trouble for anything else in its place."""
     refuse_links(folder)
     top = Path(folder, RENDERED)
     _refuse_link(top)
@@ -27,12 +27,12 @@ def is_there(folder: str) -> bool:
 
 
 def paths(folder: str) -> list[str]:
-    """Return the files below `rendered/`, sorted, also .NAME, which Argo CD reads, but no leftovers."""
+    """Return the files below `rendered/`, sorted, with .NAME files (Argo CD reads them), no leftovers."""
     return [path for path in entries(folder) if not path.endswith("/")]
 
 
 def entries(folder: str) -> list[str]:
-    """Return `paths`, and then folders without anything (FOLDER/), which git does not have, sorted."""
+    """Return `paths`, then empty folders (FOLDER/), which git does not store, sorted."""
     top = Path(folder, RENDERED)
     files: list[str] = []
     empty: list[str] = []
@@ -44,7 +44,7 @@ def entries(folder: str) -> list[str]:
 
 
 def regular(folder: str) -> list[str]:
-    """Return the paths of all but folders below `rendered/`. Raises Trouble unless they are regular files."""
+    """Return all paths below `rendered/` except folders. Raises Trouble unless they are regular files."""
     found = [path.as_posix() for path in leaves(folder)]
     for path in found:
         safe_read.refuse(path)
@@ -52,19 +52,19 @@ def regular(folder: str) -> list[str]:
 
 
 def parts_of(folder: str) -> tuple[str, ...]:
-    """Return the parts in the order of an apply. Raises Trouble for links, which kustomize would follow."""
+    """Return the parts in the order of an apply. Raises Trouble for links: kustomize follows them."""
     within = f"{Path(folder, RENDERED).as_posix()}/"
     return parts(path.removeprefix(within) for path in regular(folder))
 
 
 def leaves(folder: str) -> Iterator[Path]:
-    """Yield all but folders below `rendered/`, also links. Raises Trouble for a link to a folder."""
+    """Yield all paths below `rendered/` but folders, also links. Raises Trouble for a link to a folder."""
     for _, within in _walk(folder):
         yield from filter(_is_leaf, within)
 
 
 def _walk(folder: str) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield `rendered/` and every folder below it with what is in it, each before the folders inside it."""
+    """Yield `rendered/` and each folder below with its entries, parents before children."""
     waiting = [Path(folder, RENDERED)] if is_there(folder) else []
     while waiting:
         above = waiting.pop()
@@ -81,7 +81,7 @@ def _is_leaf(path: Path) -> bool:
 
 
 def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
-    """Return the bytes of those of some files that there are. Raises Trouble for irregular or large ones."""
+    """Return the bytes of those wanted files that exist. Raises Trouble for irregular or large ones."""
     top, total = Path(folder, RENDERED), 0
     found: dict[str, bytes] = {}
     checked: set[PurePosixPath] = set()
@@ -98,7 +98,7 @@ def read(folder: str, wanted: Iterable[str]) -> dict[str, bytes]:
 
 
 def shards(folder: str) -> list[str]:
-    """Return the paths below `rendered/` of the Nodes and the nodes' own pools of all shards, sorted."""
+    """Return the paths, below `rendered/`, of all shards' files of Nodes and of nodes' own pools, sorted."""
     found = []
     for kind, name in _SHARDS if is_there(folder) else ():
         above = Path(folder, RENDERED, kind)

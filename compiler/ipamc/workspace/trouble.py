@@ -12,7 +12,7 @@ class Trouble(Exception):  # noqa: N818 - a fact about the environment, not a bu
 
 
 class Misnamed(Trouble):
-    """A cluster or date that does not exist: the command line makes a usage error of it."""
+    """A cluster or date that does not exist: the command line turns it into a usage error."""
 
     def __init__(self, text: str, word: str = "") -> None:
         super().__init__(text)

@@ -1,8 +1,8 @@
-"""One HTTP API with a token: requests that cannot lose it, and checked answers.
+"""One HTTP API with a token: requests that cannot leak it, and checked answers.
 
-The token goes to the scheme, host and port of the API and nowhere else: no redirect is followed. No text that
-leaves this module has it, whatever a server, a proxy or a library says. An answer has a limit in bytes and in
-time, and the shape that the caller names. The proxy variables of the environment hold, as everywhere.
+The token goes only to the scheme, host and port of the API: no redirect is followed. No text that leaves this
+module contains it, whatever a server, a proxy or a library says. An answer has a limit in bytes and in time,
+and the shape that the caller names. The proxy variables of the environment apply.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import msgspec
 
 from ipamc.workspace.trouble import Trouble
 
-SECONDS = 60  # how long a request may take, from the look-up of the host to the last byte
+SECONDS = 60  # the most seconds of a request, from the look-up of the host to the last byte
 LARGEST = 64 << 20
 """The most bytes of an answer: more than a page of the longest comments has (GitHub: 100 of 65,536
 characters, GitLab: 10 of 1,000,000; a character has at most 6 bytes in JSON)."""
-SAID = 300  # characters of an error's text that are shown
+SAID = 300  # characters of an error's text that are printed
 
 _VISIBLE = re.compile(r"[!-~]+").fullmatch
 _PLAIN = re.compile(r"[!#-&(-~]+").fullmatch
@@ -48,7 +48,7 @@ class Api:
     url: str  # without a slash at the end
     token: str = field(repr=False)
     header: str  # the name of the header that has the token
-    scheme: str = ""  # what stands before the token there, as `Bearer `
+    scheme: str = ""  # the prefix of the token there, such as `Bearer `
     accept: str = "application/json"
 
     def ask(
@@ -72,7 +72,7 @@ class Api:
         # api_url() knows its scheme
         request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310 - as above
         got: list[bytes | str] = []
-        # A server that sends a byte a minute costs no more than others. Nobody waits for a daemon.
+        # A thread limits a server that sends a byte a minute. Exit does not wait for a daemon thread.
         sender = threading.Thread(target=lambda: got.append(self._sent(request)), daemon=True)
         sender.start()
         sender.join(SECONDS)
@@ -87,7 +87,7 @@ class Api:
             raise Trouble(self.without_token(f"{what}: not the answer of this API: {said}")) from None
 
     def _sent(self, request: urllib.request.Request) -> bytes | str:
-        """Send a request; return the bytes of the answer, or what went wrong."""
+        """Send a request; return the bytes of the answer, or the text of the error."""
         try:
             with urllib.request.build_opener(_NoRedirect).open(request, timeout=SECONDS) as answer:
                 data: bytes = answer.read(LARGEST + 1)
@@ -100,7 +100,7 @@ class Api:
                     said = problem.read(LARGEST).decode("utf-8", "replace")
                 except (OSError, http.client.HTTPException):
                     said = ""
-            # The token goes before the text is cut: half of it is one, too.
+            # The token is removed before the text is cut: half a token is secret, too.
             return f"{problem.code} {self.without_token(said)[:SAID]}"
         except (OSError, http.client.HTTPException) as problem:
             return str(problem) or type(problem).__name__
@@ -109,12 +109,12 @@ class Api:
         return data if len(data) <= LARGEST else f"the answer has more than {LARGEST:,} bytes"
 
     def without_token(self, text: str) -> str:
-        """Return a text in which stars stand for the token."""
+        """Replace the token in a text by stars."""
         return text.replace(self.token, "***")
 
 
 def checked_token(name: str, token: str) -> str:
-    """Return a token. Raises Trouble, which names the variable alone, where a header cannot have it."""
+    """Return a token. Raises Trouble, naming only the variable, for one that a header cannot have."""
     if not _VISIBLE(token):
         raise Trouble(
             f"{name} is not a token: it has a space, a line break or a character outside of ASCII; "
@@ -124,8 +124,8 @@ def checked_token(name: str, token: str) -> str:
 
 
 def api_url(name: str, url: str) -> str:
-    """Return the URL of an API, without a slash at the end. Raises Trouble where it is none.
-    Refused are a user and a password, because URLs are printed, and a query, because paths are appended.
+    """Return the URL of an API, without a slash at the end. Raises Trouble for other texts.
+    A user and a password are refused, because URLs are printed, and a query, because paths are appended.
     """
     found = _parts(url)
     if found is None or not _VISIBLE(url) or not found.hostname or found.scheme not in {"http", "https"}:

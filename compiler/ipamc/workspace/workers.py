@@ -1,4 +1,4 @@
-"""One task for each cluster, in this process or in several: no task's failure hides the result of another."""
+"""Runs one task for each cluster, in this process or in several. A failed task hides no other result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def run_all(
     results: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
-    A task that raises has the result that `failed` makes of it. Only a request to end the process passes
-    through: then `results` has those that there are, by the number of the task, and what `failed` makes of
-    interrupted tasks. One whose process was killed is run once more when all others are done, alone; if that
-    process is killed, too, `failed` gets a Trouble. Several tasks are run by processes, one for each
-    processor by default; one task, and `processes` = 1, by this process. `run`, `failed`, tasks and results
-    are pickled. `prepare` imports what a task needs, in each process at once.
+    The result of a task that raises is made by `failed`. Only a request to end the process passes through:
+    then `results` has the finished results by index of the task, and what `failed` makes of interrupted
+    tasks. A task whose process was killed runs once more, alone, after all others; if that process is killed,
+    too, `failed` gets a Trouble. Several tasks run in processes, by default one for each processor; one task,
+    or `processes` = 1, runs in this process. `run`, `failed`, tasks and results are pickled. `prepare`
+    imports the modules of a task, in each process at once.
     """
     do = partial(perform, run, failed)
     results = {} if results is None else results
@@ -62,7 +62,7 @@ def run_all(
 def perform(
     run: Callable[[Work], Result], failed: Callable[[Work, BaseException], Result], task: Work
 ) -> Result:
-    """Do a task; return its result, or what `failed` makes of what it raised."""
+    """Run a task; return its result, or the result that `failed` makes of its exception."""
     try:
         with paused_collector():
             return run(task)

@@ -61,7 +61,18 @@ def lacking() -> str:
     known = Path("/proc/filesystems").read_text().split()
     if absent := [each for each in ("bpf", "cgroup2") if each not in known]:
         return f"the kernel does not have {', '.join(absent)}"
-    programs = ("bird", "clang-19", "gobgpd", "ip", "ipset", "iptables", "nsenter", "ping", "unshare")
+    programs = (
+        "bird",
+        "clang-19",
+        "gobgpd",
+        "ip",
+        "ipset",
+        "iptables",
+        "nsenter",
+        "ping",
+        "unshare",
+        "vtysh",
+    )
     if absent := [each for each in programs if not shutil.which(each)]:
         return f"not installed: {', '.join(absent)}"
     return ""
@@ -69,8 +80,8 @@ def lacking() -> str:
 
 def needs_ip6tables(version: tuple[int, int]) -> None:
     """Skip a test with IPv6 where agents cannot have it."""
-    if version < (1, 16) and not Path("/proc/net/ip6_tables_names").exists():
-        pytest.skip("agents up to 1.15 end with IPv6 on a kernel without ip6_tables")
+    if version < (1, 18) and not Path("/proc/net/ip6_tables_names").exists():
+        pytest.skip("agents up to 1.17 end with IPv6 on a kernel without ip6_tables")
 
 
 @pytest.fixture(scope="session")

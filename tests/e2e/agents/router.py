@@ -1,14 +1,17 @@
-"""A router of the fabric, which nodes have BGP sessions with: GoBGP, or BIRD."""
+"""A router of the fabric, which nodes have BGP sessions with: GoBGP, BIRD or FRR."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.machine import NETWORK, Machine
 from tests.e2e.api import Api, Object
 from tests.e2e.processes import Program
@@ -59,7 +62,7 @@ class Router(Machine, ABC):
 
     def __init__(self, folder: Path, neighbours: Iterable[str]) -> None:
         """Start it. `neighbours`: the addresses of the nodes."""
-        own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird"  # where BIRD's socket is
+        own_run = "mount -n -t tmpfs tmpfs /run; mkdir /run/bird /run/frr"  # where sockets are
         super().__init__("router", NUMBER, folder, own_run)
         self.folder = folder
         command = self.configured(folder, list(neighbours))
@@ -78,7 +81,7 @@ class Router(Machine, ABC):
         files = []
         for number, command in enumerate(self.PRINTS):
             files.append(self.folder / f"table-{number}")
-            files[-1].write_text(self.run(*command.split()))
+            files[-1].write_text(self.run(*shlex.split(command)))
         return files
 
     @abstractmethod
@@ -157,12 +160,56 @@ class Bird(Router):
         return self.run("birdc", "show", "protocols").count("Established")
 
 
+class Frr(Router):
+    """A router with bgpd and zebra of FRR, which gives what it learns to the kernel: the router reaches pods."""
+
+    PRINTS = (
+        "vtysh -c 'show ip route'",
+        "vtysh -c 'show ip route json'",
+        "vtysh -c 'show bgp ipv4 unicast'",
+        "vtysh -c 'show bgp ipv4 unicast json'",
+        "ip -j route",
+    )
+
+    def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
+        sessions = [
+            f" neighbor {each} {what}\n"
+            for each in neighbours
+            for what in (f"remote-as {THEIRS}", "passive", "timers connect 1")
+        ]
+        file = folder / "frr.conf"
+        file.write_text(
+            f"router bgp {OURS}\n bgp router-id {self.address}\n no bgp ebgp-requires-policy\n{''.join(sessions)}"
+        )
+        script = (  # the daemons leave root; so it is their parent that ends with this process, and the kernel ends them
+            f"cp {file} /run/frr/bgpd.conf; chown -R frr /run/frr; cd /usr/lib/frr; "
+            "./zebra -f /dev/null -A 127.0.0.1 & ./bgpd -f /run/frr/bgpd.conf -A 127.0.0.1 --log stdout & wait"
+        )
+        return ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script]
+
+    def table(self) -> dict[str, list[str]]:
+        routes = json.loads(self.run("vtysh", "-c", "show bgp ipv4 unicast json"))["routes"]
+        return {
+            prefix: sorted(hop["ip"] for path in paths for hop in path["nexthops"])
+            for prefix, paths in routes.items()
+        }
+
+    def sessions(self) -> int:
+        found = json.loads(self.run("vtysh", "-c", "show bgp ipv4 unicast summary json"))
+        return sum(each["state"] == "Established" for each in found["peers"].values())
+
+
+def version_of_kinds(version: tuple[int, int]) -> str:
+    """Return the apiVersion of the objects of Cilium's BGP control plane, which a minor from 1.16 on reads."""
+    return "cilium.io/v2" if can(version, Capability.BGP_V2) else "cilium.io/v2alpha1"
+
+
 def announce(api: Api, version: tuple[int, int], *, multi_pool: bool = False) -> None:
     """Let every node announce its blocks to the router: the objects of Cilium's BGP control plane, a CiliumBGPPeeringPolicy before 1.16."""
-    if version < (1, 16):
+    if not can(version, Capability.BGP_ADVERTISEMENT):
         announce_by_policy(api, multi_pool=multi_pool)
         return
-    group = "cilium.io/v2" if version >= (1, 18) else "cilium.io/v2alpha1"
+    group = version_of_kinds(version)
     adverts = {"advertisements": [EVERY_POOL]} if multi_pool else SPEC["advertisements"]
     for kind, path, name, spec in (
         ("CiliumBGPAdvertisement", "ciliumbgpadvertisements", "blocks", adverts),

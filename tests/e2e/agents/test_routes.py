@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab
-from tests.e2e.agents.machine import Machine, Namespace
-from tests.e2e.agents.router import BGP_CONTROL_PLANE, SPEC, GoBgp
+from tests.e2e.agents.machine import Machine
+from tests.e2e.agents.pod import Pod
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, SPEC, GoBgp, version_of_kinds
 from tests.e2e.agents.test_router import next_hops
 from tests.e2e.api import Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import Program, until
+from tests.e2e.rules import shows
 from tests.e2e.site import dumped
 from tests.support import kustomize
 from tests.support.fleet import cluster, inventory, pool
@@ -26,10 +31,11 @@ from tests.support.fleet import cluster, inventory, pool
 @pytest.mark.parametrize("mode", ["bystander", "pinned"])
 def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Operator, mode: str) -> None:
     """The advertisements are rendered; the peers are the user's, who names the Component beside them."""
-    if operator.version < (1, 18):
-        pytest.skip("the peers of this test are of cilium.io/v2")
+    if not can(operator.version, Capability.BGP_ADVERTISEMENT):
+        pytest.skip("advertisements work from 1.16 on")
+    group = version_of_kinds(operator.version)
     peers: list[Object] = [
-        {"apiVersion": "cilium.io/v2", "kind": kind, "metadata": {"name": name}, "spec": SPEC[which]}
+        {"apiVersion": group, "kind": kind, "metadata": {"name": name}, "spec": SPEC[which]}
         for kind, name, which in (
             ("CiliumBGPPeerConfig", "router", "peer"),
             ("CiliumBGPClusterConfig", "fabric", "cluster"),
@@ -61,94 +67,183 @@ def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Op
 PORT = 9999
 LISTEN = f"""
 import socket
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
-    here.bind(("0.0.0.0", {PORT}))
+with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as here:
+    here.bind(("::", {PORT}))
     while True:
-        text, (sender, _) = here.recvfrom(100)
-        print(text.decode(), sender, flush=True)
+        text, (sender, *_) = here.recvfrom(100)
+        print(text.decode(), sender.removeprefix("::ffff:"), flush=True)
 """
 SEND = f"""
 import socket, sys
-with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+with socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET, socket.SOCK_DGRAM) as here:
     here.sendto(sys.argv[2].encode(), (sys.argv[1], {PORT}))
 """
-LISTED, OTHER = "10.7.0.5", "10.8.0.5"
-"""Addresses of pods of another cluster: of a range of its pool, and of another network."""
+LISTED, OTHER = {4: "10.7.0.5", 6: "fd00:7::5"}, {4: "10.8.0.5", 6: "fd00:8::5"}
+"""Addresses of pods of another cluster, by family: of ranges of its pool, and of another network."""
+OWN, WIDER = {4: "10.0.0.0/24", 6: "fd00::/112"}, {4: "10.0.0.0/13", 6: "fd00::/29"}
+"""The range of the node's pool, and one that has it and the other cluster's pool."""
+LINK_LOCAL = {4: "169.254.0.0/16", 6: "fe80::/10"}
 AGENT_FILE = "/run/cilium/ip-masq-agent/config"
+MASQUERADING = {
+    "enable-ipv4-masquerade": "true",
+    "enable-ipv6-masquerade": "true",
+    "enable-bpf-masquerade": "true",
+    "ipv4-native-routing-cidr": OWN[4],
+    "ipv6-native-routing-cidr": OWN[6],
+    "kube-proxy-replacement": "true",
+    "devices": "eth0",
+    "ip-masq-agent-config-path": AGENT_FILE,
+}
+
+
+FAMILIES = pytest.mark.parametrize("families", [[4], [4, 6]])
+
+
+@dataclass
+class Receiver:
+    """A machine that stands for pods of another cluster, and says from whom it gets what."""
+
+    program: Program
+
+    def sees(self, pod: Pod, addresses: Mapping[int, str]) -> set[str]:
+        """Let a pod send something to an address of each of its families; return whom the receiver sees: the pod, its node."""
+        node = dict.fromkeys((pod.node.address, pod.node.address_6), "node")
+        return {
+            {**node, own: "pod"}[self._sender(pod, addresses[6 if ":" in own else 4])]
+            for own in pod.addresses
+        }
+
+    def _sender(self, pod: Pod, address: str) -> str:
+        what = f"{address}-{len(self.program.said().splitlines())}"
+
+        def seen() -> list[str]:
+            pod.run(sys.executable, "-c", SEND, address, what)
+            return [
+                line.split()[1] for line in self.program.said().splitlines() if line.startswith(f"{what} ")
+            ]
+
+        until(seen, f"{address} gets something", 60, pause=1)
+        return seen()[0]
 
 
 @contextmanager
-def receiver(lab: Lab, folder: Path) -> Iterator[Program]:
-    """Run a machine that stands for pods of another cluster, and says from whom it gets what."""
+def receiver(lab: Lab, folder: Path) -> Iterator[Receiver]:
+    """Run the machine: node a knows the way to it, and it knows the way to the node's pods."""
     with Machine("other", 200, folder) as other:
         node = lab.nodes["a"]
-        for address in (LISTED, OTHER):
-            other.run("ip", "addr", "add", f"{address}/32", "dev", "lo")
-            node.run("ip", "route", "add", address, "via", other.address)
-        other.run("ip", "route", "add", "10.0.0.0/24", "via", node.address)
+        for address in (*LISTED.values(), *OTHER.values()):
+            other.run("ip", "addr", "add", address, "dev", "lo")
+            node.run(
+                "ip", "route", "add", address, "via", other.address_6 if ":" in address else other.address
+            )
+        other.run("ip", "route", "add", "10.0.0.0/14", "via", node.address)
+        other.run("ip", "route", "add", OWN[6], "via", node.address_6)
         with Program(folder / "receiver.log", *other.inside(sys.executable, "-c", LISTEN)) as program:
-            yield program
+            yield Receiver(program)
 
 
-def sender_of(program: Program, pod: Namespace, address: str) -> str:
-    """Send something from a pod to an address, and return the sender that the receiver saw."""
-    what = f"{address}-{len(program.said().splitlines())}"
-
-    def seen() -> list[str]:
-        pod.run(sys.executable, "-c", SEND, address, what)
-        return [line.split()[1] for line in program.said().splitlines() if line.startswith(f"{what} ")]
-
-    until(seen, f"{address} gets something", 60, pause=1)
-    return seen()[0]
+def masquerading(families: Collection[int], mode: str = "bystander", **asked: object) -> list[Object]:
+    """Make the documents of a cluster of one node, which asks for some masquerading."""
+    ours, default, *rest = documents(mode, "a")
+    ours["spec"]["cilium"]["masquerade"] = asked
+    ours["spec"]["ipFamilies"] = [f"IPv{family}" for family in families]
+    if 6 in families:
+        default["spec"]["ipv6"] = {"cidrs": [OWN[6]], "blockSize": 122}
+    return [ours, default, *rest]
 
 
 def give_list(lab: Lab) -> None:
-    """Compile, and do what the kubelet does with the ConfigMap: the agent finds the file."""
-    lab.site.run("compile")
+    """Do what the kubelet does with the ConfigMap: the agent finds the file."""
     (rendered,) = lab.site.rendering("cilium/ip-masq-agent.yaml")
     folder = AGENT_FILE.rpartition("/")[0]
     script = f"mkdir -p {folder}; cat >{AGENT_FILE}.new; mv {AGENT_FILE}.new {AGENT_FILE}"
     lab.nodes["a"].run("sh", "-c", script, text=rendered["data"]["config"])
 
 
-def test_pods_of_the_address_space_see_the_pod_and_others_see_the_node(begin: Begin, tmp_path: Path) -> None:
+def link_local(lab: Lab) -> set[str]:
+    """Return the link-local ranges that the agent of node a does not masquerade."""
+    said = lab.nodes["a"].run("cilium-dbg", "bpf", "ipmasq", "list", environment=lab.nodes["a"].environment)
+    return {each for each in LINK_LOCAL.values() if each in said}
+
+
+@FAMILIES
+def test_pods_of_the_address_space_see_the_pod_and_others_see_the_node(
+    begin: Begin, operator: Operator, families: Collection[int], tmp_path: Path
+) -> None:
     """Seen from the receiver; and agents read a changed list without a restart."""
-    settings = {
-        "enable-ipv4-masquerade": "true",
-        "ipv4-native-routing-cidr": "10.0.0.0/24",
-        "kube-proxy-replacement": "true",
-        "devices": "eth0",
-        "ip-masq-agent-config-path": AGENT_FILE,
-    }
-    ours, *rest = documents("bystander", "a")
+    if 6 in families:
+        needs_ip6tables(operator.version)
+    ours, *rest = masquerading(families, addressSpace=False)
     ours["spec"]["addressSpace"] = "fabric"
-    ours["spec"]["cilium"] |= {"masquerade": {"addressSpace": False}}
-    lab = begin([ours, *rest], "a", settings=settings)
+    lab = begin([ours, *rest], "a", settings=MASQUERADING)
     beside = lab.site.folder.with_name("beside")
     beside.mkdir()
     others = [
-        {**cluster(addressSpace="fabric"), "metadata": {"name": "beside"}},
-        pool("default", ipv4={"cidrs": ["10.7.0.0/24"], "blockSize": 27}),
+        {**cluster(addressSpace="fabric", ipFamilies=["IPv4", "IPv6"]), "metadata": {"name": "beside"}},
+        pool(
+            "default",
+            ipv4={"cidrs": ["10.7.0.0/24"], "blockSize": 27},
+            ipv6={"cidrs": ["fd00:7::/112"], "blockSize": 122},
+        ),
         inventory([]),
     ]
     (beside / "all.yaml").write_text(dumped(others))
-    with receiver(lab, tmp_path) as program:
+    with receiver(lab, tmp_path) as other:
         give_list(lab)
         lab.install()
         lab.start_pods("a1")
-        pod, node = lab.pods["a1"], lab.nodes["a"]
-        assert sender_of(program, pod, LISTED) == node.address
-        assert sender_of(program, pod, OTHER) == node.address
+        pod = lab.pods["a1"]
+        assert other.sees(pod, LISTED) == {"node"}
+        assert other.sees(pod, OTHER) == {"node"}
+        assert link_local(lab) == {LINK_LOCAL[family] for family in families}
 
         def listed(document: Object) -> None:
             if document["kind"] == "Cluster":
-                document["spec"]["cilium"]["masquerade"] = {}
+                six = {"masqLinkLocalIPv6": True} if 6 in families else {}
+                document["spec"]["cilium"]["masquerade"] = {"masqLinkLocal": True, **six}
 
         lab.site.edit(listed)
+        lab.site.compile()
         give_list(lab)
-        until(
-            lambda: sender_of(program, pod, LISTED) == pod.address,
-            "pods of the other cluster see the pod's own address",
-            60,
-        )
-        assert sender_of(program, pod, OTHER) == node.address
+        until(lambda: other.sees(pod, LISTED) == {"pod"}, "the other cluster's pods see the pod itself", 60)
+        assert other.sees(pod, OTHER) == {"node"}
+        assert not link_local(lab)
+
+
+@FAMILIES
+def test_one_cidr_says_who_sees_the_pod_where_there_is_no_list(
+    begin: Begin, operator: Operator, families: Collection[int], tmp_path: Path
+) -> None:
+    if 6 in families:
+        needs_ip6tables(operator.version)
+    some = masquerading(
+        families, ipMasqAgent=False, nonMasqueradeCIDRs=[WIDER[family] for family in families]
+    )
+    lab = begin(some, "a", settings=MASQUERADING)
+    with receiver(lab, tmp_path) as other:
+        lab.install()
+        lab.start_pods("a1")
+        assert other.sees(lab.pods["a1"], LISTED) == {"pod"}
+        assert other.sees(lab.pods["a1"], OTHER) == {"node"}
+
+
+@shows("IPC0562", "IPC0581")
+@pytest.mark.parametrize("whose", ["pool", "cluster"])
+def test_everybody_sees_pods_of_pools_that_skip_masquerading(
+    begin: Begin, operator: Operator, whose: str, tmp_path: Path
+) -> None:
+    """Agents up to 1.18 masquerade them as all others."""
+    skips = can(operator.version, Capability.SKIP_MASQUERADE)
+    some = masquerading([4], "shared", **({"onlyMasqueradeDefaultPool": True} if whose == "cluster" else {}))
+    some.append(pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}))
+    if whose == "pool":
+        some[-1]["spec"]["skipMasquerade"] = True
+    code = {"pool": "IPC0562", "cluster": "IPC0581"}[whose]
+    lab = begin(some, "a", settings=MASQUERADING, without=[] if skips else [code])
+    with receiver(lab, tmp_path) as other:
+        give_list(lab)
+        lab.install()
+        lab.start_pods("a1")
+        lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "public"})
+        assert other.sees(lab.pods["a1"], OTHER) == {"node"}
+        assert other.sees(lab.pods["a2"], OTHER) == {"pod" if skips else "node"}

@@ -32,10 +32,10 @@ DAY = 86_400  # the longest time to wait, in seconds
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds; `nan` is none, although no comparison refuses it."""
+    """A finite number of seconds. click's own range check accepts `nan`."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number. Fails for what is not finite."""
+        """Return the number. Fails for infinity and `nan`."""
         found = super().convert(value, param, ctx)
         if not math.isfinite(found):
             self.fail(f"{value!r} is not a number of seconds", param, ctx)
@@ -146,7 +146,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
 
 
 def _account(sent: Mapping[str, bool]) -> Account:
-    """Return the account of an ended apply. `sent` has parts, and whether kubectl was done with them."""
+    """Return the account of an interrupted apply. `sent` maps each part to whether kubectl had finished."""
     if not sent:
         return Account("nothing was applied")
     done = [part for part, whole in sent.items() if whole]
@@ -155,14 +155,14 @@ def _account(sent: Mapping[str, bool]) -> Account:
 
 
 def is_up_to_date(name: str) -> bool:
-    """Compile a cluster, and write nothing; print what is wrong, and tell whether nothing is."""
+    """Compile a cluster without writing; print the problems; return whether there are none."""
     run = ClusterRun(folder=f"{disk.CLUSTERS}/{name}", today=today(), locked=True, check=True)
     (outcome,) = compile_all([run], 1)
     return conclude([outcome], "full") == DONE
 
 
 def is_old(name: str, trunk: str) -> bool:
-    """Return whether a revision is a descendant of HEAD in which a cluster has changed."""
+    """Return whether `trunk` descends from HEAD and changes the cluster's files."""
     newer, head = known(".", trunk), known(".", "HEAD")
     differ = git.changed(".", newer) or []
     return git.merge_base(".", newer, head) == head and name in touched(differ, f"{disk.CLUSTERS}/")

@@ -53,8 +53,8 @@ class Seen(Struct, frozen=True, kw_only=True):
 
 
 def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
-    """Apply a cluster, or some parts of it after `cilium/`. Return whether all is well; print what is not.
-    `sent` gets the parts that were sent to the cluster: False while kubectl is at work, then True.
+    """Apply a cluster, or `cilium/` and the given parts. Print the problems; return whether there are none.
+    `sent` gets each part that is sent to the cluster: False while kubectl is at work, then True.
     """
     phase(f"comparing {name} with the cluster")
     kube = Kube(context=name)
@@ -112,8 +112,8 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
 
 
 def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts, Parts]:
-    """Return what is rendered for a cluster, the CiliumNodes that a compile does not write, and the objects
-    of the parts to apply, built. Policies name the commit. Raises Trouble unless all of it is as compiled.
+    """Return the manifests of a cluster, the CiliumNodes that a compile does not write, and the built objects
+    of each part to apply. Policies name the commit. Raises Trouble unless all files are as compiled.
     """
     folder = f"{disk.CLUSTERS}/{name}"
     there = manifests(folder)
@@ -122,7 +122,7 @@ def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts
     if missing := sorted(set(given) - set(there.parts)):
         raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
     compiled = recompiled(folder)
-    # Before kustomize builds: of a kustomization that was not compiled, it may run and fetch anything.
+    # Before kustomize builds: a kustomization that was not compiled may run and fetch anything.
     if found := list(rendered_differences(there, compiled.rendered)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
@@ -209,7 +209,7 @@ def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
 def _withheld(
     kube: Kube, name: str, every: Sequence[Object], seen: Seen, former: Mapping[str, Sequence[Block]]
 ) -> dict[str, Withheld]:
-    """Return the objects that must not be applied now, by identity, and print why."""
+    """Return the objects that must not be applied now, by identity; print the reasons."""
     found = [*shared_pools_in_use(every, seen.live), *held_by_others(every, seen.live)]
     if moved := moves(every, seen.live, former):
         pods = if_allowed(lambda: kube.pods({move.node for move in moved}))
@@ -227,7 +227,7 @@ def _withheld(
 def _apply(
     kube: Kube, name: str, part: str, objects: Sequence[Object], withheld: Collection[str]
 ) -> set[str]:
-    """Apply a part without withheld objects; print the result, and return refused objects."""
+    """Apply a part except its withheld objects; print the result, and return refused objects."""
     free = [document for document in objects if identity(document) not in withheld]
     if not free:
         say(f"{name}/{part}: {'all of it is withheld' if objects else 'nothing to apply'}")
@@ -238,8 +238,8 @@ def _apply(
 
 
 def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -> bool:
-    """Wait until policies that were applied work, for `seconds`; print what does not.
-    Each kube-apiserver reads policies by itself: of several, the one has answered that was asked.
+    """Wait up to `seconds` until the applied policies work; print those that do not; return whether all do.
+    Each kube-apiserver loads policies by itself. This tests only the one that answers.
     """
     commit = commit_of(objects)
     for document in probes(objects):
@@ -263,8 +263,8 @@ def _repair(
     drifts: Iterable[Drift],
     withheld: Collection[str],
 ) -> set[str]:
-    """Apply the objects of a part that the cluster lacks; print the result, and return refused objects.
-    All policies name one commit, which their answers tell: if one is sent, so are all.
+    """Apply the objects of a part that are missing or differ; print the result, and return refused objects.
+    If one policy is sent, all are: their answers must name one commit.
     """
     here = set(map(identity, objects)) - set(withheld)
     found = {key: item for item in drifts if (key := identity(item.document)) in here}

@@ -45,23 +45,23 @@ _VARIABLES = re.compile(r"(?:[A-Za-z0-9_.-]+:)?\$\{[A-Z][A-Z0-9_]*\}").fullmatch
 
 
 class Install(Struct, frozen=True, kw_only=True):
-    """The way that was chosen."""
+    """How jobs get ipamc: the choice that the options made."""
 
-    hashes: tuple[str, ...] = ()  # of ipamc's own wheel; none: those that the file has already
+    hashes: tuple[str, ...] = ()  # of ipamc's own wheel; empty: keep those in the file
     wheel: str = ""  # what pip installs in place of `ipamc==VERSION`
     index: str = ""  # where pip looks for packages; "" for its default
     source: str = ""  # a commit, as pip names it
     image: str = ""  # an image that has ipamc: jobs install nothing
 
     def requirements(self, before: str, command: str) -> str:
-        """Return the requirements file that `command` writes, whose text was `before`."""
+        """Return the requirements file that `command` writes. `before` is its present text."""
         files = disk.assets("templates/ci")
         index = f"--index-url {self.index}\n" if self.index else ""
         head = f"{MARK}{command}'. pip takes no file with another hash.\n"
         if self.source:
             own, more = SOURCE.format(self.source), files["requirements-build.txt"]
         else:
-            # A wheel cannot contain its own hash: who writes the pipeline gives it.
+            # A wheel cannot contain its own hash: the author of the pipeline gives it.
             name, more = self.wheel or f"ipamc=={__version__}", ""
             listed = "".join(f" \\\n    --hash=sha256:{text}" for text in self.hashes)
             if not listed:
@@ -128,7 +128,7 @@ def _option(name: str, *called: str, **more: Any) -> Callable[[Command], Command
 
 
 def install_options(*, image: bool) -> Callable[[Command], Command]:
-    """Return what adds the options of all ways, and calls the command with the chosen one, as `install`."""
+    """Return a decorator that adds the options of every way, and passes the chosen one as `install`."""
 
     def add(command: Command) -> Command:
         @functools.wraps(command)
@@ -148,7 +148,7 @@ def install_options(*, image: bool) -> Callable[[Command], Command]:
 
 
 def _chosen(wheel: str | None, source: str, index: str, hashes: tuple[str, ...], image: str) -> Install:
-    """Return the way that the options name. Raises UsageError where they contradict each other."""
+    """Return the way that the options select. Raises UsageError if they contradict each other."""
     ways = [name for name, value in (("--wheel", wheel), ("--git", source), ("--image", image)) if value]
     if len(ways) > 1:
         raise click.UsageError(f"{' and '.join(ways)} are different ways to get ipamc: choose one of them")
@@ -225,7 +225,7 @@ def requirements(*, install: Install, path: str) -> int:
 
 
 def lacking(text: str, path: str) -> None:
-    """Print a warning where pip will refuse a requirements file."""
+    """Print a warning if the requirements file lacks the hash of ipamc: pip refuses such a file."""
     if NO_HASH in text:
         instead = "give it with --sha256 HASH, or choose --wheel, --git or --image"
         say(f"{path}: the hash of ipamc is missing, so the jobs fail: {instead}")

@@ -18,7 +18,7 @@ from ipamc.read.parts import shards_of
 
 GITHUB_JOBS = 256  # jobs of one matrix in one run (GitHub: usage limits)
 GITLAB_JOBS = 200  # jobs of one `parallel: matrix` (GitLab, CI/CD YAML reference)
-IMAGE = "python:3.13"  # what GitLab's jobs run in where nothing names another image: it compiles and plans
+IMAGE = "python:3.13"  # the default image of GitLab's jobs that compile and plan
 LONGEST = 200
 """Characters of a target in a job's name.
 Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/gitlab#584573)."""
@@ -26,7 +26,7 @@ LARGE = 8  # the most shards that one job applies; a cluster with more gets a jo
 SEVERAL = "ipamc"
 """The environment of a job with several clusters that share no other."""
 ALWAYS = 1 << 16
-"""What a cluster of any size costs a job, as bytes of a lock: a compile and kubectl take some seconds."""
+"""The fixed cost of a cluster in a job, as bytes of a lock: a compile and kubectl take some seconds."""
 
 
 def is_name(text: str) -> bool:
@@ -35,8 +35,8 @@ def is_name(text: str) -> bool:
 
 
 def touched(paths: Iterable[str], below: str, there: Collection[str] = ()) -> list[str]:
-    """Return the clusters that files belong to, sorted: the folders below `below` (`clusters/`).
-    What is right below is one if it is `there`: git lists a submodule, or a link to a folder, by its path.
+    """Return the clusters that contain the paths, sorted: names of folders below `below` (`clusters/`).
+    A path directly below `below` counts if it is in `there`: git lists a submodule or a linked folder so.
     """
     inside = (path.removeprefix(below).partition("/") for path in paths if path.startswith(below))
     found = {name for name, slash, _ in inside if slash or name in there}
@@ -57,7 +57,7 @@ class Job(Struct, frozen=True, kw_only=True):
         return first if len(self.targets) == 1 else f"{first[:90]} to {last[:90]} ({len(self.targets)})"
 
     def record(self) -> dict[str, str]:
-        """Return what a template or a matrix says of the job."""
+        """Return the values of the job for a template or a matrix."""
         return {"name": self.name, "targets": " ".join(self.targets), "environment": self.environment}
 
 
@@ -71,13 +71,13 @@ def jobs(
     environments: Mapping[str, str] | None = None,
 ) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
-    A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard; they
-    need no order, because each applies `cilium/` first. Where that makes more than `most` jobs, neighbours in
-    the order of names share jobs, as evenly as their `sizes` let them (the bytes of their locks): none is
-    dropped, and a cluster is divided only where it is larger than a job's share. A job has one environment,
-    so only clusters of one environment share jobs; `environments` are those that are not called as their
-    cluster. Where there are more of the others than jobs, these share SEVERAL. Raises ValueError where there
-    are more `environments` than jobs.
+    A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard. These
+    jobs need no order, because each applies `cilium/` first. If there would be more than `most` jobs,
+    neighbours in the order of names share jobs, balanced by their `sizes` (bytes of their locks). No cluster
+    is dropped. A cluster is divided only if it is larger than a job's share. A job has one environment,
+    so only clusters of one environment share jobs; `environments` lists clusters whose environment has
+    another name than the cluster. If the remaining clusters outnumber the jobs, they share SEVERAL. Raises
+    ValueError if there are more `environments` than jobs.
     """
     sizes, environments = sizes or {}, environments or {}
     every = _Targets(clusters, large if apply else None, sizes)
@@ -119,7 +119,7 @@ class _Targets(Struct, frozen=True):
 
 
 def _divided(shares: Mapping[str, int], most: int) -> dict[str, int]:
-    """Return how many of `most` jobs each environment gets: one, then one more where jobs are the largest."""
+    """Divide `most` jobs among environments: one each, then one more where the jobs are largest."""
     counts = dict.fromkeys(sorted(shares), 1)
     largest = [(-float(shares[environment]), environment) for environment in counts]
     heapq.heapify(largest)
@@ -131,7 +131,7 @@ def _divided(shares: Mapping[str, int], most: int) -> dict[str, int]:
 
 
 def _even(targets: Sequence[tuple[str, float]], count: int) -> list[tuple[str, ...]]:
-    """Divide targets, in their order, into at most `count` lists of sizes that are as even as can be.
+    """Divide targets, in their order, into at most `count` lists whose total sizes are as even as possible.
     A target is in the list that its middle falls into, where all targets lie on a line.
     """
     lists: dict[int, list[str]] = {}
@@ -143,8 +143,8 @@ def _even(targets: Sequence[tuple[str, float]], count: int) -> list[tuple[str, .
 
 
 def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:
-    """Return the environment of each cluster that a pattern names. Raises ValueError for other text.
-    `patterns` is ENVIRONMENT=PATTERN, several with commas between them; the first that fits is taken.
+    """Return the environment of each cluster that a pattern matches. Raises ValueError for malformed text.
+    `patterns` is ENVIRONMENT=PATTERN, several with commas between them; the first match counts.
     """
     pairs = []
     for text in filter(None, patterns.split(",")):

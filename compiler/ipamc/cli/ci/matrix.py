@@ -42,10 +42,10 @@ FORKS = 256
 
 
 class Matrix(Verb):
-    """A command that takes --format KIND and --output FILE, too, as its options were called before."""
+    """A command that also takes the former names of its options: --format KIND and --output FILE."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Do as click does."""
+        """Parse the command line as click does, after former names of options are replaced."""
         if any(word.partition("=")[0] == "--format" for word in args):
             args = renamed(args, {"--format": "--output", **FORMER})
         return super().parse_args(ctx, args)
@@ -132,7 +132,7 @@ def matrix(
         whole = shares.jobs(clusters, apply=False) if stage == "repair" else ()
         more = {name: whole for name in ("refresh", "audit") if asked[name]}
         child = jobs.Child(
-            image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs are as this job of the parent
+            image=variable("IPAMC_IMAGE") or jobs.IMAGE,  # the child's jobs use the image of this job
             source=variable("IPAMC_SOURCE"),
             oidc=asked["oidc"],
             unattended=bool(asked["unattended"]),
@@ -173,9 +173,9 @@ class _Shares(Struct, frozen=True, kw_only=True):
 
 
 def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> list[str]:
-    """Return clusters that changed since a commit, and what must be compiled with them, sorted.
-    These are the address spaces, whose indexes tell of members, and members that an index tells other than it
-    did. Where the index of that moment cannot be read, all clusters are.
+    """Return the clusters that changed since a commit and those to compile with them, sorted.
+    The latter are the address spaces, whose indexes list their members, and members whose line in an index
+    has changed. If an index of that commit cannot be read, all clusters are returned.
     """
     found = {*names, *(spaces if names else ())}
     for name in spaces if commit else ():
@@ -190,7 +190,7 @@ def with_spaces(commit: str, names: Sequence[str], spaces: Collection[str]) -> l
 
 
 def settled(names: Sequence[str], url: str) -> list[str]:
-    """Return the clusters that are in HEAD as they were applied last, and completely; print the others.
+    """Return the clusters that HEAD has as they were last applied completely; print the others.
     Raises Trouble where the refs of the repository cannot be read.
     """
     try:
@@ -223,18 +223,18 @@ def there() -> dict[str, str]:
 
 
 def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
-    """Return the commit of `base`, or "", and the clusters that changed since HEAD branched off it.
-    First those that are here, then those that were deleted, each sorted. Where git cannot tell, all clusters
-    are listed, and a line on stderr says so; with `strict`, Trouble is raised, and FOR_ALL concern all
-    clusters. An apply need not mind FOR_ALL: they change nothing that is rendered.
+    """Return the commit of `base`, or "", then changed clusters that exist, then deleted ones, each sorted.
+    Changes count from where HEAD branched off. Where git cannot compare, all clusters are listed, and stderr
+    says so; with `strict`, Trouble is raised instead. With `strict`, a change of FOR_ALL lists all clusters,
+    too. An apply may ignore FOR_ALL: these files change nothing that is rendered.
 
-    With a base, Trouble is raised, too, where the work tree differs from HEAD: jobs read the one, and the
-    other is merged.
+    With a base, Trouble is also raised where the work tree differs from HEAD: jobs read the work tree, and
+    HEAD is merged.
     """
     commit, paths = _since(base, strict=strict)
     in_head = committed.clusters(".", disk.CLUSTERS) if base else {}
     if paths is None:
-        find()  # raises where there is none
+        find()  # raises if there is no cluster
     found = there()
     names = sorted(found) if paths is None else touched(paths, f"{disk.CLUSTERS}/", found)
     if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):
@@ -256,7 +256,7 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
 
 
 def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
-    """Return the commit of `base`, or "", and the files that changed since; None for all."""
+    """Return the commit of `base`, or "", and the files that changed since; None if git cannot tell."""
     require_top()
     if not base:
         return "", None
@@ -268,11 +268,11 @@ def _since(base: str, *, strict: bool) -> tuple[str, list[str] | None]:
         except Trouble as problem:
             revision, why = "", str(problem)
         commit = git.commit(".", revision) if revision else None
-        # Not where HEAD branched off: after a push by force, what was applied may be on no branch.
+        # Compared directly, not from the fork: after a forced push the commit may be on no branch.
         paths = git.changed(".", commit) if commit else None
     else:
         commit = git.commit(".", base)
-        # All of them: who merges both ways, and dates the commits, chooses which one git takes.
+        # All of them: else the author of crossing merges chooses one by the commits' dates.
         forks = git.merge_bases(".", commit, "HEAD") if commit else []
         if len(forks) > FORKS:
             most = f"{len(forks):,} best common ancestors, more than {FORKS}"

@@ -29,16 +29,16 @@ from ipamc.workspace.kubectl import LISTED, CiliumNodes, Forbidden, Kube, if_all
 Nodes = Callable[[], Mapping[str, Object] | None]
 """The cluster's Nodes by identity; None where they cannot be read."""
 PATIENCE = 3
-"""How many times the waiting time an error may last: operators since 1.19 correct some errors themselves."""
-SHOWN = 20  # the most lines of one sort
+"""How many waiting times an error may last: operators since 1.19 correct some errors themselves."""
+SHOWN = 20  # the most lines of each kind
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
-"""How a node gets another block where the operator has the old one in its books."""
+"""How a node gets a new block if the operator has recorded the old one for it."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
 """The advice of kubectl after a conflict."""
 
 
 def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flags: Assumed) -> Run:
-    """Return the state by which the operator's errors are judged. `live` is the cluster before the apply."""
+    """Return what this run wrote, to judge errors of the operator. `live` is the cluster before the apply."""
     pools = [document for document in every if document["kind"] == POOL and node_of(document)]
     nodes = [document for document in every if document["kind"] == CILIUM_NODE] if flags.adopts else []
     return Run(
@@ -53,7 +53,7 @@ def written(every: Sequence[Object], changed: Sequence[Object], live: Live, flag
 
 def stays(after: CiliumNodes, name: str, changed: Sequence[Object]) -> bool:
     """Return whether CiliumNodes are as this run wrote them; print those that are not.
-    Operators from 1.19 on write the block of their books back, and clear their error.
+    Operators from 1.19 on restore the block that they have recorded, and clear their error.
     """
     nodes = [document for document in changed if document["kind"] == CILIUM_NODE]
     back = [name_of(item.document) for item in drift(nodes, after.live, None) if item.state == "differs"]
@@ -67,7 +67,7 @@ def operator_is_content(
     after: CiliumNodes, name: str, only: Collection[str] | None, written: Run, wait: float
 ) -> bool:
     """Watch the CiliumNodes for `wait` seconds; print the operator's errors; return whether none is ours.
-    Some errors go away by themselves: while there are failures the watch goes on, PATIENCE times as long.
+    Some errors go away by themselves: while there are failures, the watch repeats up to PATIENCE times.
     """
     for _ in range(PATIENCE if wait else 1):
         after.follow(wait)
@@ -129,8 +129,8 @@ def refusal(problem: str, cluster: str, document: Object) -> str:
 def name_left_over(
     kube: Kube, after: CiliumNodes, wanted: Collection[str], before: Live, nodes: Nodes, *, prune: bool
 ) -> bool:
-    """Print what left the tree, and delete what nothing uses if `prune`; return whether that worked.
-    `wanted` are identities of objects that must stay, `before` are the objects before the apply: if not one
+    """Print objects that left the tree; with `prune`, delete the unused ones; return whether that worked.
+    `wanted` are identities of objects that must stay. `before` are the objects before the apply: if none
     of them is wanted, they may be another cluster's, and nothing is deleted.
     """
     name = kube.context
@@ -140,7 +140,7 @@ def name_left_over(
             live.update(kube.listed(kind))
         except Forbidden as problem:
             if kind in POLICIES and not any(about.startswith(f"{kind} ") for about in wanted):
-                continue  # roles of before, and a tree without policies
+                continue  # older roles may not read policies, and the tree has none
             say(f"{name}: objects of kind {kind} that left the tree are not looked for: {problem}")
     found = left_over(wanted, live, None, None)
     if leavers := {item.name for item in found if item.kind == CILIUM_NODE}:
@@ -173,7 +173,7 @@ def name_left_over(
 
 
 def _deleted(kube: Kube, kind: str, items: list[LeftOver]) -> bool:
-    """Delete objects of one kind. Pools are compared with the CiliumNodes of this moment."""
+    """Delete objects of one kind, pools after a new look at CiliumNodes; return whether that worked."""
     if kind == POOL and items:
         users = pool_users(kube.listed(CILIUM_NODE).values())
         items = [item for item in items if item.name not in users]

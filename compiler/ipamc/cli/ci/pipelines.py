@@ -46,7 +46,7 @@ _OF_THE_SCHEDULE = {
 
 
 def _environments(_context: click.Context, _option: click.Parameter, text: str) -> str:
-    """Return patterns that a job of the pipeline will read."""
+    """Return the text if every job can parse its patterns of environments."""
     try:
         of_environments(text, ())
     except ValueError as problem:
@@ -138,7 +138,7 @@ def github(*, branch: str, schedule: str, path: str | None, install: Install, **
 
 
 def _wave(number: int, key: str, value: str) -> dict[str, str]:
-    """Return a kustomize patch that gives the objects that a key selects their wave in Argo CD."""
+    """Return a kustomize patch that sets the Argo CD sync wave of the objects that a key selects."""
     meta = {"name": "any", "annotations": {"argocd.argoproj.io/sync-wave": str(number)}}
     text = json.dumps({"apiVersion": "v1", "kind": "any", "metadata": meta})
     return {"key": key, "value": value, "text": text}
@@ -148,8 +148,8 @@ _WAVES = (
     _wave(-2, "group", "admissionregistration.k8s.io"),
     _wave(-1, "kind", "ConfigMap|CiliumNodeConfig|CiliumPodIPPool"),
 )
-"""Policies come before what they judge, and pools before the nodes that use them. Without waves Argo CD
-applies objects of these kinds in the order of their names (gitops-engine, sync_tasks.go)."""
+"""Policies come before the objects that they check, and pools before the nodes that use them. Without
+waves Argo CD applies objects of these kinds in the order of their names (gitops-engine, sync_tasks.go)."""
 
 
 large_option = click.option("--large", type=click.IntRange(min=0), default=0, show_default=True, metavar="N")
@@ -252,7 +252,7 @@ class Subject(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # gener
     name = "KIND:NAME"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dict[str, str]:
-        """Return the subject, as a binding has it."""
+        """Return the subject in the form of a binding."""
         if isinstance(value, dict):
             return value
         kind, _, name = str(value).partition(":")

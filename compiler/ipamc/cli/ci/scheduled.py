@@ -264,7 +264,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
 
 
 def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: str, title: str) -> int:
-    """Push the branch, and bring its request up to date."""
+    """Push the branch, and update its merge or pull request."""
     from ipamc.review.diff.plan_report import beyond_additions
 
     cluster, ref = report.name, f"refs/heads/{BRANCHES}{report.name}"
@@ -300,7 +300,7 @@ def _propose(there: Remote, requests: Requests, report: ClusterReport, commit: s
 
 
 def _body(report: ClusterReport, reasons: list[str], problem: str) -> str:
-    """Return the text of a request: who merges it, and the plan."""
+    """Return the text of the merge or pull request: how it is merged, and the plan."""
     from ipamc.report.plan import markdown
     from ipamc.review.diff.plan_report import PlanReport
 

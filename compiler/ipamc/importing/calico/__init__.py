@@ -1,4 +1,4 @@
-"""A cluster that runs Calico: its pools become ours, and its nodes keep every block affine to them."""
+"""Imports a cluster that runs Calico: keeps its pools, and every block that is affine to a node."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.selector import EVERY, SelectorIndex
 from ipamc.read.dump.programs import texts_of
 
-MOST_POOLS = 500  # IPPools of a dump: each is compared with each other one, as Calico itself does for a pod
+MOST_POOLS = 500  # the most IPPools of a dump: all pairs are compared, as Calico itself does for a pod
 LABELS = "projectcalico.org/labels"
-"""An annotation of Nodes: labels that only Calico knows, as JSON (lib/backend/k8s/resources/resources.go)."""
+"""An annotation of Nodes: labels that only Calico uses, as JSON (lib/backend/k8s/resources/resources.go)."""
 
 
 def tells_blocks(dump: Dump) -> bool:
-    """Tell whether a dump has Calico's blocks: a node without one has none."""
+    """Return whether a dump has Calico's blocks, so that a node without one has none."""
     return bool(dump.calico_blocks or dump.affinities)
 
 
 def is_calico(dump: Dump) -> bool:
-    """Tell whether Calico's IPAM gives the nodes of a dump their blocks.
-    With `host-local` in its CNI configuration Calico takes addresses of podCIDRs, and its pools mean nothing.
+    """Return whether Calico's IPAM gives the nodes of a dump their blocks.
+    With `host-local` in its CNI configuration Calico uses addresses of podCIDRs, and its pools mean nothing.
     """
     return tells_blocks(dump) or (bool(dump.of_kind("IPPool")) and not uses_pod_cidrs(dump))
 
 
 def uses_pod_cidrs(dump: Dump) -> bool:
-    """Tell whether Calico gives pods addresses of the podCIDRs of their Nodes."""
+    """Return whether Calico gives pods addresses from the podCIDRs of their Nodes."""
     data = (texts_of(config.value.get("data")) for config in dump.of_kind("ConfigMap"))
     return any('"host-local"' in texts.get("cni_network_config", "") for texts in data)
 
 
 def two_sources(dump: Dump) -> Iterator[Diagnostic]:
-    """Yield nodes with blocks of Calico alone, where other nodes have blocks of Cilium."""
+    """Yield nodes with only blocks of Calico, while other nodes have blocks of Cilium."""
     moved = {seen.name: seen for seen in dump.cilium_nodes if seen.blocks or seen.allocated}
     first = next((block for block in dump.calico_blocks if block.host and block.host not in moved), None)
     if moved and first:
@@ -56,11 +56,11 @@ def two_sources(dump: Dump) -> Iterator[Diagnostic]:
 
 
 def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
-    """Return the cluster to be written for a dump of one that runs Calico.
+    """Return the files to write, as a Draft, for a dump of a cluster that runs Calico.
     In multi-pool mode each node gets pools of its own (`pinning: node`): it keeps all its blocks, and
     Cilium's operator can give none of them to another node. In crd mode there is no operator at all. In
     kubernetes and cluster-pool mode a node has one block of each family, so a node with more is an error.
-    Deterministic, whatever the order of the dump.
+    Deterministic for any order of the dump.
     """
     pools, found = read_pools(dump)
     if len(pools) > MOST_POOLS:
@@ -70,7 +70,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     blocks = [claim.block for claim in held.claims]
     families = _families(dump, pools, blocks)
     ours = [pool for pool in pools if pool.workload and pool.block.family in families]
-    # A block of no pool, or larger than its pool, is taken out of all pools: it gets one of its own.
+    # A block of no pool, or larger than its pool, is cut out of all pools, and gets a pool of its own.
     lost = strays(blocks, [pool.block for pool in ours])
     groups = grouped(ours, [*lost, *(pool.block for pool in outside)])
     every = (*groups.active, *groups.halted)
@@ -92,7 +92,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     found += _about_nodes(dump, groups.active, held, mode)
     specs = (item.value.get("spec") for item in dump.of_kind("IPAMConfig", "IPAMConfiguration"))
     found += rules.not_frozen(dump, next((spec for spec in specs if isinstance(spec, dict)), {}))
-    # Calico has no addresses for the pods of a node that no pool selects either.
+    # If no pool selects a node, Calico has no addresses for its pods either.
     index = SelectorIndex([group.selector for group in groups.active])
     unselected = any(index.first(node.labels, node.name) is None for node in dump.nodes)
     ranges = ((block, pool.name) for pool in drafts for block in _ranges([pool]))
@@ -112,7 +112,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
 def _about_pools(
     pools: Iterable[CalicoPool], groups: Grouped, families: Sequence[int]
 ) -> Iterator[Diagnostic]:
-    """Yield pools that do not become what they were."""
+    """Yield pools that change with the import."""
     for pool in pools:
         if not pool.workload:
             yield rules.not_for_pods(pool.at, pool.name, pool.block)
@@ -123,7 +123,7 @@ def _about_pools(
     yield from (rules.pools_overlap(loser, winner) for loser, winner in groups.overlapping)
     for group in groups.halted:
         first = group.pools[0]
-        if not first.halted:  # Calico makes new blocks of it, and we do not
+        if not first.halted:  # Calico allocates new blocks from it, ipamc does not
             yield rules.pool_is_second(first.at, first.name, group.halted)
     for group in groups.active:
         for family in set(families) - group.ranges.keys():
@@ -133,7 +133,7 @@ def _about_pools(
 def _about_blocks(
     held: Holdings, lost: Iterable[Block], reserved: Iterable[tuple[Block, SeenObject]]
 ) -> Iterator[Diagnostic]:
-    """Yield blocks of no pool, and reservations in blocks that nodes have."""
+    """Yield nodes' blocks in no pool, and reservations inside nodes' blocks."""
     claims = {claim.block: claim for claim in held.claims}
     starts = sorted(claims)
     if outside := [claims[block] for block in lost]:
@@ -169,7 +169,7 @@ def _about_nodes(dump: Dump, active: Sequence[Group], held: Holdings, mode: Mode
 
 
 def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTER_POOL) -> Draft:
-    """Return a cluster with blocks of ranges that Calico does not use, as in Cilium's own guide."""
+    """Return a cluster with blocks from ranges that Calico does not use, as in Cilium's own guide."""
     pools, found = read_pools(dump)
     held = holdings(dump, ())
     claimed = (claim.block for claim in held.claims)
@@ -197,7 +197,7 @@ def distinct_draft(dump: Dump, ranges: Sequence[Block], mode: Mode = Mode.CLUSTE
 
 
 def _size(ranges: Sequence[Block], nodes: int) -> int:
-    """Return the prefix length of blocks: Cilium's default, or a longer one: two blocks a node."""
+    """Return the prefix length of blocks: Cilium's default, or a longer one for two blocks per node."""
     family = ranges[0].family
     for size in range(MASK[family], BITS[family] - 4):
         if sum(1 << size - block.prefix for block in ranges if block.prefix <= size) >= 2 * nodes:
@@ -206,8 +206,8 @@ def _size(ranges: Sequence[Block], nodes: int) -> int:
 
 
 def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) -> tuple[int, ...]:
-    """Return the families of which nodes have blocks, the primary one first; without blocks those of pools.
-    Calico has no primary family: it is that of the first InternalIP of most nodes.
+    """Return the families of the nodes' blocks, the primary one first; without blocks those of pools.
+    Calico has no primary family: the first InternalIP of most nodes decides.
     """
     found = {block.family for block in blocks} or {
         pool.block.family for pool in pools if pool.workload and not pool.halted
@@ -217,7 +217,7 @@ def _families(dump: Dump, pools: Iterable[CalicoPool], blocks: Iterable[Block]) 
 
 
 def _pools(groups: Iterable[Group]) -> list[DraftPool]:
-    """Return groups as pools. `pinning: node` allows no dot in a name."""
+    """Convert groups to pools. With `pinning: node` a name must not contain a dot."""
     names: set[str] = set()
     drafts = []
     for group in groups:
@@ -250,7 +250,7 @@ def _ranges(pools: Iterable[DraftPool]) -> Iterator[Block]:
 
 
 def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]:
-    """Yield a disabled pool for each size of the blocks that are in no pool: their nodes keep them."""
+    """Yield a disabled pool for each size of blocks outside of all pools, so that their nodes keep them."""
     by_size: dict[tuple[int, int], list[Block]] = {}
     for block in lost:
         by_size.setdefault((block.family, block.prefix), []).append(block)
@@ -265,13 +265,13 @@ def _without_pool(lost: Iterable[Block], names: set[str]) -> Iterator[DraftPool]
 
 
 def shown(dump: Dump, cluster: Cluster) -> tuple[Mapping[str, Blocks], list[Diagnostic]]:
-    """Return the Calico blocks of each node as its CiliumNode will show them, and the errors that forbid it.
-    For a refresh before the last node has moved: a node that joined Calico keeps its blocks, too.
+    """Return each node's Calico blocks as its CiliumNode will show them, and the errors that forbid it.
+    For a refresh before the last node has moved: nodes that join with Calico also keep their blocks.
     """
     if not tells_blocks(dump):
         return {}, []
     pools, found = read_pools(dump)
-    # Of a cluster on a distinct range they are excluded: nodes do not keep them.
+    # In a cluster on a distinct range they are excluded: nodes do not keep them.
     outside = [pool.block for pool in pools if not pool.workload] + [cidr.block for cidr in cluster.excluded]
     held = holdings(dump, outermost(outside))
     ranges = [(cidr.block, pool.name) for pool in cluster.pools for cidr in pool.ranges]

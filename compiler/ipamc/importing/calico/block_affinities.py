@@ -1,8 +1,8 @@
-"""Which node has which block of Calico's, as Calico itself decides it, and who uses addresses of it.
+"""Finds each node's blocks in Calico, by Calico's own rules, and the users of their addresses.
 
-The affinity of an IPAMBlock decides. A BlockAffinity is a claim: its node may make the block while there is
-none, and loses it to a node that was first (libcalico-go, lib/ipam/ipam_block_reader_writer.go,
-claimAffineBlock). A block that is marked `deleted` does not exist to Calico.
+The affinity of an IPAMBlock decides. A BlockAffinity is only a claim: its node may create the block if there
+is none, and loses it to a node that was first (libcalico-go, lib/ipam/ipam_block_reader_writer.go,
+claimAffineBlock). A block that is marked `deleted` does not exist for Calico.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 
-TUNNEL = "TunnelAddress"  # the end of the kinds of tunnel addresses (lib/backend/model/block.go)
+TUNNEL = "TunnelAddress"  # the suffix of kinds of tunnel addresses (lib/backend/model/block.go)
 
 
 class Holdings(Struct, frozen=True, kw_only=True):
@@ -32,7 +32,7 @@ class Holdings(Struct, frozen=True, kw_only=True):
 
 
 def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
-    """Return which node has which block. O(n log n) in the blocks, affinities and addresses in use.
+    """Return the blocks of each node. O(n log n) in the blocks, affinities and addresses in use.
     `outside` are disjoint ranges of tunnels and load balancers, by address: their blocks do not count.
     """
     real = [each for each in dump.calico_blocks if not each.virtual and not blocks_over(outside, each.block)]
@@ -41,7 +41,7 @@ def holdings(dump: Dump, outside: Sequence[Block]) -> Holdings:
     found: list[Diagnostic] = []
     if not dump.calico_blocks:
         found.append(rules.no_blocks(dump.at, claims=len(affinities)))
-    # What IPAMBlocks say, without empty ones that are being released; then affinities without a block.
+    # First the IPAMBlocks, without empty ones that are being released; then affinities without a block.
     released = {(each.block, each.host) for each in affinities if _is_leaving(each)}
     claims = [
         Claim(block.block, block.host, block.at)
@@ -103,7 +103,7 @@ def _nested(alive: Iterable[SeenBlock], claims: Iterable[Claim]) -> Iterator[Dia
 
 
 def _borrowed(alive: Iterable[SeenBlock], claims: Iterable[Claim]) -> Iterator[Diagnostic]:
-    """Yield a finding for each node that uses addresses of blocks of others."""
+    """Yield a finding for each node that uses addresses from other nodes' blocks."""
     by_node: dict[str, list[Borrowed]] = defaultdict(list)
     owners = {claim.block: claim for claim in claims}
     for block in alive:

@@ -11,15 +11,15 @@ from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names
 from ipamc.model.dump import Dump, SeenAffinity, SeenBlock
 from ipamc.model.wording import cut, listing, shown
 
-_FEW = 3  # users of addresses that a finding names
-_PLACES = 5  # places of a finding
+_FEW = 3  # the most users of addresses in a finding
+_PLACES = 5  # the most places of a finding
 
 BLOCKS = (
     "kubectl get nodes,ippools.crd.projectcalico.org,ipamblocks.crd.projectcalico.org,"
     "blockaffinities.crd.projectcalico.org,ipreservations.crd.projectcalico.org,"
     "ipamconfigs.crd.projectcalico.org -o json"
 )
-"""What shows Calico's blocks, with the datastore of Kubernetes."""
+"""The command that prints Calico's blocks, with the datastore of Kubernetes."""
 EXPORT = (
     "calicoctl datastore migrate lock; calicoctl datastore migrate export > calico.yaml; "
     "calicoctl datastore migrate unlock"

@@ -21,7 +21,7 @@ from ipamc.read.kinds.nodes import RawCondition
 from ipamc.read.values import ForeignMetadata
 
 BLOCK_SIZES = {4: 26, 6: 122}
-"""What Calico takes where a pool says nothing (api/pkg/apis/projectcalico/v3/ippool.go)."""
+"""Calico's default block sizes (api/pkg/apis/projectcalico/v3/ippool.go)."""
 
 
 class _Spec(msgspec.Struct, rename="camel"):
@@ -55,7 +55,7 @@ class _Reservation(msgspec.Struct):
 
 
 def read_pools(dump: Dump) -> tuple[list[CalicoPool], list[Diagnostic]]:
-    """Return the IPPools by name, which is the order in which Calico tries them, and what cannot be read."""
+    """Return the IPPools by name, which is Calico's order, and findings about unreadable ones."""
     found: list[Diagnostic] = []
     pools: dict[str, CalicoPool] = {}
     for item in dump.of_kind("IPPool"):
@@ -98,7 +98,7 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
 
 
 def _halted(raw: _Pool) -> str:
-    """Return why Calico makes no new blocks for the pods of a node."""
+    """Return why Calico creates no new blocks for the pods of a node."""
     spec = raw.spec
     if spec.disabled:
         return "it is disabled"
@@ -115,7 +115,7 @@ def _halted(raw: _Pool) -> str:
 
 
 def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[Diagnostic]]:
-    """Return the CIDRs of IPReservations by address, each with its object, and what cannot be read."""
+    """Return the CIDRs of IPReservations by address, with their objects, and findings about them."""
     reserved: list[tuple[Block, SeenObject]] = []
     found: list[Diagnostic] = []
     for item in dump.of_kind("IPReservation"):
@@ -129,13 +129,13 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
 
 
 class Group(Struct, frozen=True, kw_only=True):
-    """Pools that become one."""
+    """Pools that are merged into one."""
 
     pools: tuple[CalicoPool, ...]  # by name, the first of each family is the one that Calico prefers
     ranges: Mapping[int, tuple[Block, ...]]  # by family, in Calico's order
     sizes: Mapping[int, int]
     selector: Selector
-    halted: str = ""  # why no new blocks are made of it; "": they are
+    halted: str = ""  # why it gives no new blocks; "": it does
 
     @property
     def name(self) -> str:
@@ -146,18 +146,18 @@ class Group(Struct, frozen=True, kw_only=True):
 class Grouped(Struct, frozen=True, kw_only=True):
     """The groups of all pools."""
 
-    active: tuple[Group, ...]  # in Calico's order: each node is selected by one at most
-    halted: tuple[Group, ...]  # groups of one pool each, of which no new blocks are made
+    active: tuple[Group, ...]  # in Calico's order: at most one selects a node
+    halted: tuple[Group, ...]  # groups of one pool each that give no new blocks
     overlapping: tuple[tuple[CalicoPool, CalicoPool], ...] = ()
-    """(pool that gave addresses away, pool that has them)."""
+    """(pool that loses the common addresses, pool that keeps them)."""
     cut: Mapping[str, tuple[Block, ...]] = field(default_factory=dict)
-    """By pool: what others left of its range and is smaller than a block."""
+    """By pool: the parts of its range that are left and smaller than a block."""
 
 
 def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     """Return pools for workloads as groups whose ranges are disjoint, also from those that are taken.
-    `pools` come by name; each is compared with each other one. Where pools overlap, the one of which Calico
-    makes blocks keeps the addresses.
+    `pools` come by name; each is compared with all others. If pools overlap, the one from which Calico
+    allocates blocks keeps the addresses.
     """
     overlapping: list[tuple[CalicoPool, CalicoPool]] = []
     whole: dict[str, tuple[Block, ...]] = {}
@@ -190,13 +190,13 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
             else:
                 first = next(each for each in chosen if each.block.family == family)
                 why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
-                unlike.append(_alone(pool, whole, why))
+                unlike.append(_group_of_one(pool, whole, why))
         ordered = {family: ranges[family] for family in sorted(ranges)}
         ordered_sizes = {family: sizes[family] for family in ordered}
         selector = members[0].selector
         active.append(Group(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
-    split = list(_apart(active))
-    halted = [_alone(pool, whole) for pool in some if pool.halted]
+    split = list(_disjoint(active))
+    halted = [_group_of_one(pool, whole) for pool in some if pool.halted]
     halted += unlike + [group for group in split if group.halted]
     return Grouped(
         active=tuple(group for group in split if not group.halted),
@@ -206,7 +206,7 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
     )
 
 
-def _alone(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
+def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = "") -> Group:
     return Group(
         pools=(pool,),
         ranges={pool.block.family: whole[pool.name]},
@@ -216,8 +216,8 @@ def _alone(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why: str = 
     )
 
 
-def _apart(groups: Sequence[Group]) -> Iterator[Group]:
-    """Yield the groups with selectors that share no node; a group that is left with none is halted."""
+def _disjoint(groups: Sequence[Group]) -> Iterator[Group]:
+    """Make the groups' selectors disjoint, and yield the groups; a group that selects no node is halted."""
     before: list[Group] = []
     for group in groups:
         own = group.selector.outcomes

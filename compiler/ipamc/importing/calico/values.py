@@ -1,4 +1,4 @@
-"""What Calico has: its pools, and the blocks that nodes hold."""
+"""Calico's pools, and the blocks that nodes hold."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class CalicoPool(Struct, frozen=True, kw_only=True):
     block: Block
     size: int  # prefix length of its blocks
     selector: Selector
-    workload: bool  # pods get addresses of it; else tunnels or load balancers alone
-    overlay: str = ""  # `ipipMode` or `vxlanMode` where it is not Never
-    halted: str = ""  # why Calico makes no new blocks of it for the pods of a node; "": it does
+    workload: bool  # pods get its addresses; False: only tunnels or load balancers do
+    overlay: str = ""  # `ipipMode` or `vxlanMode` if it is not Never
+    halted: str = ""  # why Calico creates no new blocks in it for the pods of a node; "": it does
     labels: Mapping[str, str] = field(default_factory=dict)
     at: Span
 
@@ -34,7 +34,7 @@ class Claim(Struct, frozen=True):
 
 
 class Borrowed(Struct, frozen=True):
-    """An address that another node uses than the one that has its block."""
+    """An address that is used by another node than the owner of its block."""
 
     family: int
     address: int

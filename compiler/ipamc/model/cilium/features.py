@@ -1,4 +1,4 @@
-"""What differs between Cilium minors, by name; `support` says which minor has what, and how that is known."""
+"""Differences between Cilium minors, by name; `support` says which minor has which, and how that is known."""
 
 from __future__ import annotations
 

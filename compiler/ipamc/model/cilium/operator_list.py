@@ -1,20 +1,20 @@
-"""The CIDRs of which Cilium's operator gives out blocks by itself: cluster-pool mode, `operator: adopt`.
+"""The CIDRs from which Cilium's operator allocates by itself: cluster-pool mode, `operator: adopt`.
 
 The list holds `unlisted` pools, and of these only what the operator may give. Blocks of other pools are not
-in it, held or free. The operator says `allocator not configured for the requested CIDR` of the nodes that
-hold them and leaves their CiliumNodes alone. With their blocks in the list it would book them without an
-error, but it frees what it books when a CiliumNode is deleted. These histories were run on the operators of
-1.12 and of 1.15 to 1.20; in each of them two nodes had one address:
+in it, held or free. The operator reports `allocator not configured for the requested CIDR` for the nodes that
+hold them and ignores their CiliumNodes. With their blocks in the list it would reserve them without an error,
+but it frees its reservations when a CiliumNode is deleted. These histories were run on the operators of 1.12
+and of 1.15 to 1.20; in each of them two nodes had one address:
 
 - the unlisted pool is full, a listed node is re-created: before its CiliumNode is applied again, another node
   gets its block.
 - the unlisted pool is full and a node waits; the list with a newcomer's block is applied before the
   newcomer's CiliumNode: the node that waits gets that block.
 
-What the operator cannot book is free for it. It books a node as a whole, or not at all: if the IPv4 block of
-a node is in no CIDR of the list, another node gets its IPv6 block. It books a block in the first CIDR of the
-list that has a part of it, and nothing in the next one. With a mask shorter than the block it books the
-addresses beside it too. So a block in use is in the list only if the operator books it and nothing but it.
+What the operator cannot reserve is free for it. It reserves a node as a whole, or not at all: if the IPv4
+block of a node is in no CIDR of the list, another node gets its IPv6 block. It reserves a block in the first
+CIDR of the list that overlaps it, and nothing in the next one. With a mask shorter than the block it reserves
+the neighbouring addresses too. So a block in use is in the list only if the operator reserves exactly it.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from ipamc.model.lock import Line, State
 Lists = dict[int, tuple[Block, ...]]
 """CIDRs by family, in order."""
 AGENT, OPERATOR = "cilium", "cilium-operator"
-"""The names of Cilium's DaemonSet and of its operator's Deployment, and of what their pods are."""
+"""The names of Cilium's DaemonSet and of its operator's Deployment, and of their pods' programs."""
 CONFIG = "cilium-config"
 """The ConfigMap with Cilium's flags."""
 KUBEADM = "kubeadm-config"
-"""The ConfigMap of kubeadm: the addresses that the cluster was made with."""
+"""The ConfigMap of kubeadm, with the addresses for which the cluster was created."""
 BYSTANDER = "--ipam=kubernetes"
-"""The argument with which the operator gives out nothing."""
+"""The argument with which the operator allocates nothing."""
 _SIZE = re.compile(r"[0-9]{1,3}").fullmatch
 
 
@@ -60,12 +60,12 @@ def ipam_argument(words: Iterable[str]) -> str:
 
 
 def listed(data: Mapping[str, str], family: int) -> list[Block]:
-    """Return the list of cilium-config, by address: operators split at spaces, from 1.20 at commas, too."""
+    """Return the list in cilium-config, by address: operators split at spaces, from 1.20 at commas, too."""
     return sorted(readable_blocks(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", ""))))
 
 
 class Assumed(Struct, frozen=True, kw_only=True, dict=True):
-    """The flags as they are rendered."""
+    """The rendered flags, which the compile assumes."""
 
     at: Span = Span("")
     """The file."""
@@ -75,27 +75,27 @@ class Assumed(Struct, frozen=True, kw_only=True, dict=True):
     bystander: bool
     """The operator gets --ipam=kubernetes."""
     applied: bool
-    """The ConfigMap is part of what ipamc applies (managedBy: none)."""
+    """ipamc applies the ConfigMap (managedBy: none)."""
 
     @property
     def adopts(self) -> bool:
-        """The operator hands out blocks of its list, beside those that ipamc gives."""
+        """The operator allocates from its list, besides the blocks that ipamc gives."""
         return self.data.get("ipam") == "cluster-pool" and not self.bystander
 
     @property
     def operator_list(self) -> list[Block]:
-        """What the operator may give in cluster-pool mode, of both families."""
+        """The CIDRs that the operator may give in cluster-pool mode, of both families."""
         return [block for family in BITS for block in listed(self.data, family)]
 
     @cached_property
     def masks(self) -> Mapping[int, int]:
-        """The prefix length of the blocks that the operator gives, by family."""
+        """The prefix length of the operator's blocks, by family."""
         sizes = {family: self.data.get(f"cluster-pool-ipv{family}-mask-size", "") for family in BITS}
         return {family: int(size) for family, size in sizes.items() if _SIZE(size)}
 
     @cached_property
     def lists(self) -> Lists:
-        """The CIDRs that the operator can give blocks of: by family, by address."""
+        """The CIDRs from which the operator can give blocks: by family, by address."""
         found = {family: outermost(listed(self.data, family)) for family in self.masks}
         return {
             family: tuple(block for block in blocks if block.prefix <= self.masks[family])
@@ -104,11 +104,11 @@ class Assumed(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, int]) -> Lists:
-    """Return the CIDRs of which the operator gives out blocks: pools by name, ranges in the order as written.
-    A piece that is smaller than a block is of no use to the operator and left out. A family in which nothing
-    is left has one address in the list: the operator does not start with an empty list, and a CIDR with a
-    prefix longer than the mask is always full. Quarantined blocks of `unlisted` pools are in the list: the
-    operator keeps no quarantine. O(n log n) in blocks in use.
+    """Return the CIDRs from which the operator allocates: pools by name, ranges in the order as written.
+    A piece that is smaller than a block is useless to the operator and omitted. A family in which nothing is
+    left has one address in the list: the operator does not start with an empty list, and a CIDR with a prefix
+    longer than the mask is always full. Quarantined blocks of `unlisted` pools are in the list: the operator
+    has no quarantine. O(n log n) in blocks in use.
     """
     pools = sorted(_unlisted(cluster), key=lambda pool: pool.name)
     excluded = outermost(cidr.block for cidr in cluster.excluded)
@@ -139,7 +139,7 @@ def operator_lists(cluster: Cluster, lines: Sequence[Line], masks: Mapping[int, 
 
 
 def given_by_operator(cluster: Cluster, lines: Iterable[Line]) -> frozenset[str]:
-    """Return the nodes whose held blocks are all of `unlisted` pools. The operator decides about them.
+    """Return the nodes whose held blocks are all in `unlisted` pools. The operator decides about them.
     Nothing is rendered for them. If such a node is re-created, the operator gives it another block and its
     own to a node that asks later: a manifest with the old block would then give that to both.
     """
@@ -162,7 +162,7 @@ def _useful(pieces: Iterable[Block], mask: int) -> tuple[Block, ...]:
 def _not_booked(
     cluster: Cluster, lines: Iterable[Line], lists: Lists, masks: Mapping[int, int]
 ) -> Iterator[Block]:
-    """Yield pending blocks, and the blocks of the nodes that the operator does not book exactly."""
+    """Yield pending blocks, and the blocks of nodes that the operator does not reserve exactly."""
     ranges = sorted(block for blocks in lists.values() for block in blocks)
     used: dict[str, set[Block]] = defaultdict(set)
     for line in lines:
@@ -194,8 +194,8 @@ def sizes_of(pool: Pool, family: int) -> Iterator[tuple[int, Place]]:
 
 def longest_prefix(cluster: Cluster, family: int, lines: Iterable[Line] = ()) -> int:
     """Return the longest prefix length of a family among sizes, pins and lines in use; 0 without a pool.
-    Cilium's operator books in units of its mask: a block smaller than the mask takes a whole unit. With the
-    longest prefix as mask it books every block exactly.
+    Cilium's operator reserves units of its mask: a block smaller than the mask takes a whole unit. With the
+    longest prefix as mask it reserves every block exactly.
     """
     sizes = [0, *(size for pool in cluster.pools for size, _ in sizes_of(pool, family))]
     sizes += [line.block.prefix for line in lines if line.block.family == family and line.in_use]

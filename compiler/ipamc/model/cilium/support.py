@@ -25,7 +25,7 @@ READ_AT = {int(release.split(".")[1]): release for release in _READ.split()}
 
 
 class Known(enum.StrEnum):
-    """How a claim is known, the strongest first."""
+    """How a claim is known, the strongest evidence first."""
 
     RUN = "run"
     READ = "read"
@@ -33,7 +33,7 @@ class Known(enum.StrEnum):
 
 
 class Row(Struct, frozen=True):
-    """One capability: which minors have it, how that is known for each, and what depends on it."""
+    """One capability: the minors with it, how that is known for each, and the parts that depend on it."""
 
     capability: Capability
     modes: str
@@ -50,7 +50,7 @@ class Row(Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """Return where the source says so, or others do."""
+        """Return the places in the source, or other references, that prove it."""
         return SOURCES[self.capability]
 
     def of(self, version: Version) -> bool:
@@ -58,7 +58,7 @@ class Row(Struct, frozen=True):
         return (1, self.since) <= min(version, LAST) <= (1, self.until)
 
     def known(self, version: Version) -> Known:
-        """Return how it is known whether a minor has it."""
+        """Return the evidence that a minor has it, or has it not."""
         _, minor = version
         return Known.RUN if minor in self.run else Known.INFERRED if minor in self.inferred else Known.READ
 
@@ -68,9 +68,9 @@ _ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {
 _ALL = f"{_ALL_BUT_CRD}, {_CRD}"
 _WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
-"""The minors of which operators and functions of agents are run; all but the first have multi-pool mode."""
+"""The minors whose operators and functions of agents are run; all but the first have multi-pool mode."""
 _AGENTS = (15, 18, 19, 20)
-"""The minors of which whole agents are run."""
+"""The minors whose whole agents are run."""
 _CHARTS = tuple(range(12, LAST[1] + 1))
 """The minors whose chart Helm renders, at the release of `READ_AT`."""
 
@@ -207,7 +207,7 @@ SOURCES: Mapping[Capability, str] = {
 
 
 class Claim(Struct, frozen=True):
-    """Something that the kube-apiserver was seen to do, in Markdown."""
+    """An observed behaviour of the kube-apiserver, in Markdown."""
 
     text: str
     source: str

@@ -22,12 +22,12 @@ def can(version: Version, capability: Capability) -> bool:
 
 
 def known(version: Version, capability: Capability) -> Known:
-    """Return how it is known whether a minor has a capability."""
+    """Return the evidence that a minor has a capability, or has it not."""
     return _ROWS[capability].known(version)
 
 
 def shown(version: Version, capability: Capability) -> bool:
-    """Return whether a Cilium minor has a capability, and its server was run to see that."""
+    """Return whether a Cilium minor has a capability, and a run of its server proved that."""
     return can(version, capability) and known(version, capability) is Known.RUN
 
 
@@ -42,8 +42,8 @@ def until(capability: Capability) -> Version:
 
 
 def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
-    """Return the cluster with the minor that is reckoned with: a newer one than `LAST` is taken for another.
-    For `assume`, else for what the document says; without either, or where that is not known, it stays
+    """Return the cluster with the minor to use: if it is newer than `LAST`, a known one is assumed instead.
+    That is `assume`, else the one in the document; without either, or if that is not known, the minor stays
     unknown.
     """
     minor = assume or cluster.assume
@@ -53,8 +53,8 @@ def taken_for(cluster: Cluster, assume: Version | None) -> Cluster:
 
 
 def waits_for_agent(cluster: Cluster, node: Node) -> bool:
-    """Return whether a node's CiliumNode is applied only when its agent has made it.
-    The operator would delete it before; or the agent makes it with its blocks, by admission.
+    """Return whether a node's CiliumNode is applied only after its agent has created it.
+    The operator would delete it before, or the agent creates it with its blocks, by admission.
     """
     return node.planned and (cluster.admission.assign or not can(cluster.cilium, Capability.DO_NOT_GC))
 
@@ -81,7 +81,7 @@ def pod_cidr_annotation(version: Version, family: int) -> str:
 
 
 def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | None = None) -> int:
-    """Return how many addresses of blocks pods can have in that minor, where they are of this pool."""
+    """Return how many addresses of blocks in a pool pods can have in that minor."""
     tiny = can(version, Capability.TINY_BLOCKS)
     # Outside multi-pool mode no pool has these fields (IPC0561).
     ends = sum(pool.allows.values()) if pool and can(version, Capability.ALLOW_ENDS) else 0
@@ -103,11 +103,11 @@ def usable_in(cluster: Cluster, block: Block, pool: str) -> int:
 INFRASTRUCTURE = 3
 """Addresses of each family that an agent takes from its default pool for itself: router, health, ingress."""
 PRE_ALLOCATION = 8
-"""What agents pre-allocate of the default pool unless it is set (pkg/option/config.go, 1.15.19 to 1.20.2)."""
+"""The default pre-allocation of the default pool by agents (pkg/option/config.go, 1.15.19 to 1.20.2)."""
 
 
 def needed_addresses(in_use: int, pre_allocation: int) -> int:
-    """Return how many addresses an agent requests of a pool: the next multiple but one of its pre-allocation.
+    """Return how many addresses an agent requests of a pool: the second next multiple of its pre-allocation.
     `neededIPCeil` in pkg/ipam/multipool_manager.go@1.20.2; pkg/ipam/multipool.go before.
     """
     if pre_allocation == 0:

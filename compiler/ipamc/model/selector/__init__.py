@@ -1,13 +1,13 @@
-"""Calico's selector texts and Kubernetes' selector objects in, one kind of selector out; knows no pool.
+"""Parses Calico's selector texts and Kubernetes' selector objects into one kind of selector; knows no pool.
 
 selector            the value, how texts and objects become one, which of many select a node, their keys
 calico              text to expression and back; calico_tokens: its words, its errors
 kubernetes          objects to expression
-contradictions      normal form to why no node can satisfy it
+contradictions      why no node can satisfy a normal form
 normal_form         negation normal form, with one condition for each label; its LabelSelector, and its signs
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names
-error               how a selector is refused
+error               the error for a refused selector
 """
 
 from ipamc import on_demand

@@ -35,14 +35,14 @@ from ipamc.model.selector.expression import (
 )
 
 MAX_CALICO_LENGTH = 1024
-"""Characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the reader of such
-pools checks it."""
+"""The most characters of a selector in Calico's IPPool. Only Calico's CRD refuses longer text, so the
+reader of such pools checks it."""
 
 _ALWAYS = Always()
 
 
 class _Parentheses(Struct):
-    """The content of a pair of parentheses, or of the whole text, while it is read."""
+    """The content of a pair of parentheses, or of the whole text, while it is parsed."""
 
     at: int
     """Offset of the opening parenthesis; 0 for the whole text."""
@@ -64,7 +64,7 @@ class _Parentheses(Struct):
         self.parts = []
 
     def close(self) -> tuple[Expression, int]:
-        """Return the expression and its height. A single part stays as it is."""
+        """Return the expression and its height. A single part is returned unchanged."""
         self.end_alternative()
         if len(self.alternatives) > 1:
             self.alternatives = [Or(tuple(self.alternatives))]
@@ -76,7 +76,7 @@ class _Parentheses(Struct):
 
 
 def parse(text: str) -> Expression:
-    """Read a selector as Calico does for an IPPool. O(n), no recursion. Raises SelectorError with offset."""
+    """Parse a selector as Calico does for an IPPool. O(n), no recursion. Raises SelectorError with offset."""
     if (at := text.find("global(")) >= 0:
         problem = "global() is for policies and not for pools"
         raise SelectorError(problem, offset=at, help="write all() for every node")
@@ -99,7 +99,7 @@ def parse(text: str) -> Expression:
 
 
 def _after_operand(cursor: Cursor, opened: list[_Parentheses]) -> bool:
-    """Close parentheses, take the connective; return whether an operand must follow, else the text ends."""
+    """Close parentheses, read the connective; return whether an operand must follow, else the text ends."""
     while True:
         inner = opened[-1]
         if cursor.ended:

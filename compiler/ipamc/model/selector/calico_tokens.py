@@ -11,7 +11,7 @@ import re
 from ipamc.model.selector.error import SelectorError, shown
 
 MAX_LABEL = 512
-"""Characters of a label's key in Calico's tokenizer."""
+"""The most characters of a label's key in Calico's tokenizer."""
 
 _LETTER = r"A-Za-z0-9_./\-"
 
@@ -46,19 +46,19 @@ class Cursor:
         return self.at == len(self.text)
 
     def peek(self) -> str:
-        """Return the token here, also one that the language does not have; "" at the end."""
+        """Return the token here, even an invalid one; "" at the end."""
         match = _anything(self.text, self.at)
         return match[0] if match else ""
 
     def accept(self, symbol: str) -> bool:
-        """Take a symbol if it is here; return whether it was."""
+        """Read a symbol if it is here; return whether it was."""
         found = self.text.startswith(symbol, self.at)
         if found:
             self._go(self.at + len(symbol))
         return found
 
     def label(self) -> str:
-        """Take and return a label's key; "" if there is none here."""
+        """Read and return a label's key; "" if there is none here."""
         match = _word(self.text, self.at)
         if match is None:
             return ""
@@ -69,7 +69,7 @@ class Cursor:
         return match[0]
 
     def operator(self) -> str:
-        """Take a comparison and return its canonical spelling; "" if there is none here."""
+        """Read a comparison and return its canonical spelling; "" if there is none here."""
         match = _operator(self.text, self.at)
         if match is None:
             return ""
@@ -77,7 +77,7 @@ class Cursor:
         return _SPELLING.get(match[0][0], match[0])
 
     def string(self) -> str | None:
-        """Take a quoted value and return it without its quotes; None if there is none here."""
+        """Read a quoted value and return it without its quotes; None if there is none here."""
         match = _string(self.text, self.at)
         if match is None:
             quote = self.text[self.at : self.at + 1]
@@ -101,7 +101,7 @@ class Cursor:
 
 
 _LONGEST = 1000
-"""Characters of a text that is written anew."""
+"""The most characters of a text that is rewritten."""
 _KEY = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
 _VALUE = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 _REQUIREMENT = (  # compiled, as the next one, when a selector is wrong
@@ -118,11 +118,11 @@ _LOWER = frozenset({"in", "not", "notin", "contains", "starts", "startswith", "e
 
 _LITERAL = r"[\"']?[-A-Za-z0-9_.]{1,63}[\"']?"
 _BRACKETED = rf"[(\[]\s*({_LITERAL}(?:\s*,\s*{_LITERAL}){{0,9}})\s*,?\s*[)\]]"
-"""A set as kubectl or SQL has it: (a, b)."""
+"""A set in kubectl's or SQL's syntax: (a, b)."""
 
 
 def from_kubectl(text: str) -> str:
-    """Return a text in kubectl's language (`rack=a,zone in (b,c),!gpu`) in Calico's, as in YAML; or ""."""
+    """Translate kubectl's syntax (`rack=a,zone in (b,c),!gpu`) to Calico's, as in YAML; or return ""."""
     if text.strip() in {"all", "*", "any"}:
         return "all()"
     conditions, at = [], 0
@@ -181,7 +181,7 @@ def after_label(cursor: Cursor, key: str) -> SelectorError:
 
 
 def _value(cursor: Cursor, sign: str) -> str:
-    """Return the value that follows a sign here, without quotes; … where it is no label's value."""
+    """Return the value that follows a sign here, without quotes; … if it is no label's value."""
     pattern = re.compile(rf"{sign}\s*([\"']?)([-A-Za-z0-9_.]{{1,63}})\1(?=$|[\s,&|)])")
     found = pattern.match(cursor.text, cursor.at)
     return found[2] if found else "…"

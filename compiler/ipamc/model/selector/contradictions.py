@@ -1,4 +1,4 @@
-"""Why no node can satisfy a selector.
+"""Reasons why no node can satisfy a selector.
 
 Only certain reasons, from the names, label keys and label values that Kubernetes allows.
 """
@@ -13,7 +13,7 @@ from ipamc.model.selector.label_syntax import label_key_problem, label_value_pro
 from ipamc.model.selector.normal_form import ANYTHING, Condition, Joint, Normal, OtherTest, Outcomes
 
 _MOST_TESTS = 100_000
-"""Tests of one label's values above which a selector counts as possible; no real selector has so many."""
+"""A label with more tests of its values counts as possible; no real selector has so many."""
 
 _INT64_MAX = (1 << 63) - 1
 
@@ -36,12 +36,12 @@ def impossible(form: Normal) -> str:
             return reasons[0] if all(reasons) else ""
         case Joint(parts=parts):
             reasons = [impossible(part) for part in parts if isinstance(part, Joint)]
-            return next(filter(None, [_together(parts), *reasons]), "")
+            return next(filter(None, [_conjunction(parts), *reasons]), "")
         case Condition() | OtherTest():
-            return _together((form,))
+            return _conjunction((form,))
 
 
-def _together(parts: tuple[Normal, ...]) -> str:
+def _conjunction(parts: tuple[Normal, ...]) -> str:
     """Return why parts of one conjunction exclude each other: the node's name first, then the labels."""
     outcomes = {part.key: part.outcomes for part in parts if isinstance(part, Condition)}
     tests: dict[str, list[tuple[Test, bool]]] = {key: [] for key in outcomes}

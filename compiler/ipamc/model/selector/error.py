@@ -1,4 +1,4 @@
-"""How a selector is refused: the problem, its offset in the text or its keys in the object, and a fix."""
+"""The error for a refused selector: problem, offset in the text or keys in the object, and a fix."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _SHOWN = 60
 
 
 class SelectorError(ValueError):
-    """A selector that its language does not allow. Messages are worded as those of a Diagnostic."""
+    """A selector that its language does not allow. Messages have the style of a Diagnostic's."""
 
     def __init__(
         self,

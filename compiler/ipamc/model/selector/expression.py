@@ -14,10 +14,10 @@ from msgspec import Struct
 from ipamc.model.selector.label_syntax import integer
 
 MAX_HEIGHT = 200
-"""Levels of a tree. A walk takes one or two Python frames for each level, of 1,000."""
+"""The most levels of a tree. A walk takes one or two Python frames for each level, of 1,000."""
 
 Matcher = Callable[[Mapping[str, str], str], bool]
-"""From the labels and the name of a node to whether it is selected."""
+"""Returns, for the labels and the name of a node, whether it is selected."""
 
 
 class Operator(enum.StrEnum):
@@ -40,7 +40,7 @@ class Always(Struct, frozen=True):
 
 
 class Never(Struct, frozen=True):
-    """True of no node; `why` is the reason as people read it."""
+    """True of no node; `why` is the reason, for people."""
 
     why: str
 
@@ -115,7 +115,7 @@ def weight(expression: Expression, *, negated: bool = False) -> int:
 
 
 def effort(expression: Expression) -> int:
-    """Return how many tests one call of a matcher makes at most, about: see `_joined`."""
+    """Return the approximate number of tests that a matcher makes at most: see `_joined`."""
     match expression:
         case Not(part):
             return effort(part)
@@ -127,8 +127,8 @@ def effort(expression: Expression) -> int:
 
 
 def matcher(expression: Expression) -> Matcher:
-    """Return an expression as one function; whatever does not depend on the node is evaluated here, once.
-    One call costs O(labels of the node + parts that are themselves joined), however many tests are joined:
+    """Return an expression as one function; parts that do not depend on the node are evaluated here, once.
+    One call costs O(labels of the node + parts that are themselves joined), for any number of joined tests:
     see `_joined`.
     """
     match expression:
@@ -152,11 +152,11 @@ def matcher(expression: Expression) -> Matcher:
 
 
 FEW = 8
-"""Tests that are made one after the other; of more, only those of labels that the node has."""
+"""Up to this number of tests run one after the other; above it, only those of labels that the node has."""
 
 
 def _joined(parts: Sequence[Expression], *, every: bool) -> Matcher:
-    """Join parts. Tests of one label by equality become one set; many other tests are kept by their label.
+    """Join parts. Tests of one label by equality become one set; many other tests are indexed by label.
     A test that is false of a node without the label is skipped among alternatives, and one that is true of it
     in a conjunction.
     """
@@ -202,12 +202,12 @@ def _by_label(tests: Mapping[str, Matcher], *, every: bool) -> Matcher:
 
 
 def _all(inner: list[Matcher], *, every: bool) -> Matcher:
-    """Join functions: all of them hold (`every`), or one."""
+    """Join functions: all of them must hold (`every`), or one."""
     if len(inner) == 1:
         return inner[0]
 
     def joined(labels: Mapping[str, str], name: str) -> bool:
-        # A loop: `all` with a generator takes a second frame a level, and three times as long.
+        # A loop: `all` with a generator takes a second frame per level, and three times as long.
         for holds in inner:
             if holds(labels, name) is not every:
                 return not every
@@ -217,7 +217,7 @@ def _all(inner: list[Matcher], *, every: bool) -> Matcher:
 
 
 def _test(test: Test) -> Matcher:
-    """Return one test of one label as a function. What it compares with is worked out here."""
+    """Return one test of one label as a function. Its comparison values are prepared here."""
     key, value = test.key, test.values[0] if test.values else ""
     match test.operator:
         case Operator.EQUAL:

@@ -21,7 +21,7 @@ from ipamc.model.selector.expression import Always, And, Expression, Named, Neve
 
 Keys = tuple[str | int, ...]
 
-_COUNTS = {  # operator -> how many values, in words and as bounds
+_COUNTS = {  # operator -> the number of values, in words and as bounds
     "In": ("one or more values", 1, None),
     "NotIn": ("one or more values", 1, None),
     "Exists": ("no values", 0, 0),
@@ -45,7 +45,7 @@ class Parsed(Struct, frozen=True):
 
 
 def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
-    """Read a LabelSelector: all parts must hold; {} selects every node, null none. Raises SelectorError."""
+    """Parse a LabelSelector: all parts must hold; {} selects every node, null none. Raises SelectorError."""
     if obj is None:
         return Parsed("!all()", Never("a null LabelSelector selects nothing"))
     fields = _fields(obj, (), "a LabelSelector", ("matchLabels", "matchExpressions"), misplaced_labels=True)
@@ -57,7 +57,7 @@ def read_label_selector(obj: Mapping[str, object] | None) -> Parsed:
 
 
 def read_node_selector(obj: Mapping[str, object]) -> Parsed:
-    """Read a NodeSelector: all of one term must hold; empty ones, or none, select nothing. SelectorError."""
+    """Parse a NodeSelector: all of one term must hold; empty ones select nothing. Raises SelectorError."""
     fields = _fields(obj, (), "a NodeSelector", ("nodeSelectorTerms",))
     if fields.get("nodeSelectorTerms") is None:
         help_ = "write nodeSelectorTerms: [{matchExpressions: […]}]"

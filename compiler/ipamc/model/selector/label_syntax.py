@@ -1,4 +1,4 @@
-"""What Kubernetes allows in labels and names (apimachinery `pkg/api/validate/content`), and its integers."""
+"""Kubernetes' syntax of labels and names (apimachinery `pkg/api/validate/content`), and of integers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _CHARACTERS = "letters, digits, -, _ and . with a letter or digit at both ends"
 _DNS = "lower-case letters, digits, - and . with a letter or digit at both ends of each part"
 
 LONGEST_VALUE = 63
-"""Characters of a label's value. A DNS subdomain that is no longer is a valid value."""
+"""The most characters of a label's value. A DNS subdomain of this length is a valid value."""
 LONGEST_NAME = 253
-"""Characters of a DNS subdomain."""
+"""The most characters of a DNS subdomain."""
 _INT64 = 1 << 63
 
 
@@ -53,23 +53,23 @@ def subdomain_problem(name: str) -> str:
 
 
 def as_subdomain(name: str) -> str:
-    """Return the valid name that is nearest to a text; "" where nothing of it can stay."""
+    """Return the valid name that is most similar to a text; "" if no character of it is valid."""
     parts = (re.sub(r"[^a-z0-9]+", "-", part).strip("-") for part in name.lower().split("."))
     return ".".join(filter(None, parts))[:LONGEST_NAME].rstrip("-.")
 
 
 def are_subdomains(names: Collection[str]) -> bool:
-    """Tell whether `subdomain_problem` finds nothing in any of many names. A quarter of its time for each."""
+    """Return whether `subdomain_problem` accepts all of many names. A quarter of its time for each."""
     return all(map(_is_subdomain, names)) and max(map(len, names), default=0) <= LONGEST_NAME
 
 
 def are_label_keys(keys: Iterable[str]) -> bool:
-    """Tell whether `label_key_problem` finds nothing in any of many keys."""
+    """Return whether `label_key_problem` accepts all of many keys."""
     return all(map(_is_key, keys))
 
 
 def are_label_values(values: Iterable[str]) -> bool:
-    """Tell whether `label_value_problem` finds nothing in any of many values."""
+    """Return whether `label_value_problem` accepts all of many values."""
     return all(map(_is_value, values))
 
 

@@ -2,8 +2,8 @@
 
 A test by equality, set or presence is a set of outcomes of one label: some values, or all but some, with or
 without the label's absence. Such sets are closed under and, or and not, so the conditions on one label in a
-conjunction or alternative become one condition. Other tests (`contains`, `Gt`, the node's name, …) stay as
-they were written. Nothing is distributed: the form is no larger than its source.
+conjunction or alternative become one condition. Other tests (`contains`, `Gt`, the node's name, …) stay
+unchanged. Nothing is distributed: the form is no larger than its source.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class Outcomes(Struct, frozen=True):
 
     members: frozenset[str]
     listed: bool
-    """`members` are all the values that it may have; else all that it may not have."""
+    """`members` are all allowed values; False: all forbidden values."""
     absent: bool
     """The label may be missing."""
 
     def opposite(self) -> Outcomes:
-        """Return every other outcome."""
+        """Return the complement."""
         return Outcomes(self.members, not self.listed, not self.absent)
 
     def both(self, other: Outcomes) -> Outcomes:
-        """Return the outcomes that are in both."""
+        """Return the intersection."""
         absent = self.absent and other.absent
         if self.listed and other.listed:
             return Outcomes(self.members & other.members, listed=True, absent=absent)
@@ -45,7 +45,7 @@ class Outcomes(Struct, frozen=True):
         return Outcomes(self.members | other.members, listed=False, absent=absent)
 
     def apart(self, other: Outcomes) -> bool:
-        """Tell whether no outcome is in both. O(values of the smaller)."""
+        """Return whether the intersection is empty. O(values of the smaller)."""
         if self.absent and other.absent:
             return False
         if self.listed and other.listed:
@@ -55,12 +55,12 @@ class Outcomes(Struct, frozen=True):
         return other.listed and other.members <= self.members
 
     def either(self, other: Outcomes) -> Outcomes:
-        """Return the outcomes that are in one or both."""
+        """Return the union."""
         return self.opposite().both(other.opposite()).opposite()
 
 
 def apart(one: Mapping[K, Outcomes], other: Mapping[K, Outcomes]) -> bool:
-    """Tell whether nothing satisfies both conditions: for some label they have no outcome in common."""
+    """Return whether nothing satisfies both conditions: for some label they have no common outcome."""
     few, many = sorted((one, other), key=len)
     return any(key in many and outcomes.apart(many[key]) for key, outcomes in few.items())
 
@@ -94,7 +94,7 @@ Normal = Always | Never | Condition | OtherTest | Joint
 
 
 def normal(expression: Expression, *, negated: bool = False) -> Normal:
-    """Return the normal form of an expression or of its opposite. It means the same for all labels."""
+    """Return the normal form of an expression or of its opposite. It is equivalent for all labels."""
     match expression:
         case Always():
             return Never("it is the opposite of all()") if negated else expression
@@ -126,8 +126,7 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
 
 def _members(expression: Expression, negated: bool, every: bool) -> Iterator[tuple[Expression, bool]]:  # noqa: FBT001 - as they are waiting
     """Yield the parts of a conjunction, or of alternatives, and those of parts of its kind, in order.
-    Each with whether its opposite is meant. To join level by level would take all parts up through each
-    level.
+    Each comes with whether its opposite is meant. Joining level by level would copy all parts at each level.
     """
     waiting = [(expression, negated)]
     while waiting:
@@ -170,7 +169,7 @@ def _join(parts: Iterable[Normal], *, every: bool) -> Normal:
         return kept[0]
     if kept:
         return Joint(every, tuple(kept))
-    return flat[0]  # all are neutral: the first of several reasons why an alternative cannot hold
+    return flat[0]  # all are neutral: return the first of several reasons why an alternative cannot hold
 
 
 def _merged(many: list[Outcomes], merge: Callable[[Outcomes, Outcomes], Outcomes]) -> Outcomes:
@@ -222,7 +221,7 @@ def negated_requirement(expression: Expression) -> Entry | None:
 
 
 def _entries(condition: Condition) -> list[Entry] | None:
-    """Return one or two entries that together mean one label's outcomes, or None."""
+    """Return one or two entries that together are equivalent to one label's outcomes, or None."""
     key, outcomes = condition.key, condition.outcomes
     if label_key_problem(key) or any(map(label_value_problem, outcomes.members)):
         return None
@@ -236,9 +235,9 @@ def _entries(condition: Condition) -> list[Entry] | None:
 
 
 Sign = tuple[str, str | None]
-"""A sign of a selected node: (label, value); (label, None) for any value. The label "" stands for its name:
-no label is empty. Nearly every selector has sets of signs of which a selected node shows one: `zone == "a" &&
-has(rack)` has {zone=a} and {rack}."""
+"""A sign of a selected node: (label, value); (label, None) for any value. The label "" stands for the node's
+name: no label is empty. Nearly every selector has sets of signs of which a selected node shows one: `zone ==
+"a" && has(rack)` has {zone=a} and {rack}."""
 
 
 def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
@@ -256,7 +255,7 @@ def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
         case Joint(every=True, parts=parts):
             for part in parts:
                 yield from sets_of_signs(part)
-        case Joint(parts=parts):  # the smallest set of each alternative, where all have one
+        case Joint(parts=parts):  # the smallest set of each alternative, if all have one
             sets = (min(sets_of_signs(part), key=len, default=None) for part in parts)
             smallest = [*takewhile(lambda signs: signs is not None, sets)]
             if len(smallest) == len(parts):

@@ -28,15 +28,15 @@ Language = Literal["calico", "LabelSelector", "NodeSelector"]
 
 
 MAX_LENGTH = 4 << 20
-"""Characters of a selector, of an object as Python prints it. No object in a cluster can have so many: etcd
-takes requests of 1.5 MiB."""
+"""The most characters of a selector, of an object as Python prints it. No object in a cluster can have more:
+etcd accepts requests of 1.5 MiB."""
 
 _KEPT = 1 << 14
-"""Selectors that are kept: pools that share a text, as by a YAML alias, share its selector."""
+"""The most cached selectors: pools that share a text, as by a YAML alias, share its selector."""
 
 
 Source = str | Mapping[str, Any]
-"""A selector as it was written: a text, or an object whose shape was checked."""
+"""A selector as written: a text, or an object whose shape was checked."""
 
 
 class Spot(NamedTuple):
@@ -51,8 +51,8 @@ class Spot(NamedTuple):
 
 
 class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """Which nodes are selected. Two selectors are equal if language and canonical text are equal.
-    What is asked of one is worked out once: pools with the same text share one Selector.
+    """Selects nodes. Two selectors are equal if language and canonical text are equal.
+    Derived values are computed once: pools with the same text share one Selector.
     """
 
     language: Language
@@ -61,14 +61,14 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     requirements: int
     """How specific it is: 1 for each test, entry or field; `&&` sums, `||` takes the smallest."""
     keys: frozenset[str]
-    """Label keys that it tests; other labels of a node do not matter."""
+    """Label keys that it tests; it ignores other labels of a node."""
     names: frozenset[str]
     """Node names that it tests (matchFields)."""
     effort: int
-    """How many tests are made to ask it about one node, about."""
+    """The approximate number of tests to evaluate it for one node."""
     expression: Expression
     source: Source
-    """As it was written."""
+    """As written."""
     _matches: Matcher
 
     def __eq__(self, other: object) -> bool:
@@ -80,7 +80,7 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return hash((self.language, self.canonical))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Go to another process without the function, which is made again there."""
+        """Pickle it without the function, which the other process compiles again."""
         return _selector, (self.language, self.canonical, self.expression, self.source)
 
     def matches(self, labels: Mapping[str, str], name: str) -> bool:
@@ -88,7 +88,7 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return self._matches(labels, name)
 
     def spot(self, key: str) -> Spot:
-        """Return where the selector, as it was written, first names a label key; the whole if it does not."""
+        """Return where the selector, as written, first names a label key; the whole if it does not."""
         return self._spots.get(key, Spot())
 
     @cached_property
@@ -107,12 +107,12 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def outcomes(self) -> Mapping[str, Outcomes]:
-        """Return what each label must be, by key: the conditions that every selected node satisfies."""
+        """Return the conditions on each label that every selected node satisfies, by key."""
         return normal_form.outcomes(self.form)
 
     @cached_property
     def impossible(self) -> str:
-        """Return why no node can match, or "". A reason is certain; "" is no proof that a node can match."""
+        """Return why no node can match, or "". A reason is certain; "" proves nothing."""
         return contradictions.impossible(self.form)
 
     @cached_property
@@ -127,7 +127,7 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
     @cached_property
     def signs_of_others(self) -> Sequence[frozenset[Sign]]:
-        """Return sets of signs of which every node shows one that is not selected; empty if there is none."""
+        """Return sets of signs of which every node that is not selected shows one; empty if there is none."""
         return list(sets_of_signs(normal(self.expression, negated=True)))
 
     @cached_property
@@ -136,21 +136,21 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
 
 
 def parse_calico(text: str) -> Selector:
-    """Read Calico's language exactly as Calico does for an IPPool; blank text selects every node.
-    Raises SelectorError with the offset of the offending token: for what Calico refuses, `global(`, more than
-    200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text longer
-    than `MAX_CALICO_LENGTH`.
+    """Parse Calico's language exactly as Calico does for an IPPool; blank text selects every node.
+    Raises SelectorError with the offset of the offending token: for text that Calico refuses, `global(`, more
+    than 200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text
+    longer than `MAX_CALICO_LENGTH`.
     """
     return _given(_parsed_calico(text)) if text else EVERY
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
-    """Read a LabelSelector; {} is `EVERY`, None selects nothing. Raises SelectorError with keys."""
+    """Parse a LabelSelector; {} is `EVERY`, None selects nothing. Raises SelectorError with keys."""
     return _given(_of_object(obj, kubernetes.read_label_selector, "LabelSelector"))
 
 
 def parse_node_selector(obj: Mapping[str, object]) -> Selector:
-    """Read a NodeSelector: terms are alternatives; an empty one selects nothing. SelectorError has keys."""
+    """Parse a NodeSelector: terms are alternatives; an empty one selects nothing. SelectorError has keys."""
     return _given(_of_object(obj, kubernetes.read_node_selector, "NodeSelector"))
 
 
@@ -235,16 +235,16 @@ EVERY = _selector("calico", "all()", Always(), "")
 
 
 _FEW = 4
-"""Selectors that are simply asked."""
+"""Up to this number of selectors, each is evaluated."""
 _FREE = 10
-"""So many selectors that select a node without being asked take the time of one test."""
+"""This number of selectors that select a node without a test take the time of one test."""
 
 
 class SelectorIndex:
-    """Many selectors by number, from 0: which of them select a node, without asking each.
-    A selector is asked only about nodes that show a sign of the rarest of its sets: others it does not
-    select. One that has no such set, as `rack != "r1"`, often has one for the nodes that it does not select:
-    it is asked only about those, and selects all others. What is left is asked about every node.
+    """Finds the selectors, by index from 0, that select a node, without evaluating each.
+    A selector is evaluated only for nodes that show a sign of the rarest of its sets: it does not select
+    others. One without such a set, as `rack != "r1"`, often has one for the nodes that it does not select: it
+    is evaluated only for those, and selects all others. The remaining ones are evaluated for every node.
     """
 
     def __init__(self, selectors: Sequence[Selector]) -> None:
@@ -263,7 +263,7 @@ class SelectorIndex:
             self._arrange()
 
     def _arrange(self) -> None:
-        """Put each selector below the signs of one of its sets. O(signs)."""
+        """Index each selector by the signs of one of its sets. O(signs)."""
         sets = [selector.signs or selector.signs_of_others for selector in self._selectors]
         often = Counter(sign for some in sets for sign in frozenset().union(*some))
         always: list[int] = []
@@ -278,7 +278,7 @@ class SelectorIndex:
         self._always = always
 
     def matching(self, labels: Mapping[str, str], name: str) -> list[int]:
-        """Return the numbers of a node's selectors, in order. O(labels + result + tests that are made)."""
+        """Return the indexes of a node's selectors, in order. O(labels + result + evaluated tests)."""
         selectors = self._selectors
         found: set[int] = set()
         if self._by_sign:
@@ -293,7 +293,7 @@ class SelectorIndex:
         return sorted([number for one in chosen for number in self._numbers[one]])
 
     def first(self, labels: Mapping[str, str], name: str) -> int | None:
-        """Return the number of the first selector that selects a node, or None."""
+        """Return the index of the first selector that selects a node, or None."""
         return next(iter(self.matching(labels, name)), None)
 
 

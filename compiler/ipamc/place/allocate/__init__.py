@@ -1,4 +1,4 @@
-"""What nodes still need in, a plan with their new blocks or findings out; changes no block that is held."""
+"""Places the blocks that nodes still need, or returns findings; changes no block that is held."""
 
 from ipamc import on_demand
 

@@ -1,6 +1,6 @@
-"""Place what nodes still need: pins first, then newcomers in name order over the whole cluster.
+"""Places what nodes still need: pins first, then newcomers in name order over the whole cluster.
 
-`assign` decided the order of the offers, and which pools may take the place of a full one.
+`assign` decided the order of the offers, and which pools may replace a full one.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from ipamc.place.reconcile.renumber import complete_placed
 from ipamc.place.reconcile.transitions import without_quarantine
 
 FEW = 1000
-"""Insert new lines one by one above this ratio of old to new lines; else sort them all."""
+"""At this ratio of old to new lines or above, insert new lines one by one; else sort them all."""
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """What was placed, and which nodes got nothing."""
+    """The placed blocks, and the nodes that got nothing."""
 
     plan: Plan
     after: Occupancy
-    """The plan's lines, and what else newcomers may not have."""
+    """The plan's lines, and other addresses that newcomers may not have."""
     short: Sequence[shortage.Short]
     stunted: Sequence[shortage.Short]
-    """Nodes that have what they need, and for which there is no room to grow."""
+    """Nodes with all blocks that they need, for which there is no room to grow."""
     unserved: Sequence[shortage.Unserved]
     conflicts: Sequence[PinConflict]
 
@@ -47,7 +47,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 def allocate(
     cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str
 ) -> tuple[Plan, list[Diagnostic]]:
-    """Place what nodes still need; report the nodes that got nothing, and why. Costs what `place` does."""
+    """Place what nodes still need; report the nodes that got nothing, and why. Costs the same as `place`."""
     made = place(cluster, wants, reconciled, today)
     found = list(pin_conflicts(cluster, made.plan.lock, made.conflicts))
     if made.short or made.unserved or made.stunted:
@@ -80,10 +80,10 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     reused = occupancy.reused
     kept = [line for line in moved.kept if line.block not in reused] if reused else moved.kept
     new = [*(replace(line, state=State.PENDING) for line in moved.new), *placed.lines]
-    new = _as_many(new, reconciled) if renumbers else new
-    lines = _together(kept, new)
+    new = _limited(new, reconciled) if renumbers else new
+    lines = _merged(kept, new)
     held = _with_new(reconciled.held, [*pinned.new, *placed.lines])
-    # A node that shows its new block already, or is not there yet, moves without a second compile.
+    # A node that already shows its new block, or does not exist yet, moves without a second compile.
     one_block, every_new = cluster.mode.one_block, [*pinned.new, *new]
     arrived = list(complete_placed(reconciled.renumbered, every_new, today, one_block=one_block))
     if arrived:
@@ -119,8 +119,8 @@ def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, tod
     )
 
 
-def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
-    """Return new lines; a pending one has no more addresses than those that it replaces (crd mode)."""
+def _limited(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
+    """Limit new pending lines to the number of addresses of the lines that they replace (crd mode)."""
     had: dict[tuple[str, int, str], list[int]] = {}
     for name in reconciled.renumbered:
         for line in reconciled.held.get(name, ()):
@@ -134,7 +134,7 @@ def _as_many(new: Iterable[Line], reconciled: Reconciled) -> list[Line]:
 
 
 def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
-    """Return demands by node name, those of a node by its pools. Those of an inventory are in order."""
+    """Return demands by node name, then by pool of the node. Those of an inventory are already in order."""
     names = [demand.want.node.name for demand in demands]
     if len(set(names)) == len(names) and sorted(names) == names:
         return demands
@@ -153,8 +153,8 @@ def _in_order(demands: Sequence[Demand]) -> Sequence[Demand]:
     return sorted(demands, key=key)
 
 
-def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
-    """Return all lines by address. A few new ones are inserted, as sorting 100,000 lines takes longer."""
+def _merged(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
+    """Return all lines by address. A few new ones are inserted: sorting 100,000 lines takes longer."""
     if len(new) * FEW > len(lines):
         return sorted([*lines, *new], key=by_block)
     result = list(lines)
@@ -164,7 +164,7 @@ def _together(lines: Sequence[Line], new: Sequence[Line]) -> list[Line]:
 
 
 def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapping[str, tuple[Line, ...]]:
-    """Return the held lines by node, the new ones among them."""
+    """Return the held lines by node, including new ones."""
     result = dict(held)
     by_node: dict[str, list[Line]] = {}
     for line in new:
@@ -178,29 +178,29 @@ def _with_new(held: Mapping[str, tuple[Line, ...]], new: Iterable[Line]) -> Mapp
 
 
 class Pinned(Struct, frozen=True, kw_only=True):
-    """What was placed by pins, and what is still to be placed."""
+    """The lines placed by pins, and the demands that remain."""
 
     new: Sequence[Line] = ()
     kept: Sequence[Line]
-    """The lock's lines without those that a pin replaced."""
+    """The lock's lines, without those that a pin replaced."""
     demands: Sequence[Demand]
-    """What is to be placed without a pin. A family whose pin is refused is not in it."""
+    """What to place without a pin. A family whose pin is refused is not included."""
     conflicts: Sequence[PinConflict] = ()
 
 
 class PinConflict(Struct, frozen=True, kw_only=True):
-    """A pin that cannot be placed, and what has its addresses."""
+    """A pin that cannot be placed, and the line or range that has its addresses."""
 
     node: str
     pin: Range
     by: Line | BlockedRange
     address: str = ""
-    """The node's address, which the block follows; "" of a pin that somebody wrote."""
+    """The node's address that decides the block; "" for a pin in the input."""
 
 
 def place_pins(cluster: Cluster, reconciled: Reconciled, demands: Iterable[Demand]) -> Pinned:
     """Place the pins of nodes in the families that they need. O(pins log (pins + lines)).
-    Nodes come in the order of `demands`, pins as written; they share no address (IPC0217). A pin that its
+    Nodes come in the order of `demands`, pins as written; pins share no address (IPC0217). A pin that its
     node holds, or that the node's pending line has, is not placed again.
     """
     lines = reconciled.lock.lines
@@ -241,7 +241,7 @@ class _PinPlacer:
         self.conflicts: list[PinConflict] = []
 
     def place(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
-        """Place as many of a node's pins of a pool as it misses; return what is missing then."""
+        """Place a node's pins of a pool, up to the missing number; return what is still missing."""
         still = dict(missing)
         for block, pin in _pins_of(node, offer).items():
             if not still.get(block.family):
@@ -262,7 +262,7 @@ class _PinPlacer:
         return {family: number for family, number in still.items() if number}
 
     def without_pending(self, node: str, offer: Offer, missing: Mapping[int, int]) -> dict[int, int]:
-        """Return what is missing beyond the pins that the node's pending lines have."""
+        """Return the missing numbers minus the pins that the node's pending lines have."""
         still = dict(missing)
         for block in _pins_of(node, offer):
             pending = (line for line in lines_over(self._lines, block) if line.state is State.PENDING)
@@ -300,7 +300,7 @@ def pin_conflicts(cluster: Cluster, lock: Lock, conflicts: Sequence[PinConflict]
 
 
 def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
-    """Say which addresses a pin cannot have, and why."""
+    """Return a sentence with the addresses that a pin cannot have, and the reason."""
     by = conflict.by
     if isinstance(by, BlockedRange):
         other = f"{by.range.block}, which is {by.why}"
@@ -312,14 +312,14 @@ def conflict_text(cluster: Cluster, conflict: PinConflict) -> str:
 
 
 def _elsewhere(conflict: PinConflict) -> str:
-    """Return how a node can have another pin."""
+    """Return how to give a node another pin."""
     if conflict.address:
         return f"give node {conflict.node} another address"
     return f"pin another block for node {conflict.node}"
 
 
 def _of_line(line: Line, conflict: PinConflict, cluster: Cluster) -> tuple[str, str]:
-    """Return what a line is, in words, and what to do about a pin over it."""
+    """Return a description of a line, and what to do about a pin that overlaps it."""
     release = f"ipamc lock {cluster.name} --release {line.block}"
     another = _elsewhere(conflict)
     if line.state is State.QUARANTINED:

@@ -1,9 +1,9 @@
 """The addresses of one pool and family: free ones, found lazily, then re-usable ones.
 
-A cursor runs through the gaps between occupied blocks, lowest address first, and no further than needed: the
-width of a range costs nothing. Smaller gaps are kept as the largest aligned pieces, in a heap per prefix
-length; the rest of a piece goes back as buddies. (A bitmap, as in Cilium and Calico, cannot hold an IPv6
-range.)
+A cursor moves through the gaps between occupied blocks, lowest address first, and only as far as needed: the
+width of a range costs nothing. Gaps that are too small are kept as the largest aligned pieces, in a heap per
+prefix length; the rest of a divided piece is put back as buddies. (A bitmap, as in Cilium and Calico, cannot
+hold an IPv6 range.)
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ipamc.place.allocate.occupancy import Occupancy, Reuse, places
 
 
 class FreePlace(msgspec.Struct, frozen=True, gc=False):
-    """A place for a block, good until something is taken from its space. One is made for each newcomer."""
+    """A place for a block, valid until its space changes. One is made for each newcomer."""
 
     block: Block
     key: int = 0
-    """Of a place that is free: its key (see `Space`)."""
+    """For a free place: its key (see `Space`)."""
     length: int = -1
-    """Prefix length of the free piece that it is cut from; -1: it is at the cursor."""
+    """Prefix length of the free piece that contains it; -1: it is at the cursor."""
     reuse: Reuse | None = None
-    """Of a place that is not free: the old lines that it lies over."""
+    """For a place that is not free: the old lines that it overlaps."""
 
 
 class Space:
@@ -43,9 +43,9 @@ class Space:
         self._addresses = (1 << self._bits) - 1
         self._ranges = ranges
         self._occupancy = occupancy
-        self._full = -1  # there is no place for blocks of this prefix length, nor for larger ones
+        self._full = -1  # there is no place for blocks of this prefix length or larger ones
         self._gaps = self._gaps_by_key()
-        self._none = (len(ranges) << self._bits, 0)  # above all keys
+        self._none = (len(ranges) << self._bits, 0)  # greater than all keys
         self._cursor, self._gap_end = next(self._gaps, self._none)
         self._heaps: dict[int, list[int]] = {}  # keys of the free pieces before the cursor, by prefix length
         self._ordered: list[tuple[int, list[int]]] = []  # the same, by prefix length
@@ -57,9 +57,9 @@ class Space:
         occupancy.join(ranges, self._absorb)
 
     def find(self, prefix: int) -> FreePlace | None:
-        """Return the place for a block of this prefix length, or None; take nothing.
-        Free addresses come first, in the order of the ranges and by address; then places over released lines
-        alone; then places over lines whose quarantine is over, the earliest latest day first.
+        """Return the place for a block of this prefix length, or None; change nothing.
+        Free addresses come first, in the order of the ranges and by address; then places over only released
+        lines; then places over lines whose quarantine is over, by their latest day, the earliest first.
         """
         if prefix <= self._full:
             return None
@@ -68,7 +68,7 @@ class Space:
             return FreePlace(Block(self._family, key & self._addresses, prefix), key, cut)
         place = self._reusable(prefix)
         if place is None:
-            # This never changes: whatever is freed later, this size could have had as part of an old line.
+            # Final: addresses that are freed later were available to this size before, in an old line.
             self._full = prefix
         return place
 
@@ -84,7 +84,7 @@ class Space:
         return Block(self._family, first, prefix)
 
     def take(self, place: FreePlace) -> None:
-        """Take the place that `find` returned just before."""
+        """Take the place that `find` has just returned."""
         _, first, prefix = place.block
         if place.reuse is not None:
             for line in place.reuse.lines:
@@ -101,7 +101,7 @@ class Space:
         self._note(first, prefix)
 
     def _cut(self, key: int, cut: int, prefix: int) -> None:
-        """Take what is free: from the cursor on, or the beginning of the piece of a prefix length."""
+        """Take free addresses: at the cursor, or the beginning of the piece of a prefix length."""
         if cut < 0:
             self._cursor += 1 << (self._bits - prefix)
             if self._cursor == self._gap_end:
@@ -118,7 +118,7 @@ class Space:
                 touched.add(first >> (self._bits - size))
 
     def _gaps_by_key(self) -> Iterator[tuple[int, int]]:
-        """Yield what is free at first: the keys of the first address, and of the one after the last."""
+        """Yield the initially free gaps: the keys of the first address, and of the one after the last."""
         for order, block in enumerate(self._ranges):
             offset = order << self._bits
             for first, end in gaps(block, self._occupancy.over_range(block)):
@@ -180,11 +180,11 @@ class Space:
         return None
 
     def _covered(self, first: int, length: int) -> bool:
-        """Tell whether a larger block was placed over this one, together with old lines beside it."""
+        """Return whether a larger block was placed over this one, together with old lines beside it."""
         larger = ((size, placed) for size, placed in self._placed.items() if size < length)
         return any(first & -(1 << (self._bits - size)) in placed for size, placed in larger)
 
     def _absorb(self, order: int, piece: Block) -> None:
-        """Add what a line beyond one range left free, as far as it lies in a range of this space."""
+        """Add the freed rest of a line, as far as it lies in a range of this space."""
         own = shared(piece, self._ranges[order])
         self._push((order << self._bits) + own.first, own.prefix)

@@ -1,4 +1,4 @@
-"""Nodes that need blocks, one after the other: each takes the first place of the first pool that has one."""
+"""Serves nodes that need blocks one by one: each takes the first place of the first pool with room."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _NO_ROOM = "has no room"
 
 
 class _Explained(NamedTuple):
-    """Why nodes that look alike get no block."""
+    """Why nodes with equal offers and needs get no block."""
 
     full: Families
     room: Families
     passed: tuple[shortage.Passed, ...]
     until: int | None
-    """It holds as long as there are so many new lines; None: for ever, because what is full stays full."""
+    """Valid as long as there are this many new lines; None: for ever, because full pools stay full."""
 
 
 class _First(NamedTuple):
-    """The first pool of nodes that look alike, where it has their only missing family."""
+    """The first pool of nodes with equal offers, if it has their only missing family."""
 
     pool: str
     space: Space
@@ -41,7 +41,7 @@ class _First(NamedTuple):
 
 
 class Newcomers(Struct):
-    """A run of newcomers: the spaces that they take from, the lines that they get, and who gets nothing."""
+    """A run of newcomers: the spaces that they take from, their new lines, and the nodes that get nothing."""
 
     occupancy: Occupancy
     spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
@@ -50,21 +50,21 @@ class Newcomers(Struct):
     short: list[shortage.Short] = field(default_factory=list)
     unserved: list[shortage.Unserved] = field(default_factory=list)
     stunted: list[shortage.Short] = field(default_factory=list)
-    """Nodes that have what they need, and for which there is no room to grow."""
+    """Nodes with all blocks that they need, for which there is no room to grow."""
     state: State = State.HELD
-    """The state of new lines: pending where the nodes that come now are renumbered."""
+    """The state of new lines: pending for nodes that are renumbered."""
     origin: Origin | None = None
-    """The origin of new lines, where it is not that of the place."""
+    """The origin of new lines, if it does not follow from the place."""
 
     _firsts: dict[tuple[int, Families], _First | None] = field(default_factory=dict)
-    """By offers and missing families: where nearly all nodes like these get their one block."""
+    """By offers and missing families: the space in which nearly all such nodes get their one block."""
     _askable: dict[tuple[int, Families], list[int]] = field(default_factory=dict)
-    """By offers and missing families: the places of the offers that have one of these."""
+    """By offers and missing families: the indexes of the offers that have one of these families."""
     _full: dict[tuple[int, Families], int] = field(default_factory=dict)
-    """By stand-ins and missing families: so many of the first can serve none of these any more."""
+    """By replacements and missing families: how many of the first are full for all of these families."""
     _explained: dict[object, _Explained] = field(default_factory=dict)
     _passed: dict[shortage.Passed, shortage.Passed] = field(default_factory=dict)
-    """Equal reasons share one value: thousands of nodes are passed over by thousands of pools."""
+    """Equal reasons share one value: thousands of nodes may be rejected by thousands of pools."""
 
     def place(self, demands: Iterable[Demand], state: State) -> None:
         """Place demands in their order, as lines of one state."""
@@ -77,7 +77,7 @@ class Newcomers(Struct):
                 self._serve_families(demand.want, demand.families)
 
     def _serve_at_once(self, want: Want, families: Families) -> bool:
-        """Place the only missing block of a node, if its first pool has room: nearly all need no more."""
+        """Place the only missing block of a node, if its first pool has room: most nodes need no more."""
         key, offers = (id(want.offers), families), want.offers
         if key not in self._firsts:
             self._firsts[key] = None
@@ -94,7 +94,7 @@ class Newcomers(Struct):
 
     def _serve_families(self, want: Want, families: Families) -> None:
         """Place one block of each family; an offer serves all missing families that it has, or none.
-        An offer that cannot serve a node, or any later node like it, is passed over once for all of them.
+        An offer that cannot serve a node, or any later node like it, is skipped once for all of them.
         """
         node, missing, offers = want.node.name, families, want.offers
         place = 0
@@ -115,7 +115,7 @@ class Newcomers(Struct):
                     return
                 missing = _less(missing, asked)
             else:
-                missing = self._instead(node, offer, asked, missing)
+                missing = self._replace_full(node, offer, asked, missing)
                 if not set(asked).isdisjoint(missing):
                     self.short.append(self._explain(want, offer, asked, missing))
                     return
@@ -125,7 +125,7 @@ class Newcomers(Struct):
         self.unserved.append(shortage.Unserved(want.node, missing, self._without_family(offers, missing)))
 
     def _serve_pool(self, demand: Demand, offer: Offer) -> None:
-        """Place blocks of one pool for a node; those of growth, but the last, have all their addresses."""
+        """Place blocks of one pool for a node; for growth, all but the last have all their addresses."""
         node, growth, count = demand.want.node, demand.growth, demand.count
         short = self.stunted if growth else self.short
         if why := never(offer.pool):
@@ -144,8 +144,8 @@ class Newcomers(Struct):
         if full:
             short.append(shortage.Short(node, offer, tuple(full), (), ()))
 
-    def _instead(self, node: str, full: Offer, asked: Families, missing: Families) -> Families:
-        """Let other pools serve the families of a full one; return what is still missing."""
+    def _replace_full(self, node: str, full: Offer, asked: Families, missing: Families) -> Families:
+        """Serve the families of a full pool from its replacements; return the families still missing."""
         others = full.instead
         place = 0
         while place < len(others):
@@ -158,13 +158,13 @@ class Newcomers(Struct):
                 missing = _less(missing, some)
                 if set(asked).isdisjoint(missing):
                     break
-            elif place == first:  # it has none of these families, or is full for ever
+            elif place == first:  # it has none of these families, or stays full
                 self._full[id(others), missing] = first + 1
             place += 1
         return missing
 
     def _give(self, node: str, offer: Offer, families: Families, addresses: int = 0) -> bool:
-        """Place a block of each family with so many addresses (0: all), or none if one has no room."""
+        """Place a block per family with this number of addresses (0: all); none if one has no room."""
         places = []
         for family in families:
             space = self._space(offer.pool, family)
@@ -181,7 +181,7 @@ class Newcomers(Struct):
         return True
 
     def _space(self, pool: Pool, family: int) -> Space:
-        """Return the space of a pool and family; make it the first time that it is asked for."""
+        """Return the space of a pool and family; create it at the first call."""
         space = self.spaces.get((pool.name, family))
         if space is None:
             ranges = [cidr.block for cidr in pool.families[family].ranges]
@@ -198,10 +198,10 @@ class Newcomers(Struct):
         key = id(want.offers), id(full), asked, missing
         known = self._explained.get(key)
         if known is None or known.until not in {None, len(self.lines)}:
-            known = self._explained[key] = self._look(want.offers, full, asked, missing)
+            known = self._explained[key] = self._why(want.offers, full, asked, missing)
         return shortage.Short(want.node, full, known.full, known.room, known.passed)
 
-    def _look(self, offers: tuple[Offer, ...], full: Offer, asked: Families, missing: Families) -> _Explained:
+    def _why(self, offers: tuple[Offer, ...], full: Offer, asked: Families, missing: Families) -> _Explained:
         room = self._room(full, asked)
         passed: dict[str, shortage.Passed] = {}
         may = {full.pool.name, *(other.pool.name for other in full.instead)}
@@ -243,11 +243,11 @@ class Newcomers(Struct):
 
 
 def _asked(offer: Offer, missing: Families) -> Families:
-    """Return the missing families that a pool has; none of a pool that gives out nothing but pins."""
+    """Return the missing families that a pool has; none for a pool that gives out only pins."""
     if offer.pool.disabled or offer.pool.unlisted:
         return ()
     sizes = offer.sizes
-    if len(missing) == 1:  # nearly always: no new tuple is made
+    if len(missing) == 1:  # nearly always: no new tuple is created
         return missing if missing[0] in sizes else ()
     return tuple([family for family in missing if family in sizes])
 

@@ -1,4 +1,4 @@
-"""What newcomers may not have: lines of the lock, and addresses that are given to no node."""
+"""Addresses that newcomers cannot get: lines of the lock, and addresses that no node gets."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ipamc.model.plan import ShownBlock
 from ipamc.place.quarantine import is_over
 
 Take = Callable[[int, Block], None]
-"""Takes what is free in a range: the range by its number, and a piece that shares addresses with it."""
+"""Takes a freed piece into a space: the index of its range, and a piece that overlaps that range."""
 
 
 class BlockedRange(Struct, frozen=True, kw_only=True):
-    """Addresses that no node gets though no line has them, and why: a predicate like `reserved`."""
+    """Addresses in no line that no node gets, and why: a predicate like `reserved`."""
 
     why: str
     range: Range | ShownBlock
 
 
 def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block, BlockedRange]:
-    """Return what no node gets, by block: reserved, excluded, and `taken` by CiliumNodes without a line."""
+    """Return addresses that no node gets: reserved, excluded, `taken` by CiliumNodes without a line."""
     reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
     return {
         **{
@@ -40,48 +40,48 @@ def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block,
 
 
 def blocked(cluster: Cluster, taken: Sequence[ShownBlock]) -> list[Block]:
-    """Return what newcomers may not have though no line has it. Pins count, also those of absent nodes."""
+    """Return addresses in no line that newcomers cannot get, including pins, even of absent nodes."""
     pins = [pin.block for pool in cluster.pools for pinned in pool.pins.values() for pin in pinned]
     return outermost([*blocked_ranges(cluster, taken), *pins])
 
 
 class Occupancy(Struct):
-    """Lines and blocked addresses, for look-up by block, and which lines were re-used. A compile has one."""
+    """Lines and blocked addresses, for look-up by block, and the re-used lines. A compile has one."""
 
     lines: Sequence[Line]
-    """Of the lock: disjoint, by address."""
+    """Lines of the lock: disjoint, by address."""
     blocked: Sequence[Block]
     """Reserved, excluded, pinned, or taken without a line; as `outermost` returns them."""
     last_day: str
     """Lines in quarantine since this day (ISO 8601) or before may be re-used. "": none may."""
     today: str = ""
-    """ISO 8601: a block from which a node is moved today is in use until the change was applied."""
+    """ISO 8601: a block from which a node is moved today stays in use until the change is applied."""
     reused: set[Block] = field(default_factory=set)
-    """The blocks of lines that were re-used: they leave the lock."""
+    """The blocks of re-used lines, which leave the lock."""
     freed: list[Block] = field(default_factory=list)
-    """What re-used lines left free beyond one range, by address: every space takes its own part of it."""
+    """Freed parts of re-used lines outside of one range, by address: each space takes its own part."""
     joined: list[tuple[Sequence[Block], Take]] = field(default_factory=list)
-    """The spaces of which `_takers` does not know yet: their ranges, and how they take what is freed."""
+    """Spaces that are not in `_takers` yet: their ranges, and the functions that take freed pieces."""
     _ranges: list[Block] = field(default_factory=list)
     """The ranges of the other spaces, by address; they are disjoint."""
     _takers: dict[Block, tuple[int, Take]] = field(default_factory=dict)
-    """By range: its number among those of its space, and how that takes what is freed."""
+    """By range: its index in its space, and the function that takes freed pieces."""
 
     def over_range(self, block: Block) -> list[Block]:
-        """Return everything that shares addresses with a range, by address."""
+        """Return all lines and blocked addresses that overlap a range, by address."""
         lines = [line.block for line in lines_over(self.lines, block)]
         blocked = blocks_over(self.blocked, block)
         return sorted([*lines, *blocked]) if blocked else lines
 
     def join(self, ranges: Sequence[Block], take: Take) -> None:
-        """Let a space take its part of what is freed, before and from now on. O(log n) each range."""
+        """Register a space for its part of freed pieces, earlier and later ones. O(log n) each range."""
         for number, block in enumerate(ranges if self.freed else ()):
             for piece in blocks_over(self.freed, block):
                 take(number, piece)
         self.joined.append((ranges, take))
 
     def free(self, pieces: Iterable[Block]) -> None:
-        """Give pieces beyond one range to the spaces that have a part of them. O(log n + result) each."""
+        """Give pieces outside one range to the spaces that own parts of them. O(log n + result) each."""
         for ranges, take in self.joined:
             self._takers |= {block: (number, take) for number, block in enumerate(ranges)}
             self._ranges += ranges
@@ -95,11 +95,11 @@ class Occupancy(Struct):
                 take(number, piece)
 
     def reusable(self, line: Line) -> bool:
-        """Tell whether the addresses of a line may be given out again today."""
+        """Return whether the addresses of a line may be given out again today."""
         return line.state is State.RELEASED or is_over(line, self.last_day, self.today)
 
     def unblocked(self, block: Block, *but: Block) -> Iterator[Block]:
-        """Yield the pieces of a block that are neither blocked nor in `but`; lines do not count."""
+        """Yield the pieces of a block that are neither blocked nor in `but`; lines are ignored."""
         return subtract(block, [*blocks_over(self.blocked, block), *but])
 
 
@@ -107,18 +107,18 @@ class Reuse(NamedTuple):
     """A place over old lines. Sorts: the smallest is taken first."""
 
     day: str
-    """The latest day on which one of its lines was quarantined, ISO 8601; "" where all are released."""
+    """The latest day on which one of its lines was quarantined, ISO 8601; "" if all are released."""
     order: int
     """The index of its range."""
     block: Block
     lines: tuple[Line, ...]
-    """The lines that leave the lock for it, whole. Other parts of the block may be free."""
+    """The lines that leave the lock for it, as a whole. Other parts of the block may be free."""
 
 
 def places(ranges: Sequence[Block], prefix: int, occupancy: Occupancy) -> list[Reuse]:
     """Return the places over old lines for blocks of a prefix length, in order of use. O(lines log lines).
-    Of a larger line it is only the lowest one: the whole line leaves the lock with it, and the rest is free
-    then. The caller checks what newcomers took since.
+    In a larger line it is only the lowest place: the whole line leaves the lock with it, and the rest becomes
+    free. The caller checks what newcomers took since.
     """
     return sorted(
         place

@@ -1,4 +1,4 @@
-"""Findings about nodes that got no block: full pools, pools that were passed over, and the ways out."""
+"""Findings about nodes that got no block: full pools, rejected pools, and what to do."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from ipamc.model.cluster import Cluster, Dialect, Node, Pool, PoolFamily
 from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Offer
-from ipamc.model.pool_words import block_size, more_room, range_for
+from ipamc.model.pool_words import block_size, more_room, range_for, terms
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy, Reuse
 from ipamc.place.quarantine import first_day
 
 _LAST_DAY = "9999-12-31"
-"""When every quarantine is over."""
+"""A day on which every quarantine is over."""
 
 
 class Passed(NamedTuple):
-    """A pool that was passed over. Part of a sort key."""
+    """A rejected pool. Part of a sort key."""
 
     pool: str
     why: str
     """A predicate: "is disabled"."""
     barred: bool = False
-    """It might serve the node, but may not take the place of the full pool."""
+    """It could serve the node, but must not replace the full pool."""
 
 
 class Short(msgspec.Struct, frozen=True):
-    """A node whose pool is full, and no other may take its place. There may be 100,000 of them."""
+    """A node whose pool is full and has no replacement. There may be 100,000 of them."""
 
     node: Node
     offer: Offer
     full: tuple[int, ...]
     """Families without room."""
     room: tuple[int, ...]
-    """Families in which the pool had room, and which it did not give because of the full ones."""
+    """Families in which the pool had room, but gave no block because of the full ones."""
     passed: tuple[Passed, ...]
 
 
@@ -62,8 +62,8 @@ def no_room(
     """IPC0303: the pool that serves a node has room for it."""
     these = (short for short in shorts if not short.room)
     for shortage, nodes, pool in _full_pools(cluster, these, after, before):
-        message = f"pool {shortage.pool} has no room for {_nodes(nodes)}; {pool.words(shortage)}"
-        also = [Related(nodes[0].at, f"node {nodes[0].name} needs a block")]
+        message = f"pool {shortage.pool} has no room for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"{terms(cluster).unit} {nodes[0].name} needs a block")]
         yield error("IPC0303", pool.at, message, also=also, help=pool.ways_out)
 
 
@@ -74,15 +74,17 @@ def half_room(
     these = (short for short in shorts if short.room)
     for shortage, nodes, pool in _full_pools(cluster, these, after, before):
         rooms = f"room in {ip(shortage.room)} but not in {ip(dict(shortage.full))}"
-        message = f"pool {shortage.pool} has {rooms} for {_nodes(nodes)}; {pool.words(shortage)}"
-        also = [Related(nodes[0].at, f"node {nodes[0].name} needs both")]
+        message = f"pool {shortage.pool} has {rooms} for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        also = [Related(nodes[0].at, f"{terms(cluster).unit} {nodes[0].name} needs both")]
         yield error("IPC0305", pool.at, message, also=also, help=pool.ways_out)
 
 
 def no_room_to_grow(cluster: Cluster, shorts: Iterable[Short], after: Occupancy) -> Iterator[Diagnostic]:
     """IPC0616: a pool has room for the nodes that `ipamc resize` would give more blocks."""
     for shortage, nodes, pool in _full_pools(cluster, shorts, after):
-        message = f"pool {shortage.pool} has no room to grow for {_nodes(nodes)}; {pool.words(shortage)}"
+        message = (
+            f"pool {shortage.pool} has no room to grow for {_nodes(cluster, nodes)}; {pool.words(shortage)}"
+        )
         also = [Related(nodes[0].at, f"node {nodes[0].name} uses most of its blocks")]
         yield warning("IPC0616", pool.at, message, also=also, help=pool.ways_out)
 
@@ -92,30 +94,32 @@ def no_family(cluster: Cluster, unserved: Iterable[Unserved]) -> Iterator[Diagno
     groups = _by_value(((found.families, found.passed), found.node) for found in unserved)
     for (families, passed), nodes in sorted(groups.items(), key=lambda item: item[0]):
         nodes.sort(key=lambda node: node.name)
-        pools = f"; {_why(passed)}" if passed else ", as they have none"
-        message = f"no candidate pool gives {ip(families)} to {_nodes(nodes)}{pools}"
+        pools = f"; {_passed_text(passed)}" if passed else ", as they have none"
+        message = f"no candidate pool gives {ip(families)} to {_nodes(cluster, nodes)}{pools}"
         fix = f"select the node with a pool that has a range of {ip(families)}, or take it out of ipFamilies"
+        if cluster.is_space:
+            fix = f"add {' and '.join(f'ipv{family}' for family in families)} to the address space"
         if any(cluster.pools_by_name[pool.pool].follows for pool in passed):
             fix = f"write its InternalIP of {ip(families)}, which the inventory lacks (internalIPs); or {fix}"
         yield error("IPC0307", nodes[0].at, message, help=fix)
 
 
 Reasons = tuple[Any, ...]
-"""What nodes have in common; the pools that were passed over are the last of it."""
+"""Facts that nodes have in common; the rejected pools are the last one."""
 
 
 class Shortage(NamedTuple):
-    """What nodes without a block have in common when they are one finding. Sorts by pool."""
+    """The facts that the nodes without a block in one finding have in common. Sorts by pool."""
 
     pool: str
     full: tuple[tuple[int, int], ...]
-    """Families without room, and the prefix length that was asked for."""
+    """Families without room, and the requested prefix length."""
     room: tuple[int, ...]
     passed: tuple[Passed, ...]
 
 
 def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
-    """Group nodes without a block by what they have in common, by pool: each group is one finding."""
+    """Group nodes without a block by common facts and by pool: each group is one finding."""
     pairs: list[tuple[Reasons, Node]] = []
     for short in shorts:
         full = tuple((family, short.offer.sizes[family]) for family in short.full)
@@ -125,7 +129,7 @@ def grouped(shorts: Iterable[Short]) -> list[tuple[Shortage, list[Node]]]:
 
 
 def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]]:
-    """Group nodes by equal reasons; the passed-over pools that nodes share are compared once."""
+    """Group nodes by equal reasons; rejected pools that nodes share are compared once."""
     passed: dict[int, tuple[Passed, ...]] = {}
     shared: dict[tuple[Any, ...], list[Node]] = defaultdict(list)
     for reasons, node in pairs:
@@ -138,19 +142,19 @@ def _by_value(pairs: Iterable[tuple[Reasons, Node]]) -> dict[Reasons, list[Node]
 
 
 Sizes = tuple[tuple[int, int], ...]
-"""Families without room, and the prefix length that was asked for."""
+"""Families without room, and the requested prefix length."""
 
 
 class _FullPool(Struct, frozen=True, kw_only=True):
-    """What a pool has in the families that are full, in words; and what can be done."""
+    """The contents of a pool in the families that are full, as text, and what can be done."""
 
     at: At
     contents: str
     ways_out: str
 
     def words(self, shortage: Shortage) -> str:
-        """Return its contents, and the pools that were passed over."""
-        return self.contents + (f"; passed over: {_why(shortage.passed)}" if shortage.passed else "")
+        """Return its contents, and the rejected pools."""
+        return self.contents + (f"; passed over: {_passed_text(shortage.passed)}" if shortage.passed else "")
 
 
 def _full_pools(
@@ -167,7 +171,7 @@ def _full_pools(
 def _full_pool(
     cluster: Cluster, name: str, full: Sizes, lack: int, after: Occupancy, before: Lock | None
 ) -> _FullPool:
-    """Return what a pool has in the families that are full, where so many nodes lack a block."""
+    """Return the contents of a pool in its full families, where `lack` nodes lack a block."""
     pool = cluster.pools_by_name[name]
     blocks = lack if cluster.mode.one_block else lack * pool.blocks_per_node
     contents, ways = list[str](), list[str]()
@@ -206,14 +210,14 @@ def _full_pool(
 
 
 def _next_reuse(part: PoolFamily, prefix: int, after: Occupancy) -> Reuse | None:
-    """Return the place that is re-usable first once its quarantine is over, or None."""
+    """Return the place that becomes re-usable first, when its quarantine is over, or None."""
     over = Occupancy(after.lines, after.blocked, last_day=_LAST_DAY)
     place = Space(part.family, [cidr.block for cidr in part.ranges], over).find(prefix)
     return place.reuse if place and place.reuse and place.reuse.day else None
 
 
 def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse: Reuse | None) -> str:
-    """Say how many blocks of a size a pool has in a family, and what they are used for."""
+    """Return a phrase for the number of blocks of a size in a pool and family, and their use."""
     size = 1 << (BITS[part.family] - prefix)
     until = ""
     if reuse:
@@ -232,7 +236,7 @@ def _contents(cluster: Cluster, part: PoolFamily, prefix: int, use: _Use, reuse:
 
 
 class _Use(Struct, frozen=True, kw_only=True):
-    """What the addresses of a pool in one family are used for."""
+    """The use of a pool's addresses in one family."""
 
     total: int
     held: int
@@ -249,15 +253,15 @@ class _Use(Struct, frozen=True, kw_only=True):
 
 
 def _blocks(addresses: int, size: int) -> str:
-    """Print a number of addresses as blocks of a size, to a tenth."""
+    """Return a number of addresses as blocks of a size, to a tenth."""
     whole, tenth = divmod(addresses * 10 // size, 10)
     if addresses and not whole and not tenth:
         return "less than 0.1"
     return f"{whole:,}.{tenth}" if tenth else f"{whole:,}"
 
 
-def _nodes(nodes: list[Node]) -> str:
-    return several([node.name for node in nodes], "node")
+def _nodes(cluster: Cluster, nodes: list[Node]) -> str:
+    return several([node.name for node in nodes], terms(cluster).unit)
 
 
 def ip(families: Iterable[int]) -> str:
@@ -265,32 +269,32 @@ def ip(families: Iterable[int]) -> str:
     return " and ".join(f"IPv{family}" for family in families)
 
 
-def _why(passed: tuple[Passed, ...]) -> str:
+def _passed_text(passed: tuple[Passed, ...]) -> str:
     pools = [f"pool {pool.pool} {pool.why}" for pool in passed[:8]]
     return ", ".join(pools) + (f" and {len(passed) - 8:,} more" if len(passed) > 8 else "")
 
 
 SMALLER = 2
-"""How many smaller blocks are tried, bit by bit."""
+"""How many smaller block sizes are tried, bit by bit."""
 SMALLER_AT_FIRST = 6
 """The same before any node has a block: a blockSize may be much too large then."""
 LEAST_HOST_BITS = 4
-"""Of a ClusterCIDR (IPC0212)."""
+"""For a ClusterCIDR (IPC0212)."""
 LEAST_BITS = 2
-"""Of any other pool: of smaller blocks no address is left before Cilium 1.17 (IPC0552)."""
+"""For any other pool: smaller blocks have no usable address before Cilium 1.17 (IPC0552)."""
 
 
 class Smaller(NamedTuple):
-    """A size of blocks of which there are enough."""
+    """A block size of which enough blocks are free."""
 
     prefix: int
     room: int
-    """How many of them are free."""
+    """The number of free blocks."""
     wanted: int
 
 
 def free_blocks(cluster: Cluster, lock: Lock, pool: Pool, family: int, prefix: int) -> int:
-    """Count the blocks of a prefix length that newcomers could get of a pool. O(lines of the pool)."""
+    """Count the blocks of a prefix length that newcomers could get in a pool. O(lines of the pool)."""
     part = replace(pool.families[family], block_size=prefix)
     alone = replace(cluster, pools=(replace(pool, families={family: part}),))
     return utilisation(alone, lock)[0].use.blocks_free
@@ -317,7 +321,7 @@ def smaller_blocks(
 
 
 def words(pool: Pool, family: int, found: Smaller) -> str:
-    """Say that newcomers could get smaller blocks."""
+    """Return the advice that newcomers could get smaller blocks."""
     each = f"{1 << (BITS[family] - found.prefix)} addresses each"
     smaller = f"smaller blocks ({block_size(pool, family, found.prefix)})"
     free = f"{found.room:,} are free of /{found.prefix}, {each}, and {found.wanted:,} needed"

@@ -1,1 +1,1 @@
-"""Lock and inventory in, what is kept and what is needed out; gives out no new block."""
+"""Compares lock and inventory: which lines are kept, and what is needed; gives out no new block."""

@@ -1,4 +1,4 @@
-"""What running nodes show, against the lock: adopted, followed, or a conflict (rule 6)."""
+"""Compares the blocks that running nodes show with the lock: adopted, followed, or a conflict (rule 6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipamc.place.reconcile.transitions import as_state
 
 def give_way(context: Context, evidence: Evidence) -> Context:
     """Release lines over blocks that Cilium's operator gave to other nodes. O(shown blocks log lines).
-    A line whose own node shows its block, too, stays: that is a conflict.
+    If the line's own node also shows its block, the line stays: that is a conflict.
     """
     if not context.operator_pools or not context.cluster.cilium_nodes:
         return context
@@ -40,7 +40,7 @@ def give_way(context: Context, evidence: Evidence) -> Context:
 
 
 def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[Diagnostic]]:
-    """Return the lock's lines with their states of today, and why nodes cannot adopt blocks. O(lines).
+    """Return the lock's lines with today's states, and why nodes cannot adopt blocks. O(lines).
     An adopted block replaces released lines, the node's own quarantined lines, and its pending line of this
     block; over any other line it is a conflict.
     """
@@ -50,13 +50,13 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
         line.block: line
         for node in nodes
         for line in node.lines
-        if line.block not in new or line.state is State.RELEASED  # of another node
+        if line.block not in new or line.state is State.RELEASED  # another node's line
     }
     lines = list(context.lock.lines)
     if changed:
         lines = [changed.get(line.block, line) for line in lines]
     if not pairs:
-        return lines, list(several_blocks(context.cluster, list(_both(nodes, context))))
+        return lines, list(several_blocks(context.cluster, list(_of_movers(nodes, context))))
     gone: set[Block] = set()
     found: list[Diagnostic] = []
     for line, shown, over in ((*pair, over) for pair in pairs for over in lines_over(lines, pair[0].block)):
@@ -65,16 +65,16 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
             gone.add(over.block)
         else:
             found.append(already_given(context.lock, shown, line.block, over))
-    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_both(nodes, context)])
+    found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_of_movers(nodes, context)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
-        if not outer.block.overlaps(inner.block):  # else conflicts() has it
+        if not outer.block.overlaps(inner.block):  # else conflicts() reports it
             found.append(in_one_block(outer, inner, line.block))
     kept = [line for line in lines if line.block not in gone]
     return sorted([*kept, *(line for line, _ in pairs)], key=lambda line: line.block), found
 
 
-def _both(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
-    """Yield what nodes of one-block modes show in the families of which they show their pending block."""
+def _of_movers(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
+    """Yield shown blocks of nodes in one-block modes, in families in which they show their pending block."""
     for node in nodes if context.one_block else ():
         pending = [(line, shown) for line in node.pending for shown in node.shown]
         there = {shown.block.family for line, shown in pending if shown.fits(line.block)}
@@ -82,7 +82,7 @@ def _both(nodes: Iterable[NodeState], context: Context) -> Iterator[ShownBlock]:
 
 
 def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
-    """Yield the lines that nodes adopt, each with (the first part of) what is shown."""
+    """Yield the lines that nodes adopt, each with (the first part of) the shown block."""
     for node in nodes:
         adopted = [line for line in node.held if node.origins.get(line.block) is Origin.ADOPTED]
         blocks = [line.block for line in adopted]
@@ -91,7 +91,7 @@ def _adopted(nodes: Iterable[NodeState]) -> Iterator[tuple[Line, ShownBlock]]:
             place = index_around(blocks, shown.block)
             if place is not None and shown.fits(blocks[place]):
                 first.setdefault(blocks[place], shown)
-        for line in adopted:  # of nested blocks, which are a conflict, one may have none
+        for line in adopted:  # of nested blocks, which conflict, one may have no line
             yield line, first.get(line.block) or next(each for each in node.shown if each.fits(line.block))
 
 

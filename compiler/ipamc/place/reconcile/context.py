@@ -1,4 +1,4 @@
-"""What all nodes of a compile have in common, and where Cilium's operator decides."""
+"""Values that all nodes of a compile share, and where Cilium's operator decides."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ipamc.model.plan import ShownBlock, Want
 
 
 class Context(Struct, frozen=True, kw_only=True, dict=True):
-    """What all nodes of a compile have in common."""
+    """Values that all nodes of a compile share."""
 
     cluster: Cluster
     lock: Lock
-    """With the consent applied, and the names that the pools had at the last compile."""
+    """After consent was applied, with the pools' names at the last compile."""
     consent: Consent
     today: str
     ranges: RangeIndex
     one_block: bool
-    """The cluster's mode gives a node one block a family."""
+    """The cluster's mode gives a node one block per family."""
     operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out: their lines follow what nodes show."""
+    """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
     overtaken: frozenset[str] = frozenset()
-    """Names of nodes whose lines are released, as the operator gave their addresses to others."""
+    """Names of nodes whose lines are released because the operator gave their addresses to others."""
     rendered_uids: Mapping[str, str] = field(default_factory=dict)
-    """The uid that a Node was rendered with, by name, of nodes with pending blocks (kubernetes mode)."""
+    """For nodes with pending blocks (kubernetes mode), the uid in their rendered Node, by name."""
 
     @cached_property
     def plain_family(self) -> int:
-        """Return the only family, if a held block stays where the first pool would give the same; else 0."""
+        """Return the only family if a held block that the first pool would give just stays; else 0."""
         families, consent = self.cluster.families, self.consent
         more = len(families) > 1 or not self.one_block or self.cluster.excluded
         return 0 if more or consent.renumber or consent.resize else families[0]
@@ -47,7 +47,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def law(self) -> Law:
-        """Return the law of ownership, with the lines of the lock as it was."""
+        """Return the rules that decide who owns a block, for the lines of the lock before this compile."""
         return Law(self.cluster, self.lock.lines, self.operator_pools, self.ranges)
 
     def key(self, line: Line) -> Key:
@@ -55,29 +55,29 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return line.key(one_block=self.one_block)
 
     def faults(self, want: Want, line: Line) -> tuple[Fault, ...]:
-        """Return what is wrong with a line's block."""
+        """Return the faults of a line's block."""
         return classify(self.cluster, want, line, self.ranges.pool_of(line.block))
 
     def agrees(self, shown: tuple[ShownBlock, ...], held: Iterable[Line]) -> bool:
-        """Tell whether a node shows only blocks that it holds, and all that the operator decides about."""
+        """Return whether a node shows only blocks that it holds, and all of these that the operator gave."""
         held = tuple(held)
         blocks = Blocks(line.block for line in held)
         return all(map(blocks.fit, shown)) and not (self.operator_pools and any(self.taken_back(held, shown)))
 
     def follows(self, shown: Iterable[ShownBlock]) -> bool:
-        """Tell whether a node's lines in shared pools are what it shows: it shows a block of one of them."""
+        """Return whether a node's lines in shared pools follow its object, which shows a block of one."""
         return bool(self.operator_pools) and any(map(self.law.operator_gave, shown))
 
     def decides(self, want: Want, shown: Iterable[ShownBlock], held: Sequence[Line]) -> bool:
-        """Tell whether the operator gives a node further blocks: it follows, or its dump shows none."""
+        """Return whether the operator gives a node more blocks: it follows, or it runs and shows none."""
         if not self.operator_pools:
             return False
         shown = tuple(shown)
-        told = want.node.running and not want.node.live  # an import says so of what is not known
+        told = want.node.running and not want.node.live  # an import marks unknown blocks
         return self.follows(shown) if shown else bool(held) and told
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
-        """Yield those of a node's lines that it no longer has, in pools about which the operator decides."""
+        """Yield a node's lines that the operator took back, in pools that it allocates from."""
         there = ShownBlocks(shown)
         families = {block.block.family for block in shown}
         follows = self.follows(shown)

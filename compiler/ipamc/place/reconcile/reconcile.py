@@ -1,4 +1,4 @@
-"""The lock against the inventory, node by node: what each node holds today, and what it still needs.
+"""Compares the lock with the inventory, node by node: the blocks of each node today, and what it still needs.
 
 A held line of a node in the inventory is kept. A line vanishes only by re-use. The lines of a node that left
 are quarantined, and are the first that it gets back when it returns.
@@ -39,12 +39,12 @@ from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, 
 from ipamc.read.rendered import Rendered
 
 FEW = 3
-"""So many Nodes may have joined again, whatever the share."""
+"""This number of Nodes may have joined again, whatever their share."""
 InPool = tuple[Line, Pool | None]
 """A line, and the pool whose range contains its block."""
 
 
-def reconcile(  # noqa: PLR0913 - all that decides about a line
+def reconcile(  # noqa: PLR0913 - everything that decides about a line
     cluster: Cluster,
     wants: tuple[Want, ...],
     lock: Lock,
@@ -55,9 +55,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     shared: frozenset[str] = frozenset(),
     rendered: Rendered | None = None,
 ) -> tuple[Reconciled, list[Diagnostic]]:
-    """Bring every line of the lock to its state of today, and list what is still to be placed. O(n log n).
-    `today` is an ISO 8601 day in UTC. `locked` refuses a lock that is out of date (rule 7). Cilium's operator
-    gives out the blocks of `shared` pools. `rendered` is the output of an earlier compile.
+    """Bring every line of the lock to today's state, and list what is still to be placed. O(n log n).
+    `today` is an ISO 8601 day in UTC. `locked` refuses an outdated lock (rule 7). Cilium's operator allocates
+    the blocks of `shared` pools. `rendered` is the output of an earlier compile.
     """
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     before, found = apply_consent(cluster, lock, consent)
@@ -97,7 +97,7 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())
-        found += other_cluster(cluster, before, _without_theirs(nodes, before), agreeing)
+        found += other_cluster(cluster, before, _all_replaced(nodes, before), agreeing)
     for group in _faulty(faults, with_lines, context):
         found += group.fault.rule(cluster, group)
     without_offer = [node for node in nodes if node.want and not node.want.offers]
@@ -123,9 +123,9 @@ def reconcile(  # noqa: PLR0913 - all that decides about a line
 
 
 def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rendered) -> Mapping[str, str]:
-    """Return the uid that each Node was rendered with: a Node with another one has joined again since.
-    Empty but in kubernetes mode with podCIDRs and with a renumber, where a re-created Node has no pods any
-    more; and empty where most Nodes have another uid: that is the inventory of another cluster.
+    """Return the uid in each rendered Node: a Node with another uid has joined again since.
+    Empty except in kubernetes mode with podCIDRs and with a renumber, where a re-created Node has no pods any
+    more; and empty if most Nodes have another uid: that is the inventory of another cluster.
     """
     if cluster.mode is not Mode.KUBERNETES or cluster.patch_nodes != "podCIDRs":
         return {}
@@ -136,8 +136,8 @@ def rendered_uids(cluster: Cluster, lock: Lock, consent: Consent, rendered: Rend
     return {} if others > max(FEW, len(uids) // 2) else uids
 
 
-def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
-    """Return the nodes that show blocks, and none of those that they held. O(lines)."""
+def _all_replaced(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
+    """Return the nodes that show blocks, but none of the blocks that they held. O(lines)."""
     changed = {node.name: node for node in nodes if node.shown and node.stale}
     had: dict[str, set[Block]] = defaultdict(set)
     for line in before.lines if changed else ():
@@ -148,14 +148,14 @@ def _without_theirs(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]
 
 
 def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -> Iterator[Unknown]:
-    """Yield running nodes without a line in the lock, whose block of some family nothing shows.
-    They get a block that their pods do not use only by consent. A node that no pool serves stays as it was,
+    """Yield running nodes without a line in the lock whose block of some family no object shows.
+    Only by consent they get a block that their pods do not use. A node that no pool serves stays as it was,
     unless addresses in use are in a pool.
     """
     consent, seen = context.consent, context.cluster.cilium_nodes_by_name
     for node in () if "all" in consent.no_pods else nodes:
         if node.want is None or not (node.want.node.running or node.name in seen):
-            continue  # nearly all nodes of an inventory in its short form
+            continue  # nearly all nodes of an inventory in short form
         origins = (node.origins.get(line.block) for line in node.held)
         if node.name in consent.no_pods or any(origin is not Origin.ADOPTED for origin in origins):
             continue
@@ -212,7 +212,7 @@ def _own_lines(context: Context) -> dict[str, tuple[InPool, ...]]:
 
 
 def _advance(node: NodeState, context: Context) -> NodeState:
-    """Apply the steps to a node; where blocks follow addresses, nothing is in quarantine before or after."""
+    """Apply the steps to a node; if blocks follow addresses, nothing is in quarantine before or after."""
     if not context.by_address:
         return _steps(node, context)
     ready = transitions.without_quarantine(node, context.ranges)
@@ -242,7 +242,7 @@ def _steps(node: NodeState, context: Context) -> NodeState:
 def _faulty(
     idle: Iterable[tuple[Line, Fault, Want]], nodes: Iterable[NodeState], context: Context
 ) -> Iterator[Faulty]:
-    """Group the faults of blocks in use: as they are in the lock, or now if they return or are adopted."""
+    """Group the faults of blocks in use: as in the lock, or after they return or are adopted."""
     groups: dict[tuple[Fault, bool, bool], list[tuple[Line, Want]]] = defaultdict(list)
     for line, fault, want in idle:
         groups[fault, False, False].append((line, want))
@@ -301,8 +301,8 @@ def stale_lock(lock: Lock, stale: Iterable[Stale]) -> Iterator[Diagnostic]:
 
 
 def is_settled(want: Want, lines: Sequence[InPool], context: Context) -> bool:
-    """Tell whether a node has one line, to which nothing can happen; False: ask `faults_if_idle`.
-    Nearly all nodes of a one-block mode come no further: 100,000 of them take a third of the time.
+    """Return whether a node has one line that cannot change; False: ask `faults_if_idle`.
+    Nearly all nodes of a one-block mode need no further step: 100,000 of them take a third of the time.
     """
     line, pool = lines[0]
     offers, block = want.offers, line.block
@@ -322,7 +322,7 @@ def is_settled(want: Want, lines: Sequence[InPool], context: Context) -> bool:
 def faults_if_idle(
     want: Want, shown: tuple[ShownBlock, ...], lines: Sequence[InPool], context: Context
 ) -> list[tuple[Line, Fault]] | None:
-    """Return the faults of an idle node's blocks; None where a line may change, as in few nodes of a compile.
+    """Return the faults of an idle node's blocks; None if a line may change, as for few nodes.
     An idle node shows no other blocks, needs nothing, and has no pending line.
     """
     faults: list[tuple[Line, Fault]] = []

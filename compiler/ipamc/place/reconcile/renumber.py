@@ -12,12 +12,13 @@ from ipamc.lock.file import line_at
 from ipamc.model.diagnostics import Diagnostic, Span, error
 from ipamc.model.lock import Consent, Key, Line, Lock
 from ipamc.model.plan import Demand, NodeState, StaleReason, Want
+from ipamc.model.pool_words import terms
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.transitions import changed, complete, has_arrived, needed, quarantined
 
 
 def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
-    """Ask for pending blocks by consent, all of a key together; a key with a pending line stays."""
+    """Request pending blocks by consent, all of a key together; a key with a pending line is skipped."""
     if not node.pending and not context.consent.renumber:
         return node
     found = list(torn_apart(node, context))
@@ -35,7 +36,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         serving = [each.pool for each in want.offers if pool in {"", each.pool.name}]
         pins = {pin.block for each in serving for pin in each.pins.get(node.name, ())}
         if {line.block for line in lines} <= pins:
-            if any(scope.node for scope in scopes):  # else it is one of many, and stays at its pin
+            if any(scope.node for scope in scopes):  # else it is one of several, and keeps its pin
                 found.append(pinned_already(context.lock, want, lines[0]))
         elif family not in context.cluster.families:
             found.append(nowhere_to_go(context.lock, lines[0], f"IPv{family} is not in ipFamilies"))
@@ -45,7 +46,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
         else:
-            # A node that was given more by its use moves with as much.
+            # A node that got more blocks by its use keeps their number when it moves.
             had = len(lines) if offer.pool.usage else 0
             number = max(needed(offer.pool, node.name, family, had), had)
             demands.append(Demand(want, (family,), offer, {family: number}))
@@ -60,7 +61,7 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
 def complete_placed(
     nodes: Mapping[str, NodeState], new: Iterable[Line], today: str, *, one_block: bool
 ) -> Iterator[NodeState]:
-    """Yield the renumbered nodes that have arrived already, with the `new` lines that were placed."""
+    """Yield the renumbered nodes that have already arrived, with their placed `new` lines."""
     placed: dict[str, list[Line]] = defaultdict(list)
     for line in new if nodes else ():
         placed[line.node].append(line)
@@ -100,10 +101,10 @@ def no_held_line(lock: Lock, nodes: Iterable[NodeState], consent: Consent) -> It
     held = [line for node in nodes for line in node.held] if consent.renumber else []
     for scope in consent.renumber:
         if not any(map(scope.matches, held)):
-            message = f"{scope.text} matches no held line of a node in the inventory"
+            message = f"{scope.text} matches no held line of a {terms(lock).unit} {terms(lock).listed}"
             meant = did_you_mean(scope, [line for line in lock.lines if line.in_use])
             show = f"ipamc show {lock.cluster} --show-blocks lists who holds what"
-            fix = f"{meant}name a node, a CIDR or pool/NAME; {show}"
+            fix = f"{meant}name a {terms(lock).unit}, a CIDR or pool/NAME; {show}"
             yield error("IPC0427", Span(lock.path), message, help=fix)
 
 
@@ -137,7 +138,7 @@ def resize(node: NodeState, context: Context) -> NodeState:
 
 
 def grow(node: NodeState, want: Want, context: Context) -> NodeState:
-    """List what a node gets beside what its pools owe it."""
+    """Add demands for the blocks that a resize gives a node in addition."""
     decided = context.consent.resize.get(node.name)
     demands = [
         Demand(want, (more.family,), offer, {more.family: more.blocks}, more)

@@ -1,4 +1,4 @@
-"""Steps from one state of a node's lines to the next. No step looks at another node."""
+"""Steps from one state of a node's lines to the next. Each step looks at one node only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipamc.place.reconcile.context import Context
 def newcomer(want: Want, context: Context) -> NodeState:
     """Return the state of a node without lines and without evidence: it needs what its pools owe it."""
     demands: tuple[Demand, ...]
-    if context.one_block:  # what `needs` returns, without a look at lines
+    if context.one_block:  # the result of `needs`, without reading lines
         demands = (Demand(want, context.cluster.families),) if want.offers else ()
     else:
         demands = needs(want, (), (), context, follows=False)
@@ -35,8 +35,8 @@ _NEW = (StaleReason.NEWCOMER,)
 def state_of(
     name: str, want: Want | None, shown: tuple[ShownBlock, ...], written: Iterable[Line], context: Context
 ) -> NodeState:
-    """Return the state of a node as the lock has it, each line in the pool whose range contains its block.
-    So a pool can be renamed or split. Where the pool is gone, its name stays as a record, but for a held
+    """Return the state of a node as in the lock, each line in the pool whose range contains its block.
+    So a pool can be renamed or split. If the pool is gone, its name is kept as a record, except for a held
     block outside every pool (`unpooled: hold`).
     """
     written = tuple(written)
@@ -50,7 +50,7 @@ def state_of(
 
 
 def _is_recreated(node: Node, context: Context) -> bool:
-    """Tell whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet."""
+    """Return whether a Node joined again since it was rendered: it has another uid, and no podCIDRs yet."""
     if not node.live or node.pod_cidrs or not node.uid:
         return False
     rendered = context.rendered_uids.get(node.name, "")
@@ -81,7 +81,7 @@ def quarantined(line: Line, today: str, *, moved: bool = False) -> Line:
 
 def without_quarantine(node: NodeState, ranges: RangeIndex) -> NodeState:
     """Release a node's quarantined lines in pools that follow the addresses of nodes.
-    There a block is that of whoever has its address, and an address that is used again brings it along.
+    There a block belongs to the node with its address, and moves with the address to another node.
     """
     gone = [line for line in node.lines if line.state is State.QUARANTINED]
     gone = [line for line in gone if (pool := ranges.pool_of(line.block)) and pool.follows]
@@ -94,8 +94,8 @@ def without_quarantine(node: NodeState, ranges: RangeIndex) -> NodeState:
 
 
 def moved_with_address(node: NodeState, want: Want, context: Context) -> NodeState:
-    """Hold the block of a node's address in place of another, where the node shows it.
-    It joined again with another address, and has this block by the admission policy: nothing is drained.
+    """Hold the block of a node's address instead of another one if the node shows it.
+    It joined again with another address, and has this block by the admission policy: no drain is needed.
     """
     pools = [offer.pool for offer in want.offers if offer.pool.follows and node.shown]
     pins = {pin.block: pool for pool in pools for pin in pool.pins.get(node.name, ())}
@@ -110,7 +110,7 @@ def moved_with_address(node: NodeState, want: Want, context: Context) -> NodeSta
 
 
 def as_state(state: State, line: Line) -> Line:
-    """Return a line in another state, in which nothing else is recorded."""
+    """Return a line in another state, without other records."""
     addresses = 0 if state is State.RELEASED else line.addresses
     return Line(block=line.block, pool=line.pool, node=line.node, state=state, addresses=addresses)
 
@@ -124,7 +124,7 @@ def changed(node: NodeState, lines: Mapping[Block, Line], reason: StaleReason) -
 def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     """Return to a node, for each family without a held line, its quarantined lines that are legal.
     In a one-block mode that is the line that the node shows, else the one that was quarantined last, else the
-    lowest; none where the operator, or the node's address, gave it another block meanwhile. Pools that are
+    lowest; none if the operator, or the node's address, gave it another block meanwhile. Pools that are
     disabled or no longer select the node still count. A line that was pending when its node left is pending
     again.
     """
@@ -143,7 +143,7 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
         shown = {shown.block for shown in node.shown}
         held.sort(key=lambda line: line.block, reverse=True)
         held.sort(key=lambda line: (line.block in shown, line.since))
-        held = list({line.block.family: line for line in held}.values())  # the last one of each family
+        held = list({line.block.family: line for line in held}.values())  # the last line of each family
     if not held:
         return node
     keys = {context.key(line) for line in held}
@@ -155,12 +155,12 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
 
 
 def has_arrived(node: NodeState, *, one_block: bool) -> bool:
-    """Tell whether a node shows all its pending blocks, or is planned or re-created and so has no pods."""
+    """Return whether a node shows all its pending blocks, or is planned or re-created and so has no pods."""
     pending = node.pending
     if not pending or node.empty:
         return bool(pending)
     shown = ShownBlocks(node.shown)
-    # Pods may use another block of the family beside it: Cilium gives them addresses of the first alone.
+    # Pods may use another block of the family, too: Cilium gives addresses only from the first.
     families = {line.block.family for line in pending}
     alone = not one_block or sum(each.block.family in families for each in node.shown) <= len(pending)
     return alone and all(shown.fits(line.block) for line in pending)
@@ -169,7 +169,7 @@ def has_arrived(node: NodeState, *, one_block: bool) -> bool:
 def complete(
     node: NodeState, today: str, *, one_block: bool, pending: Sequence[Line] | None = None
 ) -> NodeState:
-    """Make pending lines of a node held, all or some, and quarantine for good the lines that they replace."""
+    """Make some or all pending lines of a node held, and quarantine for good the lines that they replace."""
     pending = node.pending if pending is None else pending
     replaced = {line.key(one_block=one_block) for line in pending}
     gone = [line for line in node.held if line.key(one_block=one_block) in replaced]
@@ -179,7 +179,7 @@ def complete(
 
 
 def settle(node: NodeState, context: Context) -> NodeState:
-    """Make a node's pending lines held by consent; those of shared pools wait until the operator gave them.
+    """Make a node's pending lines held by consent; those of shared pools wait for the operator.
     Without other lines all are settled, and `follow` refuses that.
     """
     shown = ShownBlocks(node.shown)
@@ -189,20 +189,20 @@ def settle(node: NodeState, context: Context) -> NodeState:
 
 
 def adopt(node: NodeState, context: Context) -> NodeState:
-    """Hold the blocks that a node shows of families of which it has no line in use."""
+    """Hold the shown blocks in families in which the node has no line in use."""
     have = {line.block.family for line in node.in_use} if node.shown else set()
     shown = [block for block in node.shown if block.block.family not in have]
     ours = [block for block in shown if not context.law.is_foreign(block)]
-    if ours or have:  # a node may have blocks of other pools beside ours, of another family as well
+    if ours or have:  # a node may also have blocks of foreign pools, even of another family
         shown = ours
     return _holding(node, shown, StaleReason.NEWCOMER, context) if shown else node
 
 
 def follow(node: NodeState, context: Context) -> NodeState:
-    """Hold what a node shows where Cilium's operator decides, and release what it no longer shows there.
+    """Hold the blocks that a node shows where Cilium's operator decides, and release those no longer shown.
     In multi-pool mode that is all blocks of shared pools, as soon as the node shows one; in cluster-pool mode
-    the block of a family that was in an `unlisted` pool. The operator re-uses what it took back, so nothing
-    is quarantined.
+    the block of a family that was in an `unlisted` pool. The operator re-uses blocks that it took back, so
+    nothing is quarantined.
     """
     if not node.shown or not context.operator_pools:
         return node
@@ -223,7 +223,7 @@ def follow(node: NodeState, context: Context) -> NodeState:
 
 
 def _released(node: NodeState, lines: Iterable[Line]) -> NodeState:
-    """Return a node with some of its lines released, because it follows the operator."""
+    """Release some of a node's lines because it follows the operator."""
     return changed(node, {line.block: as_state(State.RELEASED, line) for line in lines}, StaleReason.FOLLOWED)
 
 
@@ -239,15 +239,15 @@ def without_move(node: NodeState, context: Context) -> NodeState:
 def _holding(
     node: NodeState, shown: Iterable[ShownBlock], reason: StaleReason, context: Context
 ) -> NodeState:
-    """Return a node that holds what it shows: adopted lines, over its own quarantined or released ones."""
+    """Return a node that holds its shown blocks: adopted lines, over its own quarantined or released ones."""
     new: dict[Block, Line] = {}
     for each in shown:
         block, pool = each.block, context.ranges.pool_of(each.block)
-        if each.part and pool and node.want:  # of single addresses: the block of the pool's size around them
+        if each.part and pool and node.want:  # for single addresses: the block of the pool's size around them
             entry = node.want.node
             block = block.widened(pool.sizes(entry.labels, entry.name)[block.family])
             pool = context.ranges.pool_of(block)
-        # A block that is held outside every pool has no pool's name.
+        # A block that is held outside every pool has no pool name.
         known = each.pool if pool or context.cluster.unpooled == "refuse" else ""
         name = known or (pool.name if pool else "")
         addresses = context.shown_part(node.name, block, pool)
@@ -262,7 +262,7 @@ def _holding(
 
 
 def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
-    """Return the keys of the blocks that pending lines, or those that are to be placed, will replace."""
+    """Return the keys of blocks that pending lines, or lines to be placed, will replace."""
     keys = {line.key(one_block=one_block) for line in node.pending}
     for demand in node.renumbers:
         pool = demand.offer.pool.name if demand.offer else ""
@@ -271,7 +271,7 @@ def replaced_keys(node: NodeState, *, one_block: bool) -> set[Key]:
 
 
 def ask(node: NodeState, want: Want, context: Context) -> NodeState:
-    """List what a node still needs to be placed as held."""
+    """Add demands for the held lines that a node still needs."""
     held = node.held
     replaced = () if context.one_block else replaced_keys(node, one_block=False)
     demands = needs(want, held, replaced, context, follows=context.decides(want, node.shown, held))
@@ -285,15 +285,15 @@ def ask(node: NodeState, want: Want, context: Context) -> NodeState:
 def needs(
     want: Want, held: Iterable[Line], replaced: Collection[Key], context: Context, *, follows: bool
 ) -> tuple[Demand, ...]:
-    """Return what a node needs beside its held lines, but for `replaced` keys, which get pending lines.
-    The operator gives a node that `follows` what its agent asks for of shared pools.
+    """Return a node's needs beyond its held lines, except `replaced` keys, which get pending lines.
+    To a node that `follows`, the operator gives blocks of shared pools as the agent requests them.
     """
     cluster = context.cluster
     families = tuple(cluster.asks[want.node.name]) if cluster.is_space else cluster.families
     if context.one_block:
         has = {line.block.family for line in held}
         missing = tuple([family for family in families if family not in has]) if has else families
-        # A node without a block and without an offer is a finding of `unmatched_refused`.
+        # `unmatched_refused` reports a node without a block and without an offer.
         return (Demand(want, missing),) if missing and (want.offers or has) else ()
     pools = ((context.ranges.pool_of(line.block), line.block.family) for line in held)
     have = Counter((pool.name, family) for pool, family in pools if pool)
@@ -314,7 +314,7 @@ def needs(
 
 def needed(pool: Pool, node: str, family: int, held: int) -> int:
     """Count the blocks that a pool owes a node: `blocksPerNode`, or its pins if they are more.
-    A node that holds some of a pool with `usage` is owed `minBlocks`. A disabled pool owes pins alone.
+    A node that holds blocks of a pool with `usage` is owed `minBlocks`. A disabled pool owes only pins.
     """
     pins = sum(pin.block.family == family for pin in pool.pins.get(node, ()))
     if pool.disabled or pool.unlisted:

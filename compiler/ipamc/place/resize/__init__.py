@@ -1,1 +1,1 @@
-"""The use of blocks to what nodes get and give back: `ipamc resize`."""
+"""`ipamc resize`: decides from the use of blocks which ones nodes get and give back."""

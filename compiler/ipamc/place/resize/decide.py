@@ -1,6 +1,6 @@
-"""What each node gets, and what it gives back, by the use of its blocks.
+"""Decides which blocks each node gets and gives back, from the use of its blocks.
 
-A decision is enough for `high`, and `low` does not undo it: a second look at the same dump changes nothing.
+A decision suffices for `high`, and `low` does not undo it: a second run with the same dump changes nothing.
 Only blocks without an address in use are taken, the highest first.
 """
 
@@ -25,25 +25,25 @@ from ipamc.model.lock import Growth, Line, Resize, State
 from ipamc.model.plan import Plan, Want
 
 HIGH = 85
-"""Percent above which a node is called full where its pool has no `usage`."""
+"""Percent above which a node counts as full if its pool has no `usage`."""
 ENTRIES = 4096
 """The most addresses in one CiliumNode of crd mode (IPC0531)."""
 
 
 class Verdict(enum.StrEnum):
-    """What becomes of a node's blocks of one family of one pool."""
+    """The decision about a node's blocks of one family of one pool."""
 
     KEPT = "kept"
     GROWS = "grows"
     GIVES_BACK = "gives back"
     STUCK = "stuck"
-    """It is over `high`, and cannot grow: `why` says so."""
+    """It is over `high`, and cannot grow; `why` has the reason."""
     REPORTED = "reported"
-    """ipamc decides nothing there: `why` says who does."""
+    """ipamc does not decide here; `why` says who does."""
 
 
 class Sized(msgspec.Struct, frozen=True, kw_only=True):
-    """The blocks of a node, of one family of one pool, and what was decided about them."""
+    """A node's blocks of one family of one pool, and the decision about them."""
 
     node: str
     pool: str
@@ -51,19 +51,19 @@ class Sized(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     used: int
     usable: int
-    """Addresses that pods can have now."""
+    """Addresses that pods can use now."""
     verdict: Verdict
     why: str = ""
     growth: Growth | None = None
     addresses: Mapping[Block, int] = {}
-    """How many addresses of held blocks are rendered from now on; 0: all."""
+    """The number of addresses of held blocks to render from now on; 0: all."""
     reclaimed: tuple[Block, ...] = ()
     prefix: int = 0
-    """The length of a block that would do, where a node cannot have another block; else 0."""
+    """The prefix length of a block that would suffice, if the node cannot have another block; else 0."""
 
     @property
     def percent(self) -> float:
-        """Return the share that is in use, with one decimal; 100 where nothing is usable."""
+        """Return the share in use, with one decimal; 100 if nothing is usable."""
         return round(self.used * 100 / self.usable, 1) if self.usable else 100.0
 
 
@@ -98,7 +98,7 @@ def decide(plan: Plan, dump: Dump) -> tuple[Sized, ...]:
 
 
 def resizes(rows: Iterable[Sized]) -> dict[str, Resize]:
-    """Return what is to be done, by node."""
+    """Return the changes to make, by node."""
     changed: dict[str, list[Sized]] = defaultdict(list)
     for row in rows:
         if row.verdict in {Verdict.GROWS, Verdict.GIVES_BACK}:
@@ -114,23 +114,23 @@ def resizes(rows: Iterable[Sized]) -> dict[str, Resize]:
 
 
 class _Look(msgspec.Struct, frozen=True, kw_only=True):
-    """A node, and what is known of it."""
+    """A node, and the facts about it."""
 
     cluster: Cluster
     use: Use
     want: Want | None
     operator_pools: Collection[str]
     given: Sequence[Block]
-    """What any CiliumNode has in `pools.allocated`, as `outermost` returns it."""
+    """Blocks in `pools.allocated` of any CiliumNode, as `outermost` returns them."""
     allocated: tuple[tuple[Block, str], ...]
-    """What its CiliumNode has there, as (block, pool)."""
+    """The blocks there in its own CiliumNode, as (block, pool)."""
     known: bool
     """It is in the dump."""
     tells: bool
-    """Its CiliumNode says which addresses are in use, those of the agent among them (crd mode), or which
-    blocks it was given."""
+    """Its CiliumNode has the addresses in use, including those of the agent (crd mode), or
+        the blocks that it was given."""
     entries: int
-    """Addresses of all its blocks in its CiliumNode (crd mode)."""
+    """The number of addresses of all its blocks in its CiliumNode (crd mode)."""
 
     def at(self, pool: Pool | None, lines: Sequence[Line], *, new: bool, moving: bool) -> Sized:
         """Decide about its blocks of one family of one pool, by address."""
@@ -165,7 +165,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
     def _reported(self, row: Sized, pool: Pool | None) -> Sized:
         if pool is None:
             return _with(row, Verdict.REPORTED, "its blocks are in no pool")
-        if self.cluster.mode is Mode.MULTI_POOL:  # the lock has what it started with
+        if self.cluster.mode is Mode.MULTI_POOL:  # the lock has its block from the start
             of_pool = (block for block, name in self.allocated if name == pool.name)
             blocks = tuple(sorted(block for block in of_pool if block.family == row.family))
             usable = usable_addresses(self.cluster.cilium, blocks, pool)
@@ -173,7 +173,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         return _with(row, Verdict.REPORTED, "Cilium's operator gives out its blocks")
 
     def _advised(self, row: Sized, pool: Pool) -> Sized:
-        """Say which size of block would do, in modes that give a node one block."""
+        """Add the block size that would suffice, in modes that give a node one block."""
         high = pool.usage.high if pool.usage else HIGH
         if row.used * 100 <= high * row.usable:
             return row
@@ -185,7 +185,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         return replace(_with(row, Verdict.STUCK, why), prefix=enough)
 
     def _grown(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
-        """Give a node more: the rest of the blocks that it has, address by address, then further blocks."""
+        """Give a node more: first the remaining addresses of its blocks, then further blocks."""
         if usage.high == 0:
             return _with(row, Verdict.STUCK, "high is 0: no number of addresses is enough")
         missing = -(-row.used * 100 // usage.high) - row.usable
@@ -208,7 +208,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
     def _further(
         self, row: Sized, pool: Pool, usage: Usage, missing: int, room: int
     ) -> tuple[Growth | None, str]:
-        """Return the blocks that a node gets for so many addresses, and why there are no more."""
+        """Return the blocks that a node gets for the `missing` addresses, and why there are no more."""
         offers = self.want.offers if self.want else ()
         offer = next((offer for offer in offers if offer.pool is pool), None)
         if offer is None or pool.disabled:
@@ -232,7 +232,7 @@ class _Look(msgspec.Struct, frozen=True, kw_only=True):
         return growth, "" if number == wanted else f"maxBlocks is {usage.most}"
 
     def _shrunk(self, row: Sized, pool: Pool, usage: Usage, lines: Sequence[Line]) -> Sized:
-        """Take unused blocks, as long as the node is under `low`, and stays at or under `high`."""
+        """Take unused blocks while the node is under `low`, as long as it stays at or under `high`."""
         pins = {pin.block for pin in pool.pins.get(row.node, ()) if pin.block.family == row.family}
         least = max(usage.least, len(pins))
         idle = [
@@ -265,8 +265,8 @@ def _with(row: Sized, verdict: Verdict, why: str) -> Sized:
 
 
 class Use:
-    """Addresses in use, by any object of the dump, whichever node it names.
-    CiliumNodes tell them (`status.ipam.used` in crd mode, the agent's own addresses in every mode),
+    """Addresses in use, in any object of the dump, whatever node it names.
+    They come from CiliumNodes (`status.ipam.used` in crd mode, the agent's own addresses in every mode),
     CiliumEndpoints, and Pods that are not on the host's network and have not ended.
     """
 
@@ -284,7 +284,7 @@ class Use:
 
 
 def sources(dump: Dump) -> tuple[str, ...]:
-    """Return what in a dump tells of use, as users call it; () if nothing does."""
+    """Return the kinds of objects in a dump that show use, as users call them; () if none does."""
     found = {
         "CiliumNodes (status.ipam.used)": any(node.used for node in dump.cilium_nodes),
         "CiliumEndpoints": bool(dump.endpoints),

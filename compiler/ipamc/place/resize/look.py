@@ -1,4 +1,4 @@
-"""Rules about the use of blocks in a dump, and the way to what `ipamc resize` decides."""
+"""Rules about the use of blocks in a dump; calls the decisions of `ipamc resize`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ipamc.place.resize.decide import HIGH, Sized, Verdict, decide, sources
 from ipamc.read.rules import DUMP
 
 FEW = 3
-"""So many nodes may have joined again, whatever the share."""
+"""This number of Nodes may have joined again, whatever their share."""
 DAYS = 1
 """The most days that a dump may be old: pods come and go."""
 
 
 class ResizeDecisions(Struct, frozen=True, kw_only=True):
-    """The decisions about all nodes, and the kinds of objects that tell the use."""
+    """The decisions about all nodes, and the kinds of objects that show the use."""
 
     rows: tuple[Sized, ...]
     sources: tuple[str, ...]
@@ -35,7 +35,7 @@ class ResizeDecisions(Struct, frozen=True, kw_only=True):
 
 def look(plan: Plan, dump: Dump, today: str) -> tuple[ResizeDecisions, Sequence[Diagnostic]]:
     """Decide about the nodes of an ordinary compile's plan; return the warnings, too.
-    `today` is ISO 8601, in UTC. Raises Refused for a dump that says nothing about this cluster.
+    `today` is ISO 8601, in UTC. Raises Refused for a dump that does not show this cluster's use.
     """
     log = Log()
     log.add(
@@ -100,7 +100,7 @@ def unknown_blocks(plan: Plan, dump: Dump) -> Iterator[Diagnostic]:
 
 
 def _shown(plan: Plan, dump: Dump, seen: CiliumNode) -> Iterator[Block]:
-    """Yield what a node has in a dump, of blocks about which the lock decides."""
+    """Yield the blocks of a node in a dump, of pools about which the lock decides."""
     mode = plan.cluster.mode
     if mode is Mode.KUBERNETES:
         node = dump.nodes_by_name.get(seen.name)
@@ -139,7 +139,7 @@ def too_old(dump: Dump, today: str) -> Iterator[Diagnostic]:
     try:
         made = datetime.date.fromisoformat(dump.newest[:10])
     except ValueError:
-        return  # it does not tell
+        return  # the dump has no time
     days = (datetime.date.fromisoformat(today) - made).days
     if days > DAYS:
         message = f"the dump is {days:,} days old: its latest time is {dump.newest}"

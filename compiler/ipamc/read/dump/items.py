@@ -1,7 +1,7 @@
-"""The text of a dump to its items, one by one: a dump of 150,000 pods has a gigabyte.
+"""Splits the text of a dump into items, one by one: a dump of 150,000 pods has a gigabyte.
 
-What `kubectl -o json` prints is cut at the lines where items end, so no more than one item is decoded at a
-time. A text inside JSON has no line break, so a line of eight blanks and a brace is the end of an item of a
+The output of `kubectl -o json` is cut at the lines where items end, so no more than one item is decoded at a
+time. A text inside JSON has no line break, so a line of eight blanks and a brace is the end of an item in a
 list that is printed with four blanks for each level. Any other JSON is decoded as a whole. A file may have
 several documents, one behind the other, and a list may have lists as its items.
 """
@@ -26,19 +26,19 @@ from ipamc.read.syntax.other_text import first_line, recognised
 from ipamc.read.syntax.yaml import yaml_documents
 
 LARGEST_WHOLE = 1 << 30
-"""The most bytes of an item, and of a dump that is not as `kubectl -o json` prints it."""
+"""The most bytes of an item, and of a dump in another form than that of `kubectl -o json`."""
 MAX_OBJECTS = 2_000_000
-"""Objects of a dump: what the largest one that is read has of pods."""
+"""The most objects of a dump: as many pods as the largest accepted dump has."""
 DEEPEST = 8
-"""Lists that may be in one another: each level is decoded anew."""
+"""The most nested lists: each level is decoded again."""
 
 _SOLID = re.compile(rb"\S").search
 _LISTED = re.compile(rb'\{\s*"apiVersion":\s*"v1",\s*"items":\s*\[\n(?= {8}\{)').match
 _START = 200
-"""Bytes in which the start of a list of kubectl is."""
+"""The bytes in which kubectl's list starts."""
 _BRACE = b"\n        }"
 _ITEM_END = re.compile(rb"\n        \}(?:,\n|(\n    \]))").finditer
-"""The end of an item, before another one or the list's end. Twice as fast as `bytes.find`."""
+"""Matches the end of an item, before another one or the list's end. Twice as fast as `bytes.find`."""
 _LIST_END = b"\n}"
 _HEAD = re.compile(
     rb'\s*\{\s*"apiVersion":\s*"([a-zA-Z0-9./-]*)",\s*"kind":\s*"([a-zA-Z0-9]*)"(?=\s*[,}])'
@@ -76,7 +76,7 @@ class _Shell(_Head):
 
 
 class _Text:
-    """What is left of a dump: `buffer` from `at` on, and pieces that were not read yet."""
+    """The unread rest of a dump: `buffer` from `at` on, and further pieces."""
 
     def __init__(self, path: str, chunks: Iterable[bytes]) -> None:
         self.path = path
@@ -90,7 +90,7 @@ class _Text:
         self.buffer = self.buffer.removeprefix(BOM)
 
     def more(self) -> bool:
-        """Read at least as much as is left, so that all is linear; tell whether there was any."""
+        """Read at least as much as is left, which keeps the cost linear; return whether there was any."""
         parts = [self.buffer[self.at :]]
         size = left = len(parts[0])
         for chunk in self._chunks:
@@ -105,12 +105,12 @@ class _Text:
         return bool(parts[1:])
 
     def skip(self, end: int) -> None:
-        """Go on at an offset of `buffer`."""
+        """Continue at an offset of `buffer`."""
         self.line += self.buffer.count(b"\n", self.at, end)
         self.at = end
 
     def begins(self) -> bool:
-        """Skip blanks; tell whether anything is left."""
+        """Skip blanks; return whether anything is left."""
         while True:
             found = _SOLID(self.buffer, self.at)
             self.skip(found.start() if found else len(self.buffer))
@@ -120,8 +120,8 @@ class _Text:
 
 def items(path: str, chunks: Iterable[bytes]) -> Iterator[DumpItem]:
     """Yield the objects of a dump in its order.
-    Raises Unreadable, also between items: for what is neither JSON nor YAML, for a file that was cut off, for
-    a list that goes on elsewhere.
+    Raises Unreadable, also between items: for text that is neither JSON nor YAML, for a truncated file, for a
+    list that continues elsewhere.
     """
     text, first = _Text(path, chunks), True
     while text.begins():
@@ -138,7 +138,7 @@ def items(path: str, chunks: Iterable[bytes]) -> Iterator[DumpItem]:
 
 
 def _of_kubectl(text: _Text, first: int) -> Iterator[DumpItem]:
-    """Yield the items of a list that kubectl printed. `first` is where the first one begins."""
+    """Yield the items of a list that kubectl printed. `first` is the offset of the first one."""
     path, prefix = text.path, text.buffer[text.at : first]
     text.skip(first)
     searched, last = first, False
@@ -185,7 +185,7 @@ def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
 
 
 def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
-    """Yield the objects of documents, one behind the other, the first of which begins in a line."""
+    """Yield the objects of several documents in a row, the first of which begins at a line."""
     view, start = memoryview(data), 0
     while data.startswith(b"{", start):
         end = len(data)
@@ -213,7 +213,7 @@ def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
 
 
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[DumpItem]:
-    """Yield the objects of a JSON value that begins in a line: itself, or the members of its lists."""
+    """Yield the objects of a JSON value that begins at a line: itself, or the members of its lists."""
     if has_more_entries(data, MAX_OBJECTS):
         raise Unreadable(rules.too_many_objects(Span(path), MAX_OBJECTS, "objects"))
     shell = _decoded(path, data, _Shell, line if line > 1 else 0)
@@ -238,8 +238,8 @@ def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[Dum
 
 
 def _is_list(path: str, kind: str, members: object, line: int, depth: int) -> bool:
-    """Tell whether an object is a list. Raises Unreadable for one that is too deep."""
-    # Inside of a list it may be of another kind, whose name ends like those of lists.
+    """Return whether an object is a list. Raises Unreadable if it is nested too deep."""
+    # Inside of a list it may be of a kind that is no list, but has a name that ends in List.
     listed = kind.endswith("List") and (depth == 0 or isinstance(members, list))
     if listed and depth > DEEPEST:
         problem = f"lists in one another, more than {DEEPEST} deep"

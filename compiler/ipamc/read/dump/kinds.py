@@ -1,4 +1,4 @@
-"""Objects of a dump to the values of `model.dump`: one function for each kind."""
+"""Converts objects of a dump to the values of `model.dump`: one function for each kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place_of(file: str, item: DumpItem) -> Span:
 
 
 class Reader(Struct):
-    """What reading one dump remembers: findings, shared texts, the latest time."""
+    """The state of reading one dump: findings, shared texts, the latest time."""
 
     file: str = ""
     found: list[Diagnostic] = field(default_factory=list)
@@ -35,31 +35,31 @@ class Reader(Struct):
     """Texts that many objects share: keys and values of labels, names of nodes."""
     newest: str = ""
     item: DumpItem | None = None
-    """The present item, as it is in the file."""
+    """The present item as in the file."""
     raw: Any = None
-    """The same as its struct."""
+    """The present item as a struct."""
     _addresses: dict[str, Address] = field(default_factory=dict)
-    """Addresses by text: a Pod and its CiliumEndpoint have the same, and all of a node name the node's."""
+    """Addresses by text: a Pod and its CiliumEndpoint share one, as do objects that name a node's."""
 
     def text(self, text: str | None) -> str:
-        """Return a text; equal ones are one object."""
+        """Return a text, the same object for equal texts."""
         return self.texts.setdefault(text, text) if text else ""
 
     def seen_at(self, *times: str | None) -> None:
-        """Remember the latest time, RFC 3339 in UTC."""
+        """Record the latest time, RFC 3339 in UTC."""
         for time in times:
             if time and time > self.newest and time.endswith("Z"):
                 self.newest = time
 
     def name(self, *_: At | str) -> None:
-        """Check nothing: the apiserver did."""
+        """Accept any name: the apiserver has checked it."""
 
     def labels(self, labels: Mapping[str, str | None] | None, *_: At | str) -> dict[str, str]:
         """Return labels with shared texts; a null value is ""."""
         return {self.text(key): self.text(value) for key, value in (labels or {}).items()}
 
     def blocks(self, texts: Iterable[str], *_: At | str | int) -> tuple[Block, ...]:
-        """Return CIDRs in their order, once each; report those that cannot be read."""
+        """Return CIDRs in their order, once each; report unreadable ones."""
         good: dict[Block, None] = {}
         bad = []
         for text in texts:
@@ -71,11 +71,11 @@ class Reader(Struct):
         return tuple(good)
 
     def addresses(self, texts: Iterable[tuple[str | None, Keys]], *_: At) -> tuple[Address, ...]:
-        """Return addresses in their order; report those that cannot be read. Empty texts are none."""
+        """Return addresses in their order; report unreadable ones. Empty texts are skipped."""
         return self.numbers([text for text, _ in texts])
 
     def numbers(self, texts: Iterable[str | None]) -> tuple[Address, ...]:
-        """Do what `addresses` does for texts alone, of which there are 150,000."""
+        """Do the same as `addresses` for texts without keys, of which there are 150,000."""
         good, bad, known = [], [], self._addresses
         for text in texts:
             if text:
@@ -105,7 +105,7 @@ class Reader(Struct):
 _REST_OF_ITEM = b'\n            "spec": {'
 """The item's own key in a list with four blanks a level: no text inside JSON has a line break."""
 _APPS = ("k8s-app", "component", "io.cilium/app", "name", "app.kubernetes.io/name")
-"""Labels that tell what a pod of the control plane or of the pod network is."""
+"""Labels that identify a pod of the control plane or of the pod network."""
 _OF_APPS = frozenset(_APPS)
 _ROLES = {
     "kube-controller-manager": "kube-controller-manager",
@@ -171,7 +171,7 @@ def read_endpoint(raw: shapes.Endpoint, item: DumpItem, reader: Reader) -> dump.
 
 
 def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
-    """Return a Pod; command lines and the image only of what decides about addresses."""
+    """Return a Pod; command lines and image only for programs that decide about addresses."""
     metadata, spec, status = raw.metadata, raw.spec or _NO_SPEC, raw.status or _NO_STATUS
     for time in (status.start_time, metadata.creation_timestamp):
         if time and time > reader.newest:
@@ -206,22 +206,22 @@ _NO_SPEC, _NO_STATUS = shapes.PodSpec(), shapes.PodStatus()
 
 
 def release_of(labels: Mapping[str, str | None]) -> str:
-    """Return what labels say of a version: that of the program, else that of its chart."""
+    """Return the version in a pod's labels: that of the program, else that of its chart."""
     return labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or ""
 
 
 def is_app(item: DumpItem) -> bool:
-    """Tell whether a Pod is one of the control plane or of the pod network, or cannot be read."""
+    """Return whether a Pod is of the control plane or of the pod network, or cannot be read."""
     try:
         if isinstance(item.raw, bytes):
-            # What kubectl prints is sorted: the metadata, which are short, come before the rest.
+            # kubectl sorts keys: the metadata, which are short, come before the rest.
             rest = item.raw.find(_REST_OF_ITEM)
             text = item.raw if rest < 0 else item.raw[:rest].rstrip(b",") + b"}"
             head = msgspec.json.decode(text, type=shapes.Labelled)
         else:
             head = msgspec.convert(item.raw, shapes.Labelled)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return True  # read_pod says what is wrong
+        return True  # read_pod reports the error
     return bool(head.metadata and _app(head.metadata.labels or {}))
 
 
@@ -233,7 +233,7 @@ def _app(labels: Mapping[str, str | None]) -> str:
 
 
 def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader) -> dump.SeenObject:
-    """Return an object as it is."""
+    """Return an object unchanged."""
     value = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     metadata = raw.metadata if isinstance(raw.metadata, shapes.Metadata) else None
     return dump.SeenObject(
@@ -248,10 +248,10 @@ def read_other(raw: shapes.Other | shapes.Policy, item: DumpItem, reader: Reader
 
 
 def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
-    """Return an object as kubectl prints it, as far as ipamc may own it."""
+    """Return the parts of an object that ipamc may own, in kubectl's form."""
     found: dict[str, Any] = {"kind": kind, **msgspec.to_builtins(raw)}
     found.pop("status", None)
-    if isinstance(value, Node):  # people leave podCIDR out of what they write
+    if isinstance(value, Node):  # people omit podCIDR in their own files
         cidrs = [str(block) for block in value.pod_cidrs]
         found["spec"] = {"podCIDR": cidrs[0], "podCIDRs": cidrs} if cidrs else {}
     if isinstance(value, dump.SeenObject):
@@ -260,13 +260,13 @@ def printed(kind: str, raw: Any, value: Value) -> dict[str, Any]:
 
 
 _HOST, _VIRTUAL = "host:", "virtual:"
-"""What an affinity begins with (libcalico-go, lib/backend/model/block.go)."""
+"""The beginnings of an affinity (libcalico-go, lib/backend/model/block.go)."""
 _WINDOWS = "windows-reserved-ipam-handle"
-"""The handle of the addresses that Windows keeps of each block (lib/ipam/ipam_block.go)."""
+"""The handle of the addresses that Windows reserves in each block (lib/ipam/ipam_block.go)."""
 
 
 def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -> dump.SeenBlock | None:
-    """Return an IPAMBlock; None where its CIDR cannot be read."""
+    """Return an IPAMBlock; None if its CIDR cannot be read."""
     spec, uses = raw.spec, []
     if not (blocks := reader.blocks([spec.cidr])):
         return None
@@ -292,7 +292,7 @@ def read_calico_block(raw: shapes.CalicoBlock, item: DumpItem, reader: Reader) -
 
 
 def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> dump.SeenAffinity | None:
-    """Return a BlockAffinity; None where its CIDR cannot be read."""
+    """Return a BlockAffinity; None if its CIDR cannot be read."""
     spec = raw.spec
     if not (blocks := reader.blocks([spec.cidr])):
         return None
@@ -310,7 +310,7 @@ Value = dump.Object | Node | CiliumNode
 
 
 class DumpKind(NamedTuple):
-    """A kind of object: its struct, and the function that makes a value of it."""
+    """A kind of object: its struct, and the function that converts it."""
 
     shape: type
     read: Callable[[Any, DumpItem, Reader], Value | None]
@@ -361,17 +361,17 @@ OTHERS = frozenset(
         *((group, kind) for group in _CALICO for kind in ("IPAMConfig", "IPAMConfiguration")),
     }
 )
-"""Kinds whose objects are kept as they are; of the kinds of NAMED only those of NAMES."""
+"""Kinds whose objects are kept unchanged; for the kinds in NAMED only the objects in NAMES."""
 
 NAMED = frozenset({"ConfigMap", "DaemonSet", "Deployment"})
 NAMES = frozenset(
     {"cilium-config", "kubeadm-config", "calico-config", "canal-config", "cilium", "cilium-operator"}
 )
-"""The objects of NAMED that are kept."""
+"""The objects of kinds in NAMED that are kept."""
 
 
 @lru_cache(maxsize=256)
 def kind_of(api_version: str, kind: str) -> DumpKind | None:
-    """Return how to read an item; None for a kind that ipamc does not ask for."""
+    """Return how to read an item; None for a kind that ipamc ignores."""
     group = api_version.rpartition("/")[0]
     return KINDS.get((group, kind)) or (_OTHER if (group, kind) in OTHERS else None)

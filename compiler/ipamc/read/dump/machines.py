@@ -19,11 +19,11 @@ from ipamc.read.syntax.document import MAX_NODES, Unreadable
 from ipamc.read.values import Foreign
 
 COMMAND = "kubectl get machines,baremetalhosts -A -o yaml"
-"""What prints them, in the management cluster."""
+"""The command that prints them, in the management cluster."""
 
 
 class _Reference(Foreign):
-    """A reference to another object; a Machine's of v1beta2 has no namespace, which is its own."""
+    """A reference to another object. In v1beta2 a Machine's has no namespace: it is the Machine's own."""
 
     kind: str | None = None
     name: str | None = None
@@ -55,16 +55,16 @@ class Machine(Struct, frozen=True, kw_only=True):
     deleting: bool
     is_host: bool
     cluster: str
-    """Of a Machine: the name of its Cluster."""
+    """For a Machine: the name of its Cluster."""
     node: str
-    """Of a Machine: the name of its Node, once that has joined."""
+    """For a Machine: the name of its Node, once that has joined."""
     refers: tuple[str, str, str]
-    """Kind, namespace and name of what makes the Machine; of a BareMetalHost what uses it."""
+    """Kind, namespace and name of the object that creates the Machine, or that uses the BareMetalHost."""
 
 
 _DECODE = msgspec.json.Decoder(_Raw).decode
 _KINDS = {("cluster.x-k8s.io", "Machine"): False, ("metal3.io", "BareMetalHost"): True}
-"""By API group and kind, in any version of it: whether it is a host."""
+"""By API group and kind, in any version: whether it is a host."""
 
 
 def read_machines(sources: Iterable[Source]) -> tuple[list[Machine], frozenset[str]]:

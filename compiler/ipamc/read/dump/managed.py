@@ -1,8 +1,8 @@
-"""Managed Kubernetes: which offering a dump is of, and what ipamc can do there.
+"""Managed Kubernetes: recognizes the offering of a dump, and what ipamc can do there.
 
-A label that only an offering sets, or its own build of the kubelet, tells it, on most nodes. `providerID`
-alone does not: machines of a cloud may be of a self-managed cluster. Where it is of another cloud, the label
-was copied.
+A label that only an offering sets, or its own build of the kubelet, identifies it, if most nodes have it.
+`providerID` alone does not: machines of a cloud may belong to a self-managed cluster. If it names another
+cloud, the label was copied.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _INSTALL = "install Cilium in cluster-pool or multi-pool mode"
 
 
 class Offering(Struct, frozen=True, kw_only=True):
-    """A managed Kubernetes, whose control plane nobody but its provider can configure."""
+    """A managed Kubernetes, whose control plane only its provider can configure."""
 
     name: str
     provider: str = ""
-    """What `providerID` begins with; "": not known."""
+    """The prefix of `providerID`; "": unknown."""
     labels: tuple[str, ...]
-    """What the keys of its labels begin with."""
+    """Prefixes of the keys of its labels."""
     kubelet: str = ""
-    """What is in the version of its kubelets alone."""
+    """A text that only versions of its kubelets contain."""
     sets_pod_cidrs: bool = True
     """Its control plane sets the podCIDRs of Nodes."""
     way: str = f"{_INSTALL} where the offering lets you, else show and audit alone"
-    """What can be done with ipamc."""
+    """How ipamc can be used there."""
 
 
 _TUNNEL = "with a tunnel, because the VPC does not route these blocks"
@@ -74,7 +74,7 @@ OFFERINGS = (
 
 
 def offering_of(dump: Dump) -> Offering | None:
-    """Return the managed Kubernetes that most nodes are of; None where none is known. O(labels)."""
+    """Return the managed Kubernetes of most nodes; None if there is none. O(labels)."""
     found = Counter(each for node in dump.nodes if (each := _offering(node)))
     each, number = max(found.items(), key=lambda entry: entry[1], default=(None, 0))
     return each if 2 * number > len(dump.nodes) else None

@@ -1,4 +1,4 @@
-"""Programs that a dump shows: Cilium's agents and operators, kube-controller-manager; versions and flags."""
+"""Programs in a dump: Cilium's agents and operators, kube-controller-manager; their versions and flags."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _RELEASE = re.compile(r"(?:^|(?:^|-)cilium-)v?(\d{1,3})\.(\d{1,3})(?=[.-]|$)").s
 
 
 class Program(NamedTuple):
-    """A pod of Cilium's agent or operator; their DaemonSet or Deployment, where the dump has no such pod."""
+    """A pod of Cilium's agent or operator, or, if the dump has no such pod, the DaemonSet or Deployment."""
 
     of: SeenPod | SeenObject
     image: str
     version: Version | None
-    """By the image's tag, else by labels; None where neither tells."""
+    """From the image's tag, else from labels; None if neither has it."""
 
 
 def programs_of(dump: Dump) -> Iterator[Program]:
-    """Yield what a dump has of Cilium's agents and operators."""
+    """Yield the Cilium agents and operators of a dump."""
     pods = [pod for pod in dump.pods if pod.app in {AGENT, OPERATOR} and not pod.has_ended]
     yield from (Program(pod, pod.image, _minor(pod.image, pod.release)) for pod in pods)
     seen = {pod.app for pod in pods}
@@ -65,7 +65,7 @@ def programs_of(dump: Dump) -> Iterator[Program]:
 
 
 def _minor(image: str, *releases: str) -> Version | None:
-    """Return the minor that the tag of an image names, or else a release: `1.18.5`, `cilium-1.18.5`."""
+    """Return the minor in the tag or in a release of an image: `1.18.5`, `cilium-1.18.5`."""
     return _version(_MINOR(image)) or next(
         (found for text in releases if (found := _version(_RELEASE(text)))), None
     )
@@ -76,29 +76,29 @@ def _version(match: re.Match[str] | None) -> Version | None:
 
 
 def minor_of_kubelet(text: str) -> Version | None:
-    """Return the minor of a kubelet's version, as its Node has it."""
+    """Return the minor of a kubelet's version in its Node."""
     return _version(_KUBELET(text))
 
 
 def texts_of(data: Any) -> dict[str, str]:
-    """Return the texts among the entries of a mapping, whose shape nobody checked."""
+    """Return the texts among the entries of an unchecked mapping."""
     entries = data.items() if isinstance(data, dict) else ()
     return {key: value for key, value in entries if isinstance(value, str)}
 
 
 def value_at(item: SeenObject | None, *keys: str) -> Any:
-    """Return what is at a path in an object, whose shape nobody checked; None where nothing is."""
+    """Return the value at a path in an unchecked object; None if there is none."""
     return member(item.value if item else None, *keys)
 
 
 def is_true(flags: Mapping[str, str], name: str) -> bool:
-    """Tell whether a flag is there and true as Go reads it. A dump may hold a part of cilium-config alone."""
+    """Return whether a flag is set and true as Go parses it. A dump may have only part of cilium-config."""
     return flags.get(name, "").lower() in {"true", "t", "1"}
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:
-    """Return flags of kube-controller-manager: of its pods, else as kubeadm was told.
-    What kubeadm was told may have been taken out of the manifest since, so a pod wins, also without a flag.
+    """Return flags of kube-controller-manager from its pods, else from kubeadm's configuration.
+    A pod wins, even without a flag: the manifest may have been changed after kubeadm wrote it.
     """
     found = dict(_kubeadm_arguments(dump))
     pods = [pod for pod in dump.pods if pod.app in {CONTROLLER, "kube-apiserver"}]
@@ -113,7 +113,7 @@ def controller_flags(dump: Dump) -> dict[str, str]:
 
 
 def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
-    """Yield the flags that follow from kubeadm's ClusterConfiguration (v1beta2 to v1beta4)."""
+    """Yield the flags that kubeadm derives from its ClusterConfiguration (v1beta2 to v1beta4)."""
     config = dump.other("ConfigMap", KUBEADM, "kube-system")
     text = texts_of(config.value.get("data")).get("ClusterConfiguration", "") if config else ""
     try:
@@ -135,6 +135,6 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
 
 
 def list_at(item: SeenObject | None, *keys: str) -> list[Any]:
-    """Return the list at a path in an object, whose shape nobody checked; [] where none is."""
+    """Return the list at a path in an unchecked object; [] if there is none."""
     value = value_at(item, *keys)
     return value if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""The files of a dump in, one `Dump` out."""
+"""Reads the files of a dump into one `Dump`."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _PLACES = ("file", "line", "at")
 def read_dump(
     sources: Iterable[Source], *, nodes: bool = True, pods: bool = True
 ) -> tuple[Dump, list[Diagnostic]]:
-    """Read the files of a dump; return what they show together, and the warnings.
-    With `nodes` a dump without Nodes is refused; without `pods` only those of the control plane and of the
-    pod network are read. Raises Refused with every finding. Linear; of a file as `kubectl -o json` prints it,
-    one object at a time is in memory beside what ipamc keeps of it.
+    """Read the files of a dump; return their contents as one Dump, and the warnings.
+    With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
+    network are read. Raises Refused with every finding. Linear; from the output of `kubectl -o json`, only
+    one object at a time is in memory besides the fields that ipamc keeps.
     """
     found, collection = Findings(), _Collection()
     reader, objects = Reader(), 0
@@ -70,7 +70,7 @@ def read_dump(
 
 
 class _Collection:
-    """The objects that were read, by type and identity."""
+    """The objects read so far, by type and identity."""
 
     def __init__(self) -> None:
         self.files: list[str] = []
@@ -80,7 +80,7 @@ class _Collection:
         self._keys: dict[type, Callable[[Value], Any]] = {}
 
     def add(self, value: Value) -> Value | None:
-        """Keep a value; return the one of its type and identity that is there already."""
+        """Store a value; return the stored one if its type and identity exist already."""
         shape = type(value)
         known = self.objects.get(shape)
         if known is None:
@@ -112,7 +112,7 @@ class _Collection:
 
 
 def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
-    """Return the identity of an object of a type: its name, or kind, namespace, name and API group."""
+    """Return the function for a type's identity: name, or kind, namespace, name and API group."""
     if shape is SeenObject:
         whole, group = attrgetter("kind", "namespace", "name"), attrgetter("api_version")
         return lambda value: (*whole(value), group(value).rpartition("/")[0])
@@ -120,7 +120,7 @@ def _key_of(shape: type[Value]) -> Callable[[Value], Any]:
 
 
 def decoded(item: DumpItem, shape: type, decode: Callable[[bytes], Any], at: Span, found: Findings) -> Any:
-    """Return an item as the struct of its kind; None, with a finding, where it has not its shape."""
+    """Return an item as the struct of its kind; None, with a finding, if it has another shape."""
     try:
         return decode(item.raw) if isinstance(item.raw, bytes) else msgspec.convert(item.raw, shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
@@ -130,7 +130,7 @@ def decoded(item: DumpItem, shape: type, decode: Callable[[bytes], Any], at: Spa
 
 
 def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Findings) -> None:
-    """Read an item, and keep its value. Raises Enough after MAX_NODES of a kind."""
+    """Read an item, and store its value. Raises Enough after MAX_NODES of a kind."""
     if not item.kind:
         found.append(rules.wrong_object(reader.at(item), "an object", "it has no kind"))
         return

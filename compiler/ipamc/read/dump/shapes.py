@@ -1,4 +1,4 @@
-"""The fields of live objects that ipamc reads, as structs: what has another type is refused by name."""
+"""The fields of live objects that ipamc reads, as structs. A field of another type is refused by name."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NodeSpec(nodes.RawSpec):
 
 
 class Node(nodes.RawNode):
-    """A Node, with what only a dump tells."""
+    """A Node, with the fields that only a dump has."""
 
     metadata: _NodeMetadata
     spec: NodeSpec | None = None
@@ -142,7 +142,7 @@ class _Labels(Foreign):
 
 
 class Labelled(Foreign):
-    """A Pod, as far as it says what it is."""
+    """A Pod with only the labels that identify it."""
 
     metadata: _Labels | None = None
 
@@ -156,11 +156,11 @@ class Pod(Foreign):
 
 
 class BlockAttributes(Foreign):
-    """An entry of `spec.attributes` of an IPAMBlock: who uses an address."""
+    """An entry of `spec.attributes` of an IPAMBlock: the user of an address."""
 
     handle: str | None = field(name="handle_id", default=None)
     released_at: str | None = None
-    """The pod has gone, and nobody gets the address yet (`ipCooldownSeconds`)."""
+    """The pod is gone, and the address is not reused yet (`ipCooldownSeconds`)."""
     secondary: dict[str, str | None] | None = None
 
 
@@ -222,9 +222,9 @@ class Other(Foreign):
 
 
 PARTS = re.compile(rb"^===\s*$", re.MULTILINE)
-"""What stands between the parts of an export of `calicoctl`."""
+"""Separates the parts of an export of `calicoctl`."""
 IPAM = 2
-"""The number of the part with Calico's IPAM, the last one; from 0."""
+"""The index (from 0) of the part with Calico's IPAM, the last one."""
 
 _AFFINITY = re.compile(r"/?calico/ipam/v2/([a-z]+)/([^/]+)/ipv[46]/block/([^/]+)-(\d+)").fullmatch
 """The key of an affinity: type, host, CIDR (libcalico-go, lib/backend/model/block_affinity.go)."""
@@ -236,7 +236,7 @@ class _Pair(Struct, rename={"key": "Key", "value": "Value"}):
 
 
 class Export(Struct):
-    """Calico's IPAM, as far as ipamc reads it."""
+    """The fields of Calico's IPAM that ipamc reads."""
 
     block_affinities: list[_Pair] = []
     blocks: list[_Pair] = []
@@ -244,10 +244,10 @@ class Export(Struct):
 
 
 def exported(export: Export) -> Iterator[dict[str, Any]]:
-    """Yield the objects of an export as `kubectl` prints those of a cluster without etcd.
+    """Yield the objects of an export in the form that `kubectl` prints for a cluster without etcd.
     `calicoctl datastore migrate export` prints the lists of `calicoctl get -o yaml`, the ClusterInformation
-    as JSON, and Calico's IPAM as JSON, with lines of `===` between them; names of nodes are Kubernetes' ones
-    (calicoctl/commands/datastore/migrate/export.go, migrateipam.go).
+    as JSON, and Calico's IPAM as JSON, with lines of `===` between them; names of nodes are those of
+    Kubernetes (calicoctl/commands/datastore/migrate/export.go, migrateipam.go).
     """
 
     def custom(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -264,5 +264,5 @@ def exported(export: Export) -> Iterator[dict[str, Any]]:
     if export.config:
         words = {"strict_affinity": "strictAffinity", "auto_allocate_blocks": "autoAllocateBlocks"}
         value = {words.get(key, key): member for key, member in (export.config.value or {}).items()}
-        absent = dict.fromkeys(words.values(), False)  # etcd leaves out what is false
+        absent = dict.fromkeys(words.values(), False)  # etcd omits false fields
         yield custom("IPAMConfig", "default", absent | value)

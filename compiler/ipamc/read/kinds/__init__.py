@@ -1,4 +1,4 @@
-"""Documents in, items of a known kind out. The kind decides schema, shape and reader; the file name does not.
+"""Converts documents to items of a known kind. The kind decides schema, shape and reader, not the file name.
 
 Each dialect has a module; `base` has the structs that they share. Chooses no pool and no block.
 """
@@ -34,16 +34,16 @@ class Kind(Struct, frozen=True):
     schema: str
     """File name of its JSON Schema."""
     shape: type
-    """The struct that it is decoded to."""
+    """The struct for decoding."""
     read: Callable[[Any, Place, Reading], Iterable[Value]]
-    """From that struct to the model."""
+    """Converts that struct to the model."""
     of_nodes: bool = False
-    """It tells of nodes, and nothing of the cluster or its pools: who asks about these does not read it."""
+    """It describes only nodes, so that questions about the cluster or its pools can skip it."""
 
 
 OURS = "ipamc/v1alpha1"
 TESTS = "Tests"
-"""The kind of document that a compile alone reads."""
+"""The kind of document that only a compile reads."""
 _CALICO = ("projectcalico.org/v3", "crd.projectcalico.org/v1")
 _CILIUM = ("cilium.io/v2", "cilium.io/v2alpha1")
 _SIG_NETWORK = ("networking.x-k8s.io/v1", "networking.k8s.io/v1alpha1")
@@ -84,7 +84,7 @@ KINDS = (
     ),
 )
 POOL_WORDS = tuple(sorted({kind.name.encode() for kind in KINDS if not kind.of_nodes}))
-"""One of these words is in every file with a pool or a Cluster; most inventories have none of them."""
+"""Every file with a pool or a Cluster contains one of these words; most inventories contain none."""
 _BY_NAME = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions}
 _SPELLINGS = tuple((kind.name, kind.api_versions) for kind in KINDS)
 _SKIPPED = ("kustomize.config.k8s.io", "argoproj.io")
@@ -98,12 +98,12 @@ class InputItem(msgspec.Struct, frozen=True):
     at: Place
     value: Mapping[str, Any]
     odd: tuple[Odd, ...]
-    """With keys that begin at this item."""
+    """Ambiguous scalars, with paths relative to this item."""
 
 
 def walk(document: Document, reading: Reading) -> Iterator[InputItem | Place]:
     """Yield the items of a document, or of a list in its order.
-    A Place is yielded for a list that is continued elsewhere. Empty documents and those of kustomize, Argo CD
+    A Place is yielded for a list that continues elsewhere. Empty documents and those of kustomize, Argo CD
     and Flux are skipped. An unknown kind is reported.
     """
     if document.value is not None:
@@ -122,7 +122,7 @@ def _walk(
     names = {name: value.get(name) or inherited.get(name) for name in ("apiVersion", "kind")}
     version, kind = names["apiVersion"], names["kind"]
     if kind is None and isinstance(items := value.get("items"), list):
-        reading.complete = False  # kubectl prints the kind behind the items
+        reading.complete = False  # kubectl prints the kind after the items
         reading.found.append(cut_off(at / "items" / (len(items) - 1) if items else at / "items", len(items)))
         return
     if not isinstance(version, str) or not isinstance(kind, str):
@@ -187,7 +187,7 @@ _PARTS = {
     },
 }
 FIELDS = {name: reads for fields in _PARTS.values() for name, reads in fields.items()}
-"""Large fields of objects, most of a dump, each with the fields below it that a kind reads, at any depth."""
+"""Large fields, most of a dump, each with its inner fields that a kind reads, at any depth."""
 _PATHS = {(part, name) for part, fields in _PARTS.items() for name in fields}
 _FOREIGN = {
     (version, kind.name) for kind in KINDS if issubclass(kind.shape, Foreign) for version in kind.api_versions
@@ -195,8 +195,8 @@ _FOREIGN = {
 
 
 def unread(item: Mapping[str, Any], keys: Keys) -> bool:
-    """Tell whether a path from an object leads to one of FIELDS, in a kind that reads no more of it.
-    An unknown field of an ipamc kind is a mistake, so nothing there is unread.
+    """Return whether a path leads to one of FIELDS, in an object of a kind that reads no more of it.
+    An unknown field of an ipamc kind is a mistake, so all of it is read.
     """
     version, kind = item.get("apiVersion"), item.get("kind")
     return (

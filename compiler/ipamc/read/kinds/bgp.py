@@ -1,4 +1,4 @@
-"""`cilium.io` kinds of the BGP control plane: what a rendered advertisement is checked against."""
+"""`cilium.io` kinds of the BGP control plane, with which a rendered advertisement is compared."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Document(Foreign):
     api_version: str = ""
 
     def head(self, kind: str, at: Place) -> dict[str, Any]:
-        """Return what all objects of the model have."""
+        """Return the fields that all objects of the model have."""
         return {"kind": kind, "name": self.metadata.name, "at": at, "api_version": self.api_version}
 
 
@@ -113,7 +113,7 @@ def read_advertisement(raw: RawAdvertisement, at: Place, reading: Reading) -> It
 
 
 def read_peer_config(raw: RawPeerConfig, at: Place, reading: Reading) -> Iterator[PeerConfig]:
-    """Yield the families of a peer that prefixes of pods are of."""
+    """Yield a peer's families that apply to prefixes of pools."""
     here = at / "spec" / "families"
     yield PeerConfig(
         **raw.head("CiliumBGPPeerConfig", at),
@@ -148,7 +148,7 @@ def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> I
 
 
 def read_peering_policy(raw: RawPeeringPolicy, at: Place, reading: Reading) -> Iterator[Advertisement]:
-    """Yield what a policy announces to all of its neighbours."""
+    """Yield the advertisements of a policy to all of its neighbours."""
     here = at / "spec" / "virtualRouters"
     adverts = []
     for index, router in enumerate(raw.spec.virtual_routers or ()):

@@ -108,7 +108,7 @@ class RawSpec(Own):
 
 
 _NETWORK = {4: (0, 31), 6: (0, 127)}
-"""The lengths of what is more than one address."""
+"""The prefix lengths of a network of several addresses."""
 
 
 class RawCluster(Own):
@@ -121,7 +121,7 @@ class RawCluster(Own):
 
 
 def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[cluster.Cluster | Advertisement]:
-    """Yield the advertisements that it asks for, and the cluster, still without pools and nodes."""
+    """Yield the advertisements that it requests, then the cluster, without pools and nodes so far."""
     spec, cilium, ipam, here = raw.spec, raw.spec.cilium, raw.spec.ipam, at / "spec"
     mode = cluster.Mode(ipam.mode)
     if problem := dns_label_problem(cilium.namespace):
@@ -193,6 +193,6 @@ def read_cluster(raw: RawCluster, at: Place, reading: Reading) -> Iterator[clust
 
 
 def _version(text: str) -> cluster.Version:
-    """Return major and minor. The decoder accepts only text that begins with them."""
+    """Return major and minor. The decoder has checked that the text begins with them."""
     match = _MAJOR_MINOR.match(text)
     return (int(match[1]), int(match[2])) if match else (0, 0)

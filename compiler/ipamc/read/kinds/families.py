@@ -1,4 +1,4 @@
-"""One family of a pool as it is written: CIDRs of its own, or what it asks of an address space."""
+"""One family of a pool as written: CIDRs of its own, or a request to an address space."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Family6(_Family, kw_only=True):
 
 
 def read_ask(part: Family4 | Family6, at: Place, reading: Reading) -> Ask | None:
-    """Return what a pool asks for; None where it has CIDRs. Report fields that exclude each other."""
+    """Return a pool's request to an address space; None if it has CIDRs. Report conflicting fields."""
     reading.found.extend(_odd_ask(part, at))
     if isinstance(part.from_, UnsetType):
         return None
@@ -48,7 +48,7 @@ def read_ask(part: Family4 | Family6, at: Place, reading: Reading) -> Ask | None
 
 
 def _odd_ask(part: Family4 | Family6, at: Place) -> Iterator[Diagnostic]:
-    """Yield findings about fields that exclude each other: `cidrs` and what a pool asks of a space."""
+    """Yield findings about conflicting fields: `cidrs` and a request to a space."""
     if isinstance(part.from_, UnsetType):
         for name, value in (("ranges", part.ranges), ("prefixLength", part.prefix_length)):
             if not isinstance(value, UnsetType):

@@ -20,7 +20,7 @@ from ipamc.read.values import Foreign, ForeignMetadata, Natural, Own, Reading, T
 
 
 class _Entry(Own, gc=False):
-    """A node, or with `names` several that are planned."""
+    """A node, or with `names` several planned nodes."""
 
     name: Text | UnsetType = UNSET
     names: Text | UnsetType = UNSET
@@ -56,8 +56,8 @@ class RawInventory(Own):
 
 
 def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[Node]:
-    """Yield the nodes in their order. Names and labels are checked at once; if one is bad, one by one.
-    Those of one pattern share their labels and their place, so that 100,000 take little memory.
+    """Yield the nodes in their order. Names and labels are checked together; if one is bad, one by one.
+    Nodes of one pattern share labels and place, so that 100,000 take little memory.
     """
     path, document, keys, entries = at.path, at.document, (*at.keys, "nodes"), raw.nodes
     several = {
@@ -100,7 +100,7 @@ def read_inventory(raw: RawInventory, at: Place, reading: Reading) -> Iterator[N
 
 
 def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Sequence[str]:
-    """Return the names of a pattern; none where something is wrong with the entry, which is reported."""
+    """Return the names of a pattern; none, and a report, if something is wrong with the entry."""
     found = reading.found
     given: Mapping[str, object] = {
         "name": entry.name is not UNSET,
@@ -121,7 +121,7 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
         here = Place(at.path, at.document, at.keys, offset=wrong.offset)
         found.append(rules.names_syntax(here, wrong.problem, wrong.better))
         return ()
-    if node_names.longest(parts) > LONGEST_NAME:  # before it takes memory
+    if node_names.longest(parts) > LONGEST_NAME:  # before the names take memory
         found.append(rules.names_syntax(at, f"a name has more than {LONGEST_NAME} characters", ""))
         return ()
     number = node_names.size(parts)
@@ -138,9 +138,9 @@ def _expanded(pattern: str, entry: _Entry, at: Place, reading: Reading) -> Seque
 
 
 OF_CILIUM = ("network.cilium.io/", "io.cilium.network.")
-"""Prefixes of the annotations that agents write to Nodes, from 1.13 on and before."""
+"""Prefixes of annotations that agents write to Nodes, from 1.13 on, and before."""
 POD_CIDR = "-pod-cidr"
-"""The end of those that hold a node's block, in every version of Cilium."""
+"""The suffix of annotations with a node's block, in every version of Cilium."""
 _OF_NETWORKS = ("cilium.io", "io.cilium", "projectcalico.org")
 """Parts of the keys of annotations that Cilium and Calico write."""
 _PODS = re.compile(r"\+?([0-9]{1,9})(k?)").fullmatch
@@ -182,7 +182,7 @@ class RawStatus(Foreign):
 
 
 class RawMetadata(ForeignMetadata):
-    """`metadata`, with the annotations, of which only the keys count."""
+    """`metadata`, with the annotations, of which only the keys are used."""
 
     annotations: dict[str, object] | None = None
 
@@ -204,7 +204,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     values.name(metadata.name, "node", at, "metadata", "name")
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
-        cidrs, field_name = [spec.pod_cidr], "podCIDR"  # wins over the list (apis/core/v1/conversion.go)
+        cidrs, field_name = [spec.pod_cidr], "podCIDR"  # overrides the list (apis/core/v1/conversion.go)
     conditions = status.conditions or ()
     annotations = {
         key: value if isinstance(value, str) else ""
@@ -236,7 +236,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
 
 
 def pods(amounts: RawAmounts | None) -> int:
-    """Return a number of pods, written as a number or as text; 0 for any other spelling."""
+    """Return a number of pods, from a number or a text; 0 for any other spelling."""
     match = _PODS(str(amounts.pods)) if amounts and amounts.pods is not None else None
     return int(match[1]) * (1000 if match[2] else 1) if match else 0
 
@@ -274,7 +274,7 @@ class _CiliumAddress(Foreign):
 
 
 class Families(Foreign):
-    """Addresses by family: of Cilium itself on a node, of a CiliumEndpoint."""
+    """Addresses by family: Cilium's own on a node, or those of a CiliumEndpoint."""
 
     ipv4: str | None = None
     ipv6: str | None = None
@@ -322,7 +322,7 @@ class RawCiliumNode(Foreign):
 
 
 def read_cilium_node(raw: RawCiliumNode, at: At, values: Values) -> Iterator[CiliumNode]:
-    """Yield the CiliumNode with its blocks in the order of the document; one that is listed twice is one."""
+    """Yield the CiliumNode with its blocks in the order of the document, without duplicates."""
     metadata, spec = raw.metadata, raw.spec or RawCiliumSpec()
     values.name(metadata.name, "CiliumNode", at, "metadata", "name")
     ipam, status = spec.ipam or _Ipam(), (raw.status or RawCiliumStatus()).ipam or _IpamStatus()

@@ -209,12 +209,12 @@ def read_pool(raw: RawPool, at: Place, reading: Reading) -> Iterator[Pool]:
 
 
 def by_family(ipv4: int | UnsetType, ipv6: int | UnsetType) -> Mapping[int, int]:
-    """Return the prefix lengths that are given."""
+    """Return the prefix lengths that are set, by family."""
     return {family: size for family, size in ((4, ipv4), (6, ipv6)) if not isinstance(size, UnsetType)}
 
 
 def read_label_selector(raw: RawLabelSelector | UnsetType, at: Place, reading: Reading) -> Selector | None:
-    """Return a LabelSelector; None where it is not written. An invalid one is reported."""
+    """Return a LabelSelector; None if it is absent. An invalid one is reported."""
     return (
         None if isinstance(raw, UnsetType) else reading.selector(parse_label_selector, to_builtins(raw), at)
     )

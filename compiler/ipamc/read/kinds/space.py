@@ -20,7 +20,7 @@ from ipamc.read.kinds.pools import Percent, RawSelector, read_selector
 from ipamc.read.values import AnyOf, Metadata, Natural, Own, Reading, Reserved, Text
 
 _SHARDS = 1 << 30
-"""More nodes than there are in one shard: the lock of a space has one."""
+"""More nodes than one shard can have: the lock of a space has one shard."""
 
 
 class _Ranges(Own):
@@ -67,8 +67,8 @@ class RawSpace(Own):
 
 
 def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster | Pool]:
-    """Yield the space as a Cluster, and a pool for each of its levels, and for what no level has.
-    A level has its CIDRs without those of levels inside of them, so that pools are disjoint.
+    """Yield the space as a Cluster, a pool for each of its levels, and one for the rest.
+    A level has its CIDRs without those of levels inside it, so that pools are disjoint.
     """
     spec, here = raw.spec, at / "spec"
     sizes = {
@@ -84,7 +84,9 @@ def read_space(raw: RawSpace, at: Place, reading: Reading) -> Iterator[Cluster |
             reading.found.append(rules.level_outside(each.at, str(each.block), raw.metadata.name))
     reserved = reading.reserved(spec.reserved, here / "reserved")
     root = Pool(name=raw.metadata.name, at=at, families={}, selector=EVERY, selector_at=here)
-    pools = [_with_ranges(root, whole, inner, sizes, reserved)]
+    # A level may have a CIDR of the space as a whole: then others get nothing of that.
+    rest = [each for each in whole if each.block not in {level.block for level in inner}]
+    pools = [_with_ranges(root, rest, inner, sizes, reserved)]
     for number, level in enumerate(spec.levels):
         place = here / "levels" / number
         reading.name(level.name, "level", place, "name")

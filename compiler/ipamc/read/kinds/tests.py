@@ -1,4 +1,4 @@
-"""`ipamc/v1alpha1 Tests`: what the plan of a cluster has to be like."""
+"""`ipamc/v1alpha1 Tests`: assertions about the plan of a cluster."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ipamc.read.kinds.pools import RawSelector, by_family, read_selector
 from ipamc.read.values import AnyOf, Own, Reading, Text, given
 
 MOST_NODES = 100_000
-"""The most nodes that `room` asks for."""
+"""The most nodes in a test of `room`."""
 MOST_ITEMS = 1000
 """The most CIDRs, selectors and tests of one list."""
 
@@ -111,7 +111,7 @@ def read_tests(raw: RawTests, at: Place, reading: Reading) -> Iterator[assertion
         asserts = _asserted(test, here, reading)
         if asserts is not None:
             yield assertion.Assertion(
-                name=_said(asserts) if isinstance(test.name, UnsetType) else test.name,
+                name=_description(asserts) if isinstance(test.name, UnsetType) else test.name,
                 because=test.because,
                 at=here,
                 asserts=asserts,
@@ -197,15 +197,15 @@ def _label(key: str | UnsetType, at: Place, reading: Reading) -> str:
     return key
 
 
-def _said(asserts: assertion.Asserted) -> str:
-    """Return the assertion of a test without a name, in words."""
+def _description(asserts: assertion.Asserted) -> str:
+    """Return a description of the assertion of a test without a name."""
     match asserts:
         case assertion.BlocksOf():
             return f"blocks of {cut(asserts.selector.canonical)}"
         case assertion.NodeHas():
             return f"node {asserts.node} has {_ranges(asserts.has)}"
         case assertion.Room():
-            return f"room for {count(asserts.nodes, 'more node')}{_of(asserts)}"
+            return f"room for {count(asserts.nodes, 'more node')}{_of_room(asserts)}"
         case assertion.Apart():
             lengths = " and ".join(f"/{prefix}" for _, prefix in sorted(asserts.prefixes.items()))
             some = " and ".join(cut(selector.canonical) for selector in asserts.selectors[:3])
@@ -216,7 +216,7 @@ def _said(asserts: assertion.Asserted) -> str:
             return f"no renumber without a ticket {cut(asserts.ticket)}"
 
 
-def _of(room: assertion.Room) -> str:
+def _of_room(room: assertion.Room) -> str:
     if room.pool:
         return f" in pool {cut(room.pool)}"
     if room.like is not None:

@@ -1,4 +1,4 @@
-"""Bytes in, documents of plain values and the positions of values out; knows no kind of document."""
+"""Converts bytes to documents of plain values, and finds positions of values; knows no kind of document."""
 
 from ipamc import on_demand
 

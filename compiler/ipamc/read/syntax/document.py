@@ -1,6 +1,6 @@
-"""Documents as they come out of a file: plain values, and the scalars that readers take differently.
+"""Documents of a file as plain values, and the scalars that YAML readers interpret differently.
 
-No value keeps its position.
+Values have no position.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, Place
 
 MAX_DEPTH = 100
-"""Levels of nesting that a document may have."""
+"""The most levels of nesting in a document."""
 
 MAX_NODES = 200_000
-"""Nodes of a cluster, and as many CiliumNodes; documents of a file, and mappings in one list: twice the
+"""The most nodes of a cluster, and CiliumNodes; documents of a file, and mappings in one list: twice the
 largest measured cluster. They are counted while they are read: a refusal takes no memory for the rest."""
 
 MAX_CONTAINERS = 10_000_000
-"""Mappings and lists of a document, or of an item of a JSON List: a million nodes have three million. Each
-takes some ninety bytes of memory for two bytes of text or more."""
+"""The most mappings and lists of a document, or an item of a JSON List: a million nodes have 3 million.
+Each takes some ninety bytes of memory for two bytes of text or more."""
 
 MAX_EXPANDED = 1_000_000
-"""Values that all aliases of a file may stand for in total; text counts as a value for each 64 characters."""
+"""The most values that a file's aliases may expand to; text counts as a value for each 64 characters."""
 
 MAX_ODD = 1_000_000
-"""Unquoted scalars of a document that readers may take differently, in fields of any kind."""
+"""The most ambiguous unquoted scalars of a document, in fields of any kind."""
 
 MAX_TAG_LINES = 1_000
-"""`%TAG` lines that a file may have: a YAML parser compares each of them with all others."""
+"""The most `%TAG` lines of a file: a YAML parser compares each of them with all others."""
 
 MARK = "nobody-reads-this"
-"""What stands in a cut text for a value that was taken out begins with this."""
+"""The prefix of the mark that replaces a value that was cut out of a text."""
 
 Keys = tuple[str | int, ...]
 
 
 class Odd(Struct, frozen=True):
-    """An unquoted scalar that some readers do not take for text, or a key that is no text."""
+    """An unquoted scalar that some readers do not read as text, or a key that is no text."""
 
     within: Keys
-    """The path of the mapping or list that it is in. All scalars there share it: it may be long."""
+    """The path of its mapping or list. All scalars there share the path, which may be long."""
     last: str | int | None
-    """Its key or index there; None for the document itself."""
+    """Its key or index in that; None for the document itself."""
     key: bool
     """The scalar is `last` itself, not its value."""
     text: str
@@ -54,7 +54,7 @@ class Odd(Struct, frozen=True):
 
     @property
     def keys(self) -> Keys:
-        """The path to it."""
+        """The path of the scalar."""
         return self.within if self.last is None else (*self.within, self.last)
 
 
@@ -69,28 +69,28 @@ class Document(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """A YAML text with marks for some of its values."""
+    """A YAML text in which marks replace some values."""
 
     text: str
     number: int
-    """How many marks are in the text."""
+    """The number of marks in the text."""
     marks: Mapping[str, Any]
-    """The value of each of them; None if nobody reads it. They are shared and not to be changed."""
+    """The value of each mark; None if it is unread. They are shared and must not be changed."""
 
 
 def member(value: Any, *keys: str) -> Any:
-    """Return what is at a path in a value whose shape nobody checked; None where nothing is."""
+    """Return the value at a path in an unchecked value; None if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
 
 
 Unread = Callable[[Mapping[str, Any], Keys], bool]
-"""Tells of an object, and the path from it to a value that was cut out, whether nobody reads it there."""
+"""Returns, for an object and the path from it to a value that was cut out, whether it is never read."""
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc
-    """A file cannot be read to its end; `diagnostics` say why. Documents yielded before are good."""
+    """A file cannot be read to its end; `diagnostics` say why. Documents yielded before are valid."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(f"{len(diagnostics)} findings")

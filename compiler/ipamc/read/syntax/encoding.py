@@ -1,4 +1,4 @@
-"""Bytes to text: UTF-8 without control characters; offsets in a text or an excerpt to lines and columns."""
+"""Decodes bytes as UTF-8 without control characters; maps offsets in a text or an excerpt to lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BREAK = re.compile(r"\r\n|\n|\r")
 
 
 class Lines:
-    """The lines of one text. Made only for findings: the first `span` costs one pass over the text.
+    """The lines of one text. Created only for findings: the first `span` costs one pass over the text.
     Most texts have no carriage return. Their lines are counted by steps, in 0.03 s for 100 MB; to find each
     of them takes 1 s, and eight bytes.
     """
@@ -73,9 +73,9 @@ class Lines:
 
 
 def check(path: str, data: bytes) -> None:
-    """Raise Unreadable exactly as `decode` does, without a text as long as the file.
+    """Raise Unreadable exactly as `decode` does, without creating a text as long as the file.
     A text takes one to four times the memory of its bytes: an emoji in a dump of 100 MB makes it 400 MB. This
-    takes a piece at a time; 0.08 s for 100 MB, and a third of that for ASCII, as nearly all dumps are.
+    reads a piece at a time; 0.08 s for 100 MB, and a third of that for ASCII, as nearly all dumps are.
     """
     steps = range(0, len(data), _STEP)
     plain = data.isascii() and not any(data[at : at + _STEP].translate(None, _PLAIN_ASCII) for at in steps)
@@ -133,30 +133,30 @@ def decode(path: str, data: bytes) -> str:
 
 
 Piece = tuple[int, int]
-"""Where a part of a file begins, and where it ends, in bytes."""
+"""The start and the end of a part of a file, in bytes."""
 
 
 class Excerpt(bytes):
-    """Some pieces of a file, read in its place as bytes of it; who shows a place asks `lines_of`."""
+    """Some pieces of a file, joined, and parsed instead of it; `lines_of` maps places back."""
 
     whole: bytes
     """The file."""
     pieces: Sequence[Piece]
 
     def __new__(cls, whole: bytes, pieces: Sequence[Piece]) -> Self:
-        """Take pieces of a file, in their order."""
+        """Join pieces of a file, in their order."""
         excerpt = super().__new__(cls, b"".join([whole[start:end] for start, end in pieces]))
         excerpt.whole, excerpt.pieces = whole, pieces
         return excerpt
 
 
 def lines_of(path: str, data: bytes, text: str) -> Lines:
-    """Return the lines of an input, whose bytes were read as `text`; of an Excerpt, those of its file."""
+    """Return the lines of an input, whose bytes were read as `text`; for an Excerpt, those of its file."""
     return _WholeLines(path, data, text) if isinstance(data, Excerpt) else Lines(path, text)
 
 
 class _WholeLines(Lines):
-    """From offsets in an excerpt to lines of its file. One span costs a count of line breaks before it."""
+    """Maps offsets in an excerpt to lines of its file. One span costs a count of line breaks before it."""
 
     def __init__(self, path: str, excerpt: Excerpt, text: str) -> None:
         super().__init__(path, text)

@@ -1,4 +1,4 @@
-"""JSON to documents: one value for each file.
+"""Converts JSON to documents: one value for each file.
 
 The items of a list are decoded one by one, so a large dump is never in memory as a whole.
 """
@@ -26,11 +26,11 @@ from ipamc.read.syntax.yaml_scalars import quoted
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16
-"""Bytes of a small text."""
+"""The most bytes of a small text."""
 
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKETS = bytes(set(range(256)) - set(b'[]{}"'))
-# Patterns of mistakes are compiled when there is one.
+# Patterns of mistakes are compiled at the first mistake.
 _HUGE_NUMBER = r"(?<![0-9.])-?(?:[0-9]{300,}|[0-9][0-9.]*[eE]\+?[0-9]{3,})"
 _LONE_SURROGATE = (
     r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
@@ -43,14 +43,14 @@ _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
 _STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
 _ENTRY = 3
-"""How deep the entries of a document's lists are."""
+"""The depth of the entries in a document's lists."""
 _HEAD = 256
-"""Bytes by which the items of a list are looked for in their file."""
+"""The number of bytes with which the items of a list are searched in their file."""
 
 
 def has_more_entries(data: bytes, most: int) -> bool:
-    """Tell whether the lists of a JSON document have more than `most` mappings and lists, without decoding.
-    Takes memory and time of the text's size; with no more braces than `most` they are counted, and no more.
+    """Return whether the lists of a JSON document have more than `most` mappings and lists, without decoding.
+    Takes memory and time of the text's size; a text with at most `most` braces only needs their count.
     """
     if data.count(b"{") <= most:
         return False
@@ -61,7 +61,7 @@ def has_more_entries(data: bytes, most: int) -> bool:
 
 
 def json_documents(path: str, data: bytes) -> Iterator[Document]:
-    """Yield the one document of a JSON file. Raises Unreadable, of a list also while its items are read."""
+    """Yield the one document of a JSON file. Raises Unreadable; for a list also while its items are read."""
     check(path, data)
     data = data.removeprefix(BOM)
     try:
@@ -71,7 +71,7 @@ def json_documents(path: str, data: bytes) -> Iterator[Document]:
 
 
 def _value(path: str, data: bytes) -> Any:
-    """Return the value of the file. Of a list, no copy of the items is made: a dump has 200 MB of them."""
+    """Return the value of the file. The items of a list are not copied: a dump has 200 MB of them."""
     members: dict[str, msgspec.Raw] = {}
     if _STARTS_WITH_BRACE(data):
         members = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
@@ -87,7 +87,7 @@ def _value(path: str, data: bytes) -> Any:
 
 
 def _without(data: bytes, items: memoryview) -> bytes:
-    """Return a file with `[]` in the place of its items, found by their head: they are too long a needle."""
+    """Replace the items in a file by `[]`. They are too long for a search: their head is searched first."""
     head, start = bytes(items[:_HEAD]), -1
     while (start := data.find(head, start + 1)) >= 0:
         if data.startswith(items, start):
@@ -107,7 +107,7 @@ def _items(path: str, data: bytes, items: memoryview) -> Iterator[Any]:
 
 
 def _sound(at: Place, data: bytes, part: bytes) -> Any:
-    """Return a decoded part of the file. Raises Unreadable: too many containers, too deep, a key twice."""
+    """Decode a part of the file. Raises Unreadable: too many containers, too deep, a repeated key."""
     many = len(part) > MAX_CONTAINERS and part.count(b"{") + part.count(b"[") > MAX_CONTAINERS
     if many and len(_brackets(part)) / 2 > MAX_CONTAINERS:
         problem = f"more than {MAX_CONTAINERS:,} mappings and lists"
@@ -142,10 +142,10 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
 
 
 def _brackets(part: bytes) -> bytes:
-    """Return the brackets of JSON outside of texts, braces as brackets too."""
+    """Return the brackets of JSON outside of texts; braces count as brackets."""
     if b"\\" in part:
         part = part.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # What is left of each text is a pair of quotes, and the brackets between them.
+    # Each text is reduced to a pair of quotes and the brackets between them.
     rest = part.translate(_AS_BRACKETS, _NO_BRACKETS).replace(b'""', b"")
     return b"".join(rest.split(b'"')[::2])
 
@@ -184,7 +184,7 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
 
 
 def _way_out(text: str, index: int) -> str:
-    """Return what to write where JSON ends to be JSON: habits of Python, JavaScript and YAML."""
+    """Return what to write instead at the first error: habits of Python, JavaScript and YAML."""
     if text[:index].rstrip(_BLANKS).endswith(",") and text[index] in "]}":
         return "remove the comma before it"
     if text.startswith(("//", "/*", "#"), index):

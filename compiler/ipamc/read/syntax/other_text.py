@@ -1,6 +1,6 @@
-"""Files that are no documents: what kubectl prints for people, its errors, a page, a merge in progress.
+"""Recognizes files that are no documents: kubectl's output for people, its errors, a page, a merge conflict.
 
-A parser would stop somewhere inside, and name what it misses there. These texts are known by their
+A parser would stop somewhere inside, and name what it misses there. These texts are recognized by their
 beginnings, at no cost; conflict markers are searched for, some 0.08 s for 100 MB.
 """
 
@@ -15,9 +15,9 @@ from ipamc.read import rules
 from ipamc.read.syntax.encoding import BOM, Lines
 
 _HEAD = 4096
-"""Bytes in which such a text is known."""
+"""The bytes in which such a text is recognized."""
 _MARKS = (b"<<<<<<<", b">>>>>>>")
-"""One of these is in a file with a conflict, unless some of its marks were removed."""
+"""A file with a conflict contains one of these, unless some of its marks were removed."""
 _MARK = re.compile(rb"^(?:<{7} |>{7} |\|{7} |={7}\r?$)", re.MULTILINE)
 """Lines that git writes into a file with a conflict. At the start of a line they are in no YAML or JSON."""
 
@@ -25,16 +25,16 @@ _YAML = re.compile(rb"\s*(#|---\s|(apiVersion|kind|items|metadata|nodes):\s)").m
 
 
 class Other(NamedTuple):
-    """What a text is instead of a document."""
+    """The description of a text that is no document."""
 
     problem: str
     first: str = ""
-    """What to do before it is written again; with a colon at its end."""
+    """What to do before the file is written again; ends with a colon."""
     way_out: str = ""
-    """What to do instead of writing it again with kubectl."""
+    """What to do instead of writing the file again with kubectl."""
 
     def help(self, command: str) -> str:
-        """Return the way out, where `command` writes the file again."""
+        """Return the help of the finding; `command` writes the file again."""
         return self.way_out or f"{self.first or 'run '}{command}"
 
 
@@ -84,7 +84,7 @@ _OTHERS = (
 
 
 def recognised(head: bytes) -> Other | None:
-    """Return what a file is that begins so, where it is certainly no document; None for all others."""
+    """Return the description of a file with this beginning if it is certainly no document; else None."""
     start = head[:_HEAD].removeprefix(BOM).lstrip()
     if start.startswith(_DOCUMENTS):
         return None
@@ -92,7 +92,7 @@ def recognised(head: bytes) -> Other | None:
 
 
 def other_text(path: str, data: bytes) -> Diagnostic | None:
-    """Return the finding for an input that is no document; None for all others, sound or not."""
+    """Return the finding for an input that is no document; None for all others, valid or not."""
     is_json = path.endswith(".json")
     rule = rules.json_syntax if is_json else rules.yaml_syntax
     if other := recognised(data):
@@ -119,7 +119,7 @@ def conflict_marker(path: str, data: bytes) -> Diagnostic | None:
 
 
 def first_line(path: str, data: bytes) -> Span:
-    """Return the first line of a file with anything on it."""
+    """Return the first line of a file that is not empty."""
     return _line(path, head := data[:_HEAD], len(head) - len(head.removeprefix(BOM).lstrip()))
 
 
@@ -136,7 +136,7 @@ def kubectl(path: str) -> str:
 
 
 def cut_off(at: Place, items: int) -> Diagnostic:
-    """Return the finding for a List that has no kind behind its items, where kubectl prints it."""
+    """Return the finding for a List without a kind after its items, where kubectl prints it."""
     number = f"after item {items:,}" if items else "before the first item"
     problem = f"the file ends inside items, {number}: it was cut off"
     return rules.yaml_syntax(at, problem, way_out=f"write it again, whole: {kubectl(at.path)}")

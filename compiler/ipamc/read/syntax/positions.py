@@ -31,11 +31,11 @@ _BRACKET_OR_TEXT = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _decode = json.JSONDecoder(parse_int=float).raw_decode
 
 Twice = Callable[[Keys, tuple[int, int], tuple[int, int]], None]
-"""Called for a key that a mapping has twice: its path, and the offsets of this and of the first one."""
+"""A callback for a repeated key in a mapping: its path, and the offsets of this and of the first one."""
 
 
 class Spot:
-    """A wanted value, or a step on the way to one; offsets in characters, -1 if there is no such value."""
+    """A wanted value, or a step on the path to one; offsets in characters, -1 if there is no such value."""
 
     __slots__ = ("children", "end", "key_end", "key_start", "start", "style")
 
@@ -45,14 +45,14 @@ class Spot:
         self.style = ""
 
     def descend(self, keys: Keys) -> Spot:
-        """Return the spot that keys lead to from here; it is wanted from now on."""
+        """Return the spot at a path from here, and mark it as wanted."""
         spot = self
         for key in keys:
             spot = spot.children.setdefault(key, Spot())
         return spot
 
     def deepest(self, keys: Keys) -> tuple[Spot, bool]:
-        """Return the last spot on the way that the document has, and whether that is the end of the way."""
+        """Return the last existing spot on a path, and whether that is the path's end."""
         spot = self
         for key in keys:
             below = spot.children[key]
@@ -72,7 +72,7 @@ def scan_yaml(text: str, wanted: Spot) -> None:
 
 
 def scan_cut_yaml(cut: Cut, wanted: Spot) -> bool:
-    """Do the same for a cut text, with its offsets; tell whether the whole text would have the same spots."""
+    """Do the same for a cut text, with its offsets; return whether the whole text has the same spots."""
     scan = _YamlScan(cut.text, cut.marks)
     try:
         end = scan.stream(wanted)
@@ -109,7 +109,7 @@ class _YamlScan:
         return end
 
     def visit(self, event: Any, spot: Spot) -> None:
-        """Fill in a spot and those below it. That of a container is its first key, or up to its bracket."""
+        """Fill in a spot and those below it. A container's spot is its first key, or up to its bracket."""
         spot.start, spot.end = self.offsets(event)
         self.depth += 1
         if type(event) is ScalarEvent:

@@ -1,4 +1,4 @@
-"""YAML text to documents from the parser's events: half the time of composing nodes. Syntax errors."""
+"""Converts YAML text to documents from parser events, in half the time of composing nodes. Syntax errors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ipamc.read.syntax.yaml_scalars import Ambiguous, Scalar, resolve
 
 
 class Parser(Protocol):
-    """What PyYAML's parsers have in common."""
+    """The common interface of PyYAML's parsers."""
 
     def get_event(self) -> Any:
         """Return the next event; the last one is a StreamEndEvent. Raises YAMLError."""
@@ -52,7 +52,7 @@ def parser(text: str) -> Parser:
     return made
 
 
-_WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose the help
+_WAYS_OUT = (  # libyaml has one type for all its errors, so its message selects the help
     ("cannot start any token", "put a text that begins with @, ` or % in quotes"),
     ("mapping values are not allowed", 'put a text that contains ": " in quotes, and check the indentation'),
     ("did not find expected key", "check the indentation of this line and of the lines above it"),
@@ -68,17 +68,17 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its words choose th
 _SELECTOR = re.compile(
     r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
 )
-"""A label that is written as a mapping in the line of its selector."""
+"""A label written as a mapping on the line of its selector."""
 _NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*(?:#.*)?$""")
-"""A text in double quotes that has some of its own, such as a selector."""
+"""A text in double quotes that contains double quotes, such as a selector."""
 _DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
-"""An entry of a list without the blank that it begins with."""
+"""A list entry whose dash has no blank after it."""
 _NO_TABS = "write spaces in its place: YAML allows no tab there"
 _TABS = re.compile(r"^ *\t(?=[ \t]*[^\s#])", re.MULTILINE)
 
 
 def _tab_above(text: str, index: int) -> int:
-    """Return where a tab, a blank to parsers, indents the line of an offset or the one above; or -1."""
+    """Return the offset of a tab that indents the line of an offset, or the line above; or -1."""
     here = text.rfind("\n", 0, index) + 1
     first = text.rfind("\n", 0, max(here - 1, 0)) + 1
     return max((found.end() - 1 for found in _TABS.finditer(text, first, index)), default=-1)
@@ -95,7 +95,7 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         where = "in the indentation" if not at.source[: at.column - 1].strip() else "between values"
         return rules.yaml_syntax(at, f"a tab {where}", way_out=_NO_TABS)
     message, mark = problem.problem or "not YAML", problem.context_mark
-    if "nesting" in message:  # libyaml of PyYAML 6.0.4 ends at 1,000 levels, which it reads ahead of events
+    if "nesting" in message:  # libyaml of PyYAML 6.0.4 stops at 1,000 levels, which it reads ahead of events
         return rules.too_deep(lines.span(index, index + 1))
     way_out = next((way_out for words, way_out in _WAYS_OUT if words in message), "")
     also: tuple[Related, ...] = ()
@@ -125,7 +125,7 @@ _TAGS = {
 }
 _MERGE = "<<"
 _LENGTH = 64
-"""Characters of source that count as a value where an alias stands for them; some labels are as long."""
+"""Characters of source that count as one value in an alias; some labels are this long."""
 
 
 def yaml_documents(path: str, text: str) -> Iterator[Document]:
@@ -148,17 +148,17 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
 
 
 def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
-    """Return the documents of a cut text; None if it has findings, or a mark where it may not be."""
+    """Return the documents of a cut text; None if it has findings, or a mark where a value is read."""
     builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
     if cut.text.count("%TAG") > MAX_TAG_LINES:
         return None
     try:
         for event in builder.starts():
             value = builder.node(event, ())
-            if builder.cuts and builder.anchors:  # an alias is weighed by its text, which is not here
+            if builder.cuts and builder.anchors:  # an alias is counted by its text, which was cut out
                 return None
             for keys in builder.cuts:
-                owner, below = value, keys  # of an item of a list, or of the document
+                owner, below = value, keys  # of a list's item, or of the document
                 if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
                     owner, below = value["items"][keys[1]], keys[2:]
                 if not isinstance(owner, dict) or not unread(owner, below):
@@ -172,7 +172,7 @@ def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
 
 class _Builder:
     """Builds values from events. Equal plain texts share one string and one result of `resolve`.
-    `marks` are the scalars that stand for values in a cut text; `cuts` the paths of those in this document.
+    `marks` are the scalars that replace values in a cut text; `cuts` the paths of those in this document.
     """
 
     def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
@@ -199,7 +199,7 @@ class _Builder:
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
     def position(self) -> int:
-        """Return how many characters were read, up to the last value that ended."""
+        """Return the number of characters read, up to the last completed value."""
         return self.last.end_mark.index if self.last else 0
 
     def starts(self) -> Iterator[Any]:
@@ -213,7 +213,7 @@ class _Builder:
                 yield self.next()
 
     def node(self, event: Any, keys: Keys) -> Any:
-        """Return the value that begins with an event; `keys` lead to it."""
+        """Return the value that begins with an event; `keys` is its path."""
         if type(event) is AliasEvent:
             return self.alias(event)
         before, anchor = self.built, event.anchor
@@ -242,7 +242,7 @@ class _Builder:
         result: dict[str, Any] = {}
         get, known = self.next, self.plain.get
         while type(event := get()) is not MappingEndEvent:
-            # Most keys and values are plain text that was seen before: no function calls.
+            # Most keys and values are plain text that occurred before: no function calls.
             plain = type(event) is ScalarEvent and not event.style and event.tag is None
             key = known(event.value) if plain else None
             if type(key) is not str:
@@ -296,7 +296,7 @@ class _Builder:
             self.stop(event, problem, "put them in quotes")
 
     def key(self, event: Any, keys: Keys) -> str:
-        """Return the text of a key, and record a key that a YAML reader may not take for text."""
+        """Return the text of a key, and record a key that a YAML reader may not read as text."""
         if type(event) is AliasEvent and isinstance(value := self.alias(event), str):
             return value
         if type(event) is not ScalarEvent:
@@ -320,7 +320,7 @@ class _Builder:
         return text
 
     def tagged(self, event: Any, text: str) -> Scalar:
-        """Return the value of a scalar whose tag agrees with it, or is !!str or !, which act like quotes."""
+        """Return the value of a scalar whose tag agrees with its value; !!str and ! act like quotes."""
         value = text if event.style else resolve(text)
         wanted = _TAGS.get(event.tag)
         if wanted is str:
@@ -337,7 +337,7 @@ class _Builder:
         self.unsound(rules.not_plain_yaml(self.span(event), problem, way_out))
 
     def alias(self, event: Any) -> Any:
-        """Return the value that an alias stands for: the same object, counted at every use."""
+        """Return the value of an alias: the same object, counted at every use."""
         name = event.anchor[:100]
         if event.anchor not in self.anchors:
             problem = f"*{name} has no anchor &{name} before it"
@@ -355,7 +355,7 @@ class _Builder:
         return value
 
     def unsound(self, finding: Diagnostic) -> None:
-        """Refuse the document and go on: there may be more findings."""
+        """Refuse the document and continue: there may be more findings."""
         self.sound = False
         self.broken.append(finding)
         if len(self.broken) == MOST:

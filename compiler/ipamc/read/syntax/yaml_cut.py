@@ -4,15 +4,15 @@ The value of a field such as `managedFields` becomes a mark, a plain scalar, and
 all other text keeps its line and column. If a parser meets all marks as whole plain scalars, both texts have
 the same structure around the values (`_NEXT` says why), and the path to a mark is the path to the value.
 
-A value must be one that the parser would read to its end, without findings and without effect on other text.
-That is known by its form, which has no place for a key twice; or because the parser read it, alone, or one
-that differs in scalars at the ends of lines only, such as times in `managedFields`: each of them is a whole
-token. Keys may differ as far as equal ones stay equal. Of fields that are read in part, such as `conditions`,
-only unread scalars may differ; then all such values share the one that was read.
+A value may be cut only if the parser would read it to its end, without findings and without effect on other
+text. Its form proves that, if it has no place for a repeated key; or the parser has read the value alone, or
+one that differs only in scalars at the ends of lines, such as times in `managedFields`, each a whole token.
+Keys may differ if equal ones stay equal. In fields that are read in part, such as `conditions`, only unread
+scalars may differ; then all such values share the one that was read.
 
-In any doubt the value stays in the text. Only the limits on containers and on ambiguous scalars do not count
-what was cut, which takes no memory. A compile of 5,000 nodes, 96 MB, takes 1.9 s and 160 MB; without, 9.1 s
-and 480 MB.
+In any doubt the value stays in the text. Only the limits on containers and on ambiguous scalars ignore cut
+values, which take no memory. A compile of 5,000 nodes, 96 MB, takes 1.9 s and 160 MB; without, 9.1 s and 480
+MB.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from ipamc.read.syntax.encoding import BOM
 from ipamc.read.syntax.yaml import parser, yaml_documents
 
 _NEXT = re.compile(rb"""(?: *+[A-Za-z0-9"'.-]|\Z)""")
-"""Possible text after a value, on a line that is not deeper than the field.
+"""Possible text after a value, on a line that is not indented more than the field.
 
 Inside of a text or of brackets it would continue what the mark began, and no scalar would be equal to the
-mark. If one is, the field is in block style, where such a line ends the value and the mark alike. A bracket
-or a comment could end them otherwise."""
+mark. If a scalar is, the field is in block style, where such a line ends the value and the mark alike. A
+bracket or a comment could end them otherwise."""
 _PLAIN = rb"[A-Za-z0-9<][A-Za-z0-9._/@+:^<>-]*+(?<!:)"
-"""A plain scalar with nothing in it that could end it."""
+"""A plain scalar without anything that could end it."""
 _QUOTED = rb"""(?:"[A-Za-z0-9.:+-]*+"|'[A-Za-z0-9.:+-]*+')"""
 _OWN_KEYS = ('v:"', 'k:{"uid":"')
 _FIRST = re.compile(rb" *+(?:- )?+")
 _UNREAD = MARK
 _KNOWN = 1_000
-"""Values and entries of lists that are remembered: all nodes of a cluster have some tens."""
+"""The most cached values and entries of lists: all nodes of a cluster have some tens."""
 _REMEMBERED = 1 << 16
-"""Bytes of the longest one that is remembered; most have some kilobytes."""
+"""The most bytes of a cached value; most have some kilobytes."""
 _USELESS = 1 << 20
-"""Bytes of values that are read alone before it is asked whether that saves more."""
+"""Bytes of values that are read alone before the cache is tested for benefit."""
 _LONGEST = 1 << 21
-"""Bytes of a value that is cut out. Kubernetes keeps no object that is longer."""
+"""The most bytes of a value that is cut out. Kubernetes stores no longer object."""
 _DEEPEST = MAX_DEPTH - 10
-"""Levels of nesting in a value that is cut out: there are fewer than ten around it."""
+"""The most levels of nesting in a value that is cut out: there are fewer than ten around it."""
 
 
 def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
-    """Return the text of a file with marks for the values of these fields, at any place; None if it has none.
+    """Replace the values of these fields in a file by marks, at any place; return None if there are none.
     With each field come the keys below it whose scalars are read. The encoding must have been checked. The
-    caller has to see that each mark is where it may be. Linear: a byte is read once for each level of fields.
+    caller must verify that each mark is in an allowed place. Linear: a byte is read once per level of fields.
     """
     known: dict[bytes, _Known] = {}
-    # Fields of objects are not deeper; a value that has to stay is searched again for fields inside of it.
+    # Fields of objects are not deeper; a value that stays is searched again for inner fields.
     pattern = re.compile(rb"\n( {1,8}+)(%b):\n" % "|".join(map(re.escape, fields)).encode())
     kept, number, marks = bytearray(), 0, {_UNREAD: None}
     position = search = len(BOM) if data.startswith(BOM) else 0
@@ -85,7 +85,7 @@ def cut(data: bytes, fields: Mapping[str, frozenset[str]]) -> Cut | None:
 
 def _end(data: bytes, start: int, indent: int) -> int:
     """Return the offset of the line break at the end of a field's value; -1 if in doubt.
-    The value begins where a line begins. A list may begin in the column of its field.
+    The value begins at the start of a line. A list may begin in the column of its field.
     """
     blanks = b" " * indent
     as_list = data.startswith(blanks + b"- ", start)
@@ -93,14 +93,14 @@ def _end(data: bytes, start: int, indent: int) -> int:
         return -1
     dedent = _dedent(indent, as_list=as_list)
     found = dedent.search(data, start, start + _LONGEST)
-    # The search takes the place where it has to stop for the end of the text.
+    # The search takes its limit for the end of the text.
     there = found and dedent.match(data, found.start()) and _NEXT.match(data, found.end())
     return found.start() if found and there else -1
 
 
 @cache
 def _forms() -> re.Pattern[bytes]:
-    """Return the pattern of `status.images` and of `status.volumesInUse`. Compiled for dumps alone."""
+    """Return the pattern of `status.images` and of `status.volumesInUse`. Compiled only for dumps."""
     return re.compile(
         rb"(?=( *+))(?:"
         rb"(?:\1- (?:names:\n(?:(?:\1  - %b\n)++|(?:\1    - %b\n)++)(?:\1  sizeBytes: [0-9]++\n)?+"
@@ -111,7 +111,7 @@ def _forms() -> re.Pattern[bytes]:
 
 @cache
 def _own_keys() -> re.Pattern[bytes]:
-    """Return the pattern of a node's own keys in `managedFields`: its podCIDRs, the uid of its owner."""
+    """Return the pattern of keys in `managedFields` that differ by node: its podCIDRs, its owner's uid."""
     return re.compile(rb"""(?:v:|k:\{"uid":)"[A-Za-z0-9.:/-]++"\}?+(?=:(?: \{\})?\n)""")
 
 
@@ -122,7 +122,7 @@ def _dedent(indent: int, *, as_list: bool) -> re.Pattern[bytes]:
 
 
 class _Known:
-    """What is known of the values of a field."""
+    """A cache of values of one field."""
 
     def __init__(self, reads: frozenset[str]) -> None:
         self._reads = reads
@@ -153,7 +153,7 @@ class _Known:
         return _UNREAD if all(self._known(prefix, entry + b"\n", marks) for entry in entries) else None
 
     def _known(self, prefix: bytes, entry: bytes, marks: dict[str, Any]) -> str | None:
-        """Return the mark for a value, or for an entry of a list that nobody reads."""
+        """Return the mark for a cached value, or for an entry of a list that is not read."""
         seen = prefix + self._quoted.sub(b': ""', entry)
         if mark := self._seen.get(seen):
             self._saved += len(entry)
@@ -171,7 +171,7 @@ class _Known:
         return mark
 
     def _read(self, data: bytes, marks: dict[str, Any]) -> str | None:
-        """Return the mark for a value that the parser reads, alone, as a list or mapping without findings."""
+        """Return the mark for a value that the parser reads alone, as a list or mapping without findings."""
         if not data.isascii() or b"\r" in data or b"%TAG" in data:
             return None
         text = data.decode()
@@ -202,13 +202,13 @@ class _Known:
 
 
 def _renamed(data: bytes) -> bytes:
-    """Return a text with a number for each of the keys that nodes have their own of."""
+    """Replace keys that differ from node to node by numbers."""
     numbers: dict[bytes, bytes] = {}
     return _own_keys().sub(lambda key: numbers.setdefault(key[0], b'v:"%d"' % len(numbers)), data)
 
 
 def _scalars(text: str) -> dict[tuple[int, int], str] | None:
-    """Return the scalars of a text by where they begin and end.
+    """Return the scalars of a text by their start and end.
     None if it has anchors, is nested deep, or has anything in brackets, where other characters end a scalar.
     """
     found: dict[tuple[int, int], str] = {}

@@ -1,6 +1,6 @@
 """The value of an unquoted YAML scalar to YAML 1.1 readers, to YAML 1.2 readers, and to ipamc.
 
-If both kinds of readers see a number, a truth value or null, it is that. If they differ it stays text and is
+If both kinds of readers read a number, a truth value or null, it is that. If they differ it stays text and is
 marked: a warning in a field of text, an error in any other. YAML 1.1 is read as PyYAML reads it
 (yaml.org/type), YAML 1.2 by the core schema (spec 1.2.2, section 10.3).
 """

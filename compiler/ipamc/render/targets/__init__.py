@@ -1,7 +1,7 @@
-"""A layout in, the files of one kind of manifest out.
+"""Makes the files of each kind of manifest from a layout.
 
-A target is a function, a template of its name, and an entry in `TARGETS`; it chooses no block. The order
-of `TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
+A target is a function, a template of its name, and an entry in `TARGETS`; it chooses no block. The order of
+`TARGETS` is the order of application: the root kustomization lists folders, and each folder its files, in
 that order. CiliumNodes come last: an operator in multi-pool mode that sees one before its CiliumPodIPPools
 empties it.
 """

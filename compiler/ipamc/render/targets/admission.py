@@ -1,8 +1,8 @@
 """Admission policies: kube-apiserver gives a node its blocks as it joins, and refuses other ones.
 
-The blocks stand in the policies, as a text with a line for each node. ConfigMaps as parameters would be
-shorter, and are not reliable: when the last binding with such a parameter is deleted, whoever made it, a
-kube-apiserver goes on with the old ConfigMaps until it restarts (seen on 1.36.3; kubernetes/kubernetes#130887
+The policies contain the blocks, as a text with a line for each node. ConfigMaps as parameters would be
+shorter, but are not reliable: when the last binding with such a parameter is deleted, by anybody, a
+kube-apiserver keeps using the old ConfigMaps until it restarts (seen on 1.36.3; kubernetes/kubernetes#130887
 and #133827). They also cost more: all of them are read for every request.
 """
 
@@ -21,15 +21,15 @@ from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
 
 _TEXT = 90_000
-"""Characters of a text at most: kube-apiserver takes expressions of 100,000."""
+"""The most characters of a text: kube-apiserver accepts expressions of 100,000."""
 _NAMES = 1_024
-"""How many names a text has on average: one of so many begins a new one, whatever the others are."""
+"""The average number of names in a text: a name begins a new one by its hash alone, once in this many."""
 _SHARDS = 24
-"""How many shards a policy has the nodes of, roughly: some 6,000 nodes, of 80 bytes each at most."""
+"""The approximate number of shards per policy: some 6,000 nodes, of 80 bytes each at most."""
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield `admission/<policy>.yaml`: policies that look at one kind of object, with their bindings."""
+    """Yield `admission/<policy>.yaml`: policies for one kind of object, with their bindings."""
     cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), max(1, layout.plan.lock.shards // _SHARDS)))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
@@ -51,8 +51,8 @@ def _file(values: Mapping[str, str], policies: Sequence[cel.Policy]) -> File:
 
 
 def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
-    """Yield rows, which are sorted, in several texts. A row more or less changes one of them; one of 1,024
-    divides it. Where they begin follows from the names alone: no earlier compile is needed to know it.
+    """Divide sorted rows into several texts. An added or removed row changes one of them; one of 1,024
+    divides it. Boundaries depend only on the names, not on an earlier compile.
     """
     starts, size = [0], 0
     for place, row in enumerate(rows):
@@ -66,7 +66,7 @@ def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
 
 
 def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
-    """Yield the texts of so many policies, some of which may have none. The number follows from the count of
+    """Divide texts among `number` policies, some of which may be empty. The number depends on the count of
     shards, which never falls: a policy that was applied is always rendered again.
     """
     bounds = [place * len(found) // number for place in range(number + 1)]
@@ -81,7 +81,7 @@ def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
 
 
 def _rows(layout: Layout) -> Iterator[str]:
-    """Yield `NODE BLOCK...`, IPv4 first, for each node whose blocks its name decides; in multi-pool mode
+    """Yield `NODE BLOCK...`, IPv4 first, for each node whose name decides its blocks; in multi-pool mode
     `NODE POOL=CIDR,CIDR...`.
     """
     cluster, lock = layout.plan.cluster, layout.plan.lock

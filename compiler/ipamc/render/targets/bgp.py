@@ -1,7 +1,7 @@
-"""CiliumBGPAdvertisements: what nodes announce of the blocks that ipamc gives them.
+"""CiliumBGPAdvertisements: the announcements of the blocks that ipamc gives nodes.
 
-Peers stay the user's, and so does the moment: the kinds are there when `enable-bgp-control-plane` is. So it
-is a kustomize Component, which the kustomization with the peers names.
+The user owns the peers, and chooses the moment: the kinds exist once `enable-bgp-control-plane` is set. So
+this is a kustomize Component, which the user's kustomization with the peers names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The expressions of admission policies, in CEL as kube-apiserver compiles it (1.30 to 1.36 were run).
 
-An object that carries the blocks of a node is a `Carrier`: how they are read out of it, how they are put into
-it. What a policy asks is then the same for all of them.
+An object that contains the blocks of a node is a `Carrier`: how they are read from it and written to it. The
+conditions of a policy are then the same for all carriers.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.render.targets.context import Lines
 
 Variables = tuple[tuple[str, str], ...]
-"""Names and expressions, in an order in which each uses those before it alone."""
+"""Names and expressions, ordered so that each uses only earlier ones."""
 
 
 class Rows(Struct, frozen=True, kw_only=True):
     """Consecutive nodes with their blocks."""
 
     first: str
-    """Where their names begin; "" for the first ones."""
+    """The start of their range of names; "" for the first ones."""
     lines: Lines
     """`NODE BLOCK...`, by name."""
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """The nodes of one policy: of all, or of a range of names."""
+    """The nodes of one policy: all nodes, or a range of names."""
 
     number: int
     first: str
-    """Where its names begin; "" for the first part."""
+    """The start of its range of names; "" for the first part."""
     end: str
-    """Where those of the next one begin; "" for the last part."""
+    """The start of the next part; "" for the last part."""
     rows: tuple[Rows, ...]
 
 
@@ -46,24 +46,24 @@ class Policy(Struct, frozen=True, kw_only=True):
     part: Part
     mutates: bool
     action: str = ""
-    """What the binding of one that validates does: Deny or Warn."""
+    """For a validating policy, the action of its binding: Deny or Warn."""
     failure: str
-    """What becomes of a request for which an expression has an error: Fail or Ignore."""
+    """What happens to a request if an expression has an error: Fail or Ignore."""
     condition: str
-    """Which requests it is about."""
+    """The requests that it applies to."""
     variables: Variables
     expression: str
-    """A list of JSON patches, or a truth value."""
+    """A list of JSON patches, or a boolean."""
     message: str = ""
 
     @property
     def name(self) -> str:
-        """What it is called, without the number of its part."""
+        """Its name, without the number of its part."""
         return f"{'assign' if self.mutates else 'enforce'}-{self.carrier.name}"
 
 
 class Resource(Struct, frozen=True):
-    """What a policy looks at."""
+    """A resource that a policy matches."""
 
     group: str
     version: str
@@ -76,36 +76,36 @@ _POOLS = Resource("cilium.io", "v2alpha1", "ciliumpodippools")
 
 
 class Carrier(Struct, frozen=True, kw_only=True):
-    """A kind of object that says in some field which blocks a node has."""
+    """A kind of object with a field that lists the blocks of a node."""
 
     name: str
     resource: Resource
     addresses: str = ""
-    """The InternalIPs that the object has; "": no block follows from them."""
+    """The object's InternalIPs; "": no block follows from them."""
     carried: str
-    """The list of what the object `{it}` has there, each in the words of the rows."""
+    """The list of the blocks in the object `{it}`, each in the form of the rows."""
     patches: str = ""
-    """The JSON patches that put `variables.given` there; "": nobody is given blocks there."""
+    """The JSON patches that write `variables.given` there; "": blocks are not written."""
     operations: tuple[str, ...] = ("CREATE", "UPDATE")
-    """With which requests a node is given blocks."""
+    """The requests that give a node its blocks."""
     given: str = "variables.row"
-    """What the lock gives, from the node's row."""
+    """The blocks in the lock, from the node's row."""
     agrees: str
-    """Whether a node may have what is carried; "": nothing is refused."""
+    """Whether a node may have the carried blocks; "": nothing is refused."""
     node: str = "object.metadata.name"
     about: str = ""
-    """Which objects of the resource carry blocks, where not all do."""
+    """The condition for objects that carry blocks, if not all do."""
 
     def has(self, it: str) -> str:
-        """Return the expression for what an object has."""
+        """Return the expression for the blocks of an object."""
         return self.carried.replace("{it}", it)
 
 
 def carriers(cluster: Cluster) -> Iterator[Carrier]:
-    """Yield the carriers of a cluster. In kubernetes mode agents copy to CiliumNodes what Nodes have."""
+    """Yield the carriers of a cluster. In kubernetes mode agents copy a Node's blocks to its CiliumNode."""
     agrees = "variables.carried == variables.given"
     if ranges := [repr(str(cidr.block)) for pool in cluster.pools if pool.unlisted for cidr in pool.ranges]:
-        # Nodes that the lock does not know have what the operator gives them.
+        # Nodes that are not in the lock have blocks from the operator.
         inside = f"isCIDR(it) && {_list(*ranges)}.exists(range, cidr(range).containsCIDR(it))"
         agrees += f" || size(variables.row) == 0 && variables.carried.all(it, {inside})"
     if cluster.mode is Mode.CLUSTER_POOL:
@@ -168,9 +168,9 @@ def _annotated(cluster: Cluster, agrees: str) -> Carrier:
 
 def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
     """Yield the carriers of multi-pool mode: a row has `POOL=CIDR,CIDR` for each pool.
-    Operator and agent own the list of blocks once the node joined, so it is given by the first request alone.
-    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's. Pools
-    of others are nobody's business here.
+    Operator and agent own the list of blocks once the node joined, so it is given only by the first request.
+    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's.
+    Foreign pools are ignored here.
     """
     allocated = "{it}.spec.ipam.pools.allocated"
     there = f"has({{it}}.spec.ipam) && has({{it}}.spec.ipam.pools) && has({allocated})"
@@ -205,7 +205,7 @@ def _of_pools(cluster: Cluster) -> Iterator[Carrier]:
 
 
 def _entry(cluster: Cluster) -> str:
-    """Return the entry of `allocated` for `POOL=CIDR,CIDR`, with what its pool allows."""
+    """Return the entry of `allocated` for `POOL=CIDR,CIDR`, with the fields that its pool allows."""
     name = "given.split('=')[0]"
     entry = {"pool": f"dyn({name})", "cidrs": "dyn(given.split('=')[1].split(',').map(it, it))"}
     found = _map(entry)
@@ -218,7 +218,7 @@ def _entry(cluster: Cluster) -> str:
 
 
 def assign(carrier: Carrier, part: Part, follows: Variables) -> Policy:
-    """Return the policy that gives a node its blocks: with an update, too, where it has none yet.
+    """Return the policy that gives a node its blocks: also in an update, if it has none yet.
     An error must not stop a kubelet or an agent: a node without blocks waits, and the next request heals it.
     """
     probe = f"object.metadata.name == '{PROBE}'"
@@ -236,7 +236,7 @@ def assign(carrier: Carrier, part: Part, follows: Variables) -> Policy:
 
 def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Policy:
     """Return the policy that refuses, or warns of, blocks that the lock does not give.
-    An error refuses a CiliumNode, which is sent again. It lets a Node pass: a kubelet that cannot register is
+    On an error, a CiliumNode is refused, and is sent again. A Node passes: a kubelet that cannot register is
     the greater harm.
     """
     before = f"(oldObject == null ? [] : {carrier.has('oldObject')})"
@@ -256,8 +256,8 @@ def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Po
 
 
 def _variables(carrier: Carrier, part: Part, follows: Variables) -> Variables:
-    """Return the variables that find the node's line. A variable that is not asked for costs nothing.
-    `follows`: those for a node without a line, whose blocks may follow from its address.
+    """Return the variables that find the node's line. A variable that is not used costs nothing.
+    `follows` are those for a node without a line, whose blocks may follow from its address.
     """
     which, found = "variables.rows0", "variables.found"
     other = f"variables.{follows[-1][0]}" if follows else "[]"
@@ -273,7 +273,7 @@ def _variables(carrier: Carrier, part: Part, follows: Variables) -> Variables:
 
 
 def _responsible(carrier: Carrier, part: Part) -> Iterator[str]:
-    """Yield the conditions under which this policy is the one that would have the node's line."""
+    """Yield the conditions under which this policy's part is the one for the node's name."""
     yield carrier.about
     yield f"{carrier.node} >= '{part.first}'" if part.first else ""
     yield f"{carrier.node} < '{part.end}'" if part.end else ""
@@ -288,7 +288,7 @@ def _all(*conditions: str) -> str:
 
 
 def _put(keys: Sequence[str], value: str, above: str = "object.spec", pointer: str = "/spec") -> str:
-    """Return the patches that put a value below `spec`, with everything above it that lacks."""
+    """Return the patches that put a value below `spec`, and create missing parents."""
     here, path, rest = f"{above}.{keys[0]}", f"{pointer}/{keys[0]}", keys[1:]
     nested = value
     for key in reversed(rest):

@@ -1,7 +1,7 @@
-"""The arithmetic of `model/follows.py` in CEL: the InternalIPs of a node in, its blocks out.
+"""The arithmetic of `model/follows.py` in CEL: from the InternalIPs of a node to its blocks.
 
-CEL has no numbers of 128 bits. Of an address of IPv6 its last group is counted with, and of a block the two
-groups that differ from block to block; `string(cidr(...))` then writes it as everybody does (RFC 5952).
+CEL has no 128-bit numbers. For an IPv6 address only the last group is computed, and for a block the two
+groups that differ from block to block; `string(cidr(...))` then writes the canonical form (RFC 5952).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ADDRESS_6 = "string(ip({address}))"
 _LAST_GROUP = f"'0000' + {_ADDRESS_6}.substring({_ADDRESS_6}.lastIndexOf(':') + 1)"
 _HEX = f"map(it, it.substring(size(it) - 4))[0].split('').map(it, {_DIGITS}.indexOf(it))"
 _DIGITS_OF = {4: (256, "{address}.split('.').map(it, int(it))"), 6: (16, f"[{_LAST_GROUP}].{_HEX}")}
-"""The base of the four digits that tell the addresses of a network apart, and the digits."""
+"""The base of the four digits that distinguish the addresses of a network, and the digits."""
 _TEXT = {
     4: "[16777216, 65536, 256, 1].map(it, string({value} / it % 256)).join('.')",
     6: "[{value} / 65536, {value} % 65536]"
@@ -31,7 +31,7 @@ _TEXT = {
 
 
 class Follows(NamedTuple):
-    """The networks whose addresses have blocks, and where the blocks are."""
+    """The networks whose addresses have blocks, and the positions of the blocks."""
 
     network: Block
     area: Block
@@ -87,8 +87,8 @@ def _of_family(family: int, follows: Sequence[Follows], lines: Sequence[Line]) -
 
 
 def _row(follows: Follows) -> list[str]:
-    """Return what a policy knows of a network: itself, the number of its first address, the number of the
-    first block and the step to the next one, and what stands before and after that number in a block's text.
+    """Return a policy's data about a network: itself, the number of its first address, the number of the
+    first block and the step to the next one, and the text before and after that number in a block.
     """
     (family, first, _), area, size = follows
     network, end, host = str(follows.network), f"/{size}", BITS[family] - size

@@ -1,7 +1,7 @@
-"""`cilium-config`, the keys that decide where addresses come from: partial ConfigMap, Helm values, Component.
+"""The keys of `cilium-config` that decide about addresses: partial ConfigMap, Helm values, Component.
 
 Values are strings; lists are joined by a space, which every version accepts (a comma only from 1.20 on). Keys
-of a disabled family are left out: the operator does not start with CIDRs of such a family.
+of a disabled family are omitted: the operator does not start with CIDRs of such a family.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def files(layout: Layout) -> Iterator[File]:
 
 
 def masq_agent(layout: Layout) -> Iterator[File]:
-    """Yield `cilium/ip-masq-agent.yaml`, the list of what is not masqueraded.
-    It is applied with `managedBy: none`, and where the chart is too old to make this ConfigMap.
+    """Yield `cilium/ip-masq-agent.yaml`, the list of CIDRs that are not masqueraded.
+    It is applied with `managedBy: none`, and if the chart is too old to make this ConfigMap.
     """
     cluster = layout.plan.cluster
     by_chart = cluster.managed_by == "helm" and can(cluster.cilium, Capability.HELM_IP_MASQ_CONFIG)
@@ -158,9 +158,9 @@ def _masquerading(layout: Layout) -> dict[str, str]:
 
 def cluster_pools(layout: Layout) -> dict[int, tuple[tuple[str, ...], int]]:
     """Return (CIDRs, mask) of cluster-pool mode by family: pools by name, ranges in the order of the file.
-    With `operator: adopt` the operator gives out whatever is free in the list: see `operator_list`. A
+    With `operator: adopt` the operator gives out all free blocks of the list: see `operator_list`. A
     bystander gives out nothing and has all pools. The mask is the longest prefix in use: with a shorter one
-    the operator would book more addresses than a block has.
+    the operator would reserve more addresses than a block has.
     """
     cluster = layout.plan.cluster
     if cluster.mode is not Mode.CLUSTER_POOL:

@@ -1,9 +1,8 @@
 """CiliumNodes with their blocks and nothing else.
 
-Agents replace labels, annotations and owners, and write the rest of the spec.
-In multi-pool mode operator and agent own the list of blocks after the agent's first start, and applying it
-again would take blocks away from running pods. There the CiliumNodes are seeds, to be applied once, before
-that start.
+Agents replace labels, annotations and owners, and write the rest of the spec. In multi-pool mode operator and
+agent own the list of blocks after the agent's first start, and applying it again would take blocks away from
+running pods. There the CiliumNodes are seeds, which are applied once, before that start.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ TEMPLATE = "cilium_node.yaml.j2"
 
 Allocated = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 Values = tuple[str, bool, tuple[str, ...], tuple[str, ...], Allocated]
-"""Name, whether the operator must keep it, podCIDRs; of crd mode single addresses; of multi-pool mode
+"""Name, whether the operator must keep it, podCIDRs; in crd mode single addresses; in multi-pool mode
 (pool, CIDRs, fields of `allowed`)."""
 
 
@@ -46,8 +45,8 @@ def files(layout: Layout) -> Iterator[File]:
 
 def waiting(layout: Layout) -> Iterator[File]:
     """Yield CiliumNodes that are in no file, by path: of planned nodes, which the operator would delete, and
-    of nodes whose blocks follow their addresses, which may come again with others. They are applied where
-    their agents have made them. Seeds have no such moment.
+    of nodes whose blocks follow their addresses, which may return with others. They are applied once their
+    agents have created them. Seeds have no such moment.
     """
     if layout.plan.cluster.mode in {Mode.CLUSTER_POOL, Mode.CRD}:
         for shard, nodes in layout.by_shard(_maker(layout, waiting=True)):
@@ -55,8 +54,8 @@ def waiting(layout: Layout) -> Iterator[File]:
 
 
 def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Line, ...]], Values | None]:
-    """Return the function from a node and its lines to the template's values, by mode; None: no object.
-    `waiting`: of the nodes that wait for their agents, and of no others. The operator must keep a planned
+    """Return, for the mode, a function from a node and its lines to the template's values; None: no object.
+    `waiting`: only nodes that wait for their agents, otherwise all others. The operator must keep a planned
     node's CiliumNode. IPv4 comes first, as the operator writes it back.
     """
     cluster = layout.plan.cluster
@@ -70,7 +69,7 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
 
     def with_pod_cidrs(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
-        if (node.planned or waiting or some) and not rendered(node):  # nearly all are asked about once
+        if (node.planned or waiting or some) and not rendered(node):  # nearly all are read once
             return None
         cidrs = (str(lines[0].block),) if len(lines) == 1 else texts([line.block for line in lines])
         return node.name, node.planned and not waiting, cidrs, (), ()
@@ -94,9 +93,9 @@ def _maker(layout: Layout, *, waiting: bool = False) -> Callable[[Want, tuple[Li
 
 def allocated(cluster: Cluster, shared: frozenset[str], node: Node, lines: tuple[Line, ...]) -> Allocated:
     """Return `pools.allocated` as that version's operator writes it: by pool, then IPv4 first.
-    No node starts with a block of a pool for pods alone: the pod may run on another one by then.
+    No node starts with a block of a pool for pods alone: the pod may run on another node by then.
     """
-    # Without `allowFirstIP` an agent that starts before the operator writes would begin its book without it.
+    # Without `allowFirstIP` an agent that starts before the operator writes would not use the address.
     numeric = can(cluster.cilium, Capability.NUMERIC_ALLOCATED)
     return tuple(
         sorted(

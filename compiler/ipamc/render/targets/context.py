@@ -1,4 +1,4 @@
-"""The values around a target: a layout (the plan divided into shards) in, files out."""
+"""The values around a target: the layout (a plan divided into shards) and files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class File(Struct, frozen=True):
-    """A file to write: one render of one template."""
+    """A file to write: one rendering of one template."""
 
     path: str
     """Below `rendered/`."""
     template: str
     """The template's file name."""
     values: Mapping[str, object]
-    """Texts, integers and truth values, in tuples; each is quoted when it is written."""
+    """Texts, integers and booleans, in tuples; each is quoted when it is written."""
     applied: bool = True
     """The kustomization of its folder lists it."""
 
@@ -31,7 +31,7 @@ class File(Struct, frozen=True):
 def kustomization(
     path: str, resources: Iterable[str], patches: Iterable[Mapping[str, str]] = (), *, component: bool = False
 ) -> File:
-    """Return a kustomization; a component is applied with the kustomization of the user that names it."""
+    """Return a kustomization; a component is applied by the user's kustomization that names it."""
     values = {
         "api": f"kustomize.config.k8s.io/{'v1alpha1' if component else 'v1beta1'}",
         "kind": "Component" if component else "Kustomization",
@@ -49,27 +49,27 @@ class Lines(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True, kw_only=True):
-    """The plan, and which nodes are in which shard."""
+    """The plan, and the shard of each node."""
 
     plan: Plan
     before: Rendered
-    """What an earlier compile rendered."""
+    """The output of an earlier compile."""
     shards: Sequence[str]
     """The name of the shard of each of the plan's wants, in their order."""
     held: Mapping[str, tuple[Line, ...]]
     """Held lines by node name, sorted by family and address, without blocks outside every pool. Pending ones
-    are rendered nowhere: a node gets a block when the line is held, after it was drained. In modes that
-    write all blocks of a node into one object, without the nodes that have such a block: an incomplete object
-    is worse than none."""
+        are not rendered: a node gets a block when the line is held, after it was drained. In modes that
+        write all blocks of a node into one object, nodes with such a block are omitted: an incomplete object
+        is worse than none."""
     unmasqueraded: Sequence[Block] = ()
-    """The CIDRs that pods reach with their own address, where `masquerade` asks for it, by address."""
+    """The CIDRs that pods reach with their own address, if `masquerade` requests it, by address."""
     masks: Mapping[int, int]
     """In cluster-pool mode the longest prefix in use, by family of the cluster."""
 
     def by_shard(self, make: Callable[[Want, tuple[Line, ...]], T | None]) -> Iterator[tuple[str, list[T]]]:
         """Yield each shard by name, with the result of `make` for the held lines of its nodes, by node name.
-        Neither None nor an empty shard is yielded. Nodes are taken in the order in which they were read:
-        shard by shard, each is somewhere else in memory, and 100,000 of them took half as long again.
+        Results that are None and empty shards are omitted. Nodes are processed in the order in which they
+        were read: shard by shard, each is elsewhere in memory, and 100,000 of them took half as long again.
         """
         rows: dict[str, list[T]] = {shard: [] for shard in sorted(set(self.shards))}
         held = self.held

@@ -2,7 +2,7 @@
 
 With `metadata.uid` the apiserver refuses to create a Node and to change a re-created one. Annotations keep
 Argo CD and Flux from deleting a Node whose manifest is gone. A planned node has no Node object: its kubelet
-creates one. Where admission gives blocks, a node without a uid has none either.
+creates one. If admission gives blocks, a node without a uid has none either.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def files(layout: Layout) -> Iterator[File]:
     def values(want: Want, lines: tuple[Line, ...]) -> Values | None:
         node = want.node
         if cluster.admission.assign and not node.uid and cluster.node_objects == "guarded":
-            return None  # it has its blocks when it joins
+            return None  # it gets its blocks when it joins
         if node.planned or not writable(cluster, node, blocks := pod_cidrs(cluster, lines)):
             return None
         if cluster.patch_nodes != "annotations":
@@ -52,7 +52,7 @@ def pod_cidrs(cluster: Cluster, lines: tuple[Line, ...]) -> tuple[Block, ...]:
 
 def writable(cluster: Cluster, node: Node, blocks: tuple[Block, ...]) -> bool:
     """Return whether the apiserver accepts the Node: one block of each family, no change of podCIDRs.
-    A Node with other podCIDRs is left out until it was deleted and joined again; IPC0503 tells about it.
+    A Node with other podCIDRs is omitted until it was deleted and joined again; IPC0503 reports it.
     """
     if len(blocks) > 1 and len({block.family for block in blocks}) < len(blocks):
         return False

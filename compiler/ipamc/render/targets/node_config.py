@@ -1,7 +1,7 @@
 """CiliumNodeConfigs: the default pool of nodes in multi-pool mode, for pods that name no pool.
 
-If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint,
-whatever the names. With `pinning: node` each node has its own.
+If two CiliumNodeConfigs select one node, the last name wins in Cilium, so their selectors are disjoint for
+any names. With `pinning: node` each node has its own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | No
     """Return the config of one node, or None if it holds no block of a pool of its own.
     Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
     addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
-    its blocks have. Of pools that nodes share it pre-allocates nothing: blocks come as pods ask for them.
+    its blocks have. For shared pools it pre-allocates nothing: blocks come as pods need them.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = {pool: some for pool, some in of_node(lines).items() if pool not in layout.plan.operator_pools}
@@ -95,7 +95,7 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     """Yield (pool, selector) for every pool that is the first candidate of a node, by name.
     A pool's own selector is used if it is a LabelSelector, is disjoint from those of all higher-ranked pools
     (because of one label, or with their opposite added), and then selects exactly the nodes whose first
-    candidate the pool is. Otherwise the selector lists hostnames; also where the opposites would have more
+    candidate the pool is. Otherwise the selector lists hostnames, and also if the opposites would have more
     values than `MOST_VALUES`, or take more than `MOST_COMPARISONS`. O(nodes + candidates + pairs of pools
     that may select one node).
     """
@@ -112,16 +112,16 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
 
 
 MOST_COMPARISONS = 2_000_000
-"""Pairs of selectors that are compared; a pool that would take more of them lists hostnames."""
+"""The most compared pairs of selectors; a pool that would need more lists hostnames."""
 MOST_VALUES = 100_000
-"""Values in the opposites of other selectors; a pool that would take more lists hostnames."""
+"""The most values in the opposites of other selectors; a pool that would need more lists hostnames."""
 
 
 class _ByLabels:
     """Selectors by labels of the nodes with a first candidate, as far as they can be proved.
-    Pools are taken by rank, and those before one are the *higher* ones. A node that a pool and a higher one
-    both select shows that these are not disjoint, so the higher one's opposite keeps the pool from selecting
-    it. Only pins can make another pool than the highest one the first candidate: see `_misled`.
+    Pools are processed by rank; the ones before a pool are *higher*. If a node is selected by a pool and a
+    higher one, these are not disjoint, so the higher one's opposite keeps the pool from selecting it. Only
+    pins can make another pool than the highest one the first candidate: see `_misled`.
     """
 
     def __init__(self, ranked: Sequence[Pool]) -> None:
@@ -145,12 +145,12 @@ class _ByLabels:
             result[pool.name] = None
             if not pool.disabled:  # else it is the first candidate by pins alone, and lists hostnames
                 if pool.name not in misled:
-                    result[pool.name] = self._of(pool)
+                    result[pool.name] = self._selector_of(pool)
                 self._add(pool)
         return result
 
     def _misled(self, wants: Iterable[Want]) -> Iterator[str]:
-        """Yield pools that would select a node that a pin takes to another, and the pools of such pins."""
+        """Yield pools that would select a node that a pin gives to another, and the pools of such pins."""
         ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
         for want in wants:
             if not want.offers or not want.offers[0].pinned:
@@ -181,7 +181,7 @@ class _ByLabels:
             for value in named.get(key, ()):
                 self._by_value[key, value].append(number)
 
-    def _of(self, pool: Pool) -> LabelSelector | None:
+    def _selector_of(self, pool: Pool) -> LabelSelector | None:
         mine = self._own[id(pool.selector)]
         if mine is None:
             return None
@@ -214,13 +214,13 @@ class _ByLabels:
 
 
 def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:
-    """Return the values of which a label must have one, by key."""
+    """Return, by key, the values of which a label must have one."""
     outcomes = own.outcomes.items() if own else ()
     return {key: found.members for key, found in outcomes if found.listed and not found.absent}
 
 
 class OwnSelector(Struct, frozen=True):
-    """A pool's own selector as a LabelSelector, and what each label must be for it."""
+    """A pool's own selector as a LabelSelector, and the values that it requires of each label."""
 
     selector: LabelSelector
     outcomes: Mapping[str, Outcomes]

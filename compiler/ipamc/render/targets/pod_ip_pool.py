@@ -1,9 +1,8 @@
 """CiliumPodIPPools: the pools from which the operator of multi-pool mode hands out blocks.
 
-One that nodes share has a pool's ranges without what is reserved; what was published stays as it was, and the
-rest is appended (`model/pool_ranges.py`). With `pinning: node` there is one for each node and first candidate
-as well, with exactly that node's blocks: whatever the order of events, the operator can hand out nothing
-else.
+A shared one has a pool's ranges without reserved CIDRs; published CIDRs stay unchanged, and the rest is
+appended (`model/pool_ranges.py`). With `pinning: node` there is also one for each node and first candidate,
+with exactly that node's blocks: in any order of events, the operator can hand out nothing else.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ ipv6, CIDRs, maskSize), selectors of pods."""
 
 
 class LabelSelector(NamedTuple):
-    """A LabelSelector as templates write it."""
+    """A LabelSelector in the form for templates."""
 
     expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
     labels: tuple[tuple[str, str], ...]
@@ -124,19 +123,19 @@ def _pinned(layout: Layout, node: str, lines: tuple[Line, ...]) -> Iterator[Valu
 
 
 def allowed(pool: Pool | None) -> tuple[str, ...]:
-    """Return the fields by which pods may have the first, and the last address of a pool's blocks."""
+    """Return the fields that let pods have the first or the last address of a pool's blocks."""
     return tuple(name for name, allows in pool.allows.items() if allows) if pool else ()
 
 
 def _selectors(pool: Pool) -> Iterator[Selector]:
-    """Yield the selectors of pods, by name. One that is no LabelSelector is refused before (IPC0563)."""
+    """Yield the selectors of pods, by name. Those that are no LabelSelector were refused (IPC0563)."""
     for name, selector in sorted(pool.by_pods.items()):
         found = label_selector(selector)
         yield name, found.expressions, found.labels
 
 
 def label_selector(selector: Condition | None, also: Mapping[str, str] = {}) -> LabelSelector:
-    """Return a selector as it is written, with the values of further labels; None selects all."""
+    """Return a selector in the form for templates, with the values of further labels; None selects all."""
     written: Mapping[str, Any] = (selector and selector.label_selector) or {}
     return LabelSelector(
         expressions=tuple(

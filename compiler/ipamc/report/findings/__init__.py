@@ -1,7 +1,7 @@
-"""Located findings in, text out: one module a format, and one entry of `FORMATS`.
+"""Renders located findings as text: one module for each format, and one entry of `FORMATS`.
 
-Changes no finding, and writes to no file. A format renders findings in the order given: `report` decides
-on the order, and how many of one code are shown.
+Changes no finding, and writes to no file. A format renders findings in the order given: `report` decides on
+the order, and on the number of findings of one code.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from msgspec import Struct
 from ipamc.model.diagnostics import Diagnostic, Located
 from ipamc.report.findings.content import Checked, Content, Failure, Rule, with_spans
 
-LIMIT = 20  # findings of one code that a person is shown
+LIMIT = 20  # the most findings of one code in a text for people
 
 
 class Format(Struct, frozen=True):
     """A way to print findings."""
 
-    name: str  # that of its module, too, which is imported when it is used
-    limit: int | None = None  # how many findings of one code are shown; None: all
+    name: str  # also the name of its module, which is imported at first use
+    limit: int | None = None  # the most findings of one code; None: all
     document: bool = True
-    """The text is one document: nothing else is printed beside it, and it is printed without findings too."""
-    rooted: bool = False  # paths are relative to the repository's root, else as the user would type them
+    """The text is one document: it is printed without findings, too, and nothing else is printed."""
+    rooted: bool = False  # paths are relative to the repository's root; False: as the user would type them
     rules: bool = False  # it contains the catalogue's entries
 
 
@@ -55,9 +55,9 @@ def report(
     checked: Iterable[Checked] = (),
     rules: Mapping[str, Rule] | None = None,
 ) -> str:
-    """Render findings in the format of that name, in order of file, line and column.
-    For people, the first LIMIT findings of a code and the number of the others. A finding that was not
-    located is shown at its file as a whole. `checked` are the tests of which some findings are.
+    """Render findings in a format, in order of file, line and column.
+    For people, only the first LIMIT findings of a code and the number of the others. A finding without a
+    location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
     chosen = format_of(name)
     shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)

@@ -1,4 +1,4 @@
-"""What a format renders, and the texts that several formats share."""
+"""The input of all formats, and the texts that several formats share."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from ipamc.report.terminal_text import visible, where
 
 
 class Rule(Struct, frozen=True):
-    """What the catalogue says about a code: one sentence, and why it matters."""
+    """The catalogue's text for a code: one sentence, and why it matters."""
 
     title: str
     body: str
 
 
 class Failure(Struct, frozen=True):
-    """An I/O or environment error, or a bug of ipamc; every report has it, so that none looks clean."""
+    """An I/O or environment error, or a bug of ipamc. Every report has it, so that none seems clean."""
 
-    folder: str  # the cluster's folder; "" if it concerns no cluster
+    folder: str  # the cluster's folder; "" without a cluster
     text: str
 
     @property
     def line(self) -> str:
-        """Return the text with the folder before it, unless it names the cluster already."""
+        """Return the text; if it does not name the cluster, with the folder before it."""
         named = self.folder in self.text or self.text.startswith(f"{PurePosixPath(self.folder).name}: ")
         return self.text if named else f"{self.folder}: {self.text}"
 
 
 class Checked(Struct, frozen=True, kw_only=True):
-    """A test of a cluster's address plan, and what became of it."""
+    """A test of a cluster's address plan, and its result."""
 
     cluster: str
     name: str
     because: str
     status: str  # passed, failed, warned or skipped
-    subjects: str  # what it was about: `3 nodes`
+    subjects: str  # the objects that it tested: `3 nodes`
     at: Span
     findings: tuple[Located, ...] = ()
 
 
 class Content(Struct, frozen=True, kw_only=True):
-    """Everything that a report may say."""
+    """The contents of a report."""
 
     findings: tuple[Located, ...] = ()  # in order of path, line and column
     more: Mapping[str, int] = field(default_factory=dict)
-    """How many findings of a code are left out, by code in order."""
+    """The number of omitted findings of each code, by code in order."""
     failures: tuple[Failure, ...] = ()
-    checked: tuple[Checked, ...] = ()  # tests of `ipamc test`; what they found is among `findings`, too
-    rules: Mapping[str, Rule] = field(default_factory=dict)  # by code; empty unless the format asks for them
+    checked: tuple[Checked, ...] = ()  # tests of `ipamc test`; their findings are in `findings`, too
+    rules: Mapping[str, Rule] = field(default_factory=dict)  # by code; empty unless the format needs them
     colour: bool = False
 
 
 _NUMBER = re.compile(r"(?<![\w.:/-])\d[\d,]*(?![\w.:/-])")
-"""A count, not a part of a name, an address or a day."""
+"""Matches a count, but not a part of a name, an address or a day."""
 
 
 def fingerprints(findings: Iterable[Located]) -> Iterator[str]:
     """Yield a unique text for each finding, in order of place.
-    It stays the same when lines above the finding come and go. It is made of rule, file and message without
-    the counts in it: `4 of 64 blocks are free` is the same finding tomorrow.
+    It does not change with the lines above the finding. It is made of rule, file and message without the
+    counts in it: `4 of 64 blocks are free` is the same finding tomorrow.
     """
     import hashlib  # noqa: PLC0415 - 4 ms that other formats need not spend
 
@@ -81,7 +81,7 @@ def span_of(at: At) -> Span:
 
 
 def with_spans(finding: Diagnostic) -> Located:
-    """Return a finding as it is printed; one that was not located is shown at its file as a whole."""
+    """Return a finding ready to print; one without a location refers to its whole file."""
     return finding if isinstance(finding, Located) else located(finding, span_of)
 
 

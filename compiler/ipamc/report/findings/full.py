@@ -10,7 +10,7 @@ from ipamc.report.terminal_text import excerpt, paint, visible, where
 
 
 def render(content: Content) -> str:
-    """Return a paragraph for each finding, and a line for each code with more findings and each failure."""
+    """Return a paragraph per finding, and a line per code with omitted findings and per failure."""
     paragraphs = ["\n".join(_paragraph(each, colour=content.colour)) + "\n" for each in content.findings]
     paragraphs += [f"... and {number:,} more {code}\n" for code, number in content.more.items()]
     paragraphs += [f"error: {visible(failure.line)}\n" for failure in content.failures]

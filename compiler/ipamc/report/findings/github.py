@@ -1,8 +1,8 @@
 """GitHub's workflow commands: findings as annotations of the lines that they concern.
 
 GitHub keeps 10 errors, 10 warnings and 10 notices of a step (50 of a job) and drops the others silently; the
-log shows all of them. So the tenth annotation of a kind says how many more there are, and the others follow
-for the log.
+log has all of them. So the tenth annotation of a kind says how many more there are, and the others follow for
+the log.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ipamc.model.diagnostics import Severity
 from ipamc.report.findings.content import Content, lines
 from ipamc.report.terminal_text import visible
 
-SHOWN = 10  # how many annotations of a kind GitHub keeps of a step
+SHOWN = 10  # annotations of a kind that GitHub keeps of a step
 
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 _DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
@@ -19,7 +19,7 @@ _PROPERTY = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A", ":": "%3A", ","
 
 
 def render(content: Content) -> str:
-    """Return a command a line: errors first, then warnings and notes; "" without findings and failures."""
+    """Return a command per line: errors, then warnings and notes; "" without findings and failures."""
     kinds: dict[Severity, list[str]] = {severity: [] for severity in Severity}
     kinds[Severity.ERROR] += [command("error", failure.line, title="ipamc") for failure in content.failures]
     for finding in content.findings:
@@ -43,6 +43,6 @@ def render(content: Content) -> str:
 
 
 def command(word: str, data: str, **properties: str | int) -> str:
-    """Return one command. It is one line whatever its words are, and the runner reads the same words back."""
+    """Return one command on one line, escaped so that the runner reads the same words."""
     listed = ",".join(f"{name}={str(value).translate(_PROPERTY)}" for name, value in properties.items())
     return f"::{word} {listed}::{data.translate(_DATA)}\n"

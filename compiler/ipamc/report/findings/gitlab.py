@@ -1,6 +1,6 @@
 """GitLab's Code Quality report: a JSON array.
 
-A merge request shows how it differs from that of the target branch, by fingerprint.
+A merge request shows the difference to the report of the target branch, by fingerprint.
 """
 
 from __future__ import annotations

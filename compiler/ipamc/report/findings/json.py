@@ -1,4 +1,4 @@
-"""The format for programs: one JSON document with every finding; JSON escapes what does not print."""
+"""The format for programs: one JSON document with every finding; unprintable characters are escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSION = 1
 
 
 def render(content: Content) -> str:
-    """Return the document, indented; `line`, `column` and `end_column` are 0 where they are not known."""
+    """Return the document, indented; unknown `line`, `column` and `end_column` are 0."""
     counts = {f"{kind.word}s": sum(each.severity is kind for each in content.findings) for kind in Severity}
     failures = [{"cluster": failure.folder, "message": failure.text} for failure in content.failures]
     records = [record(finding) for finding in content.findings]

@@ -1,7 +1,7 @@
 """JUnit XML: a suite a file, a test case a finding; and for `ipamc test` a case for each test of a cluster.
 
-Errors are failures; warnings and notes are cases that pass, with their text. What XML cannot hold (control
-characters, lone surrogates, noncharacters) does not print either: `visible` spells it out.
+Errors are failures; warnings and notes are cases that pass, with their text. Characters that XML forbids
+(control characters, lone surrogates, noncharacters) are spelled out by `visible`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FAILED = "failed"
 
 
 def render(content: Content) -> str:
-    """Return the document; without findings a case that passes: CI systems take none for a mistake."""
+    """Return the document; without findings it has one passing case: CI systems reject an empty one."""
     from xml.etree.ElementTree import Element, indent, tostring  # noqa: PLC0415 - 3 ms, for this format alone
 
     # The findings of a test are in its own case.
@@ -54,7 +54,7 @@ def _failed(findings: Iterable[Located]) -> int:
 
 
 def _tests(suites: Element, cluster: str, path: str, checked: list[Checked]) -> None:
-    """Add the tests of a cluster that stand in one file. Their names are told apart as those of findings."""
+    """Add a cluster's tests from one file. Equal names get different suffixes, as for findings."""
     failed = sum(test.status == FAILED for test in checked)
     suite = _add(suites, "testsuite", _counts(f"{cluster}: {path}", len(checked), failed, 0))
     for name, test in _numbered((visible(test.name), test) for test in checked):
@@ -87,7 +87,7 @@ def _findings(suites: Element, path: str, findings: list[Located]) -> None:
 
 
 def _numbered(cases: Iterable[tuple[str, T]]) -> Iterable[tuple[str, T]]:
-    """Yield cases, each with a name of its own, without a line: CI systems follow a case by its name."""
+    """Yield cases with unique names without lines: CI systems follow a case by its name."""
     seen: Counter[str] = Counter()
     for name, case in cases:
         seen[name] += 1

@@ -20,17 +20,17 @@ from ipamc.report.findings.content import Content, Rule, fingerprints, lines
 from ipamc.report.terminal_text import visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-MOST = 25_000  # how many results a run may have: GitHub refuses a file with more, and shows the first 5,000
+MOST = 25_000  # the most results of a run: GitHub refuses a file with more, and shows the first 5,000
 
 _WIDE = re.compile("[\U00010000-\U0010ffff]")
 _IN_LINK = str.maketrans({each: f"\\{each}" for each in "\\[]"})
-"""What is escaped in the text of a link (SARIF 2.1.0, 3.11.6)."""
+"""Characters that are escaped in the text of a link (SARIF 2.1.0, 3.11.6)."""
 _ROOT = "%SRCROOT%"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
 
 
 def render(content: Content) -> str:
-    """Return the document, the worst findings first; of more than MOST it says what was left out."""
+    """Return the document, the worst findings first; if there are more than MOST, it counts the omitted."""
     pairs = zip(content.findings, fingerprints(content.findings), strict=True)
     ranked = sorted(pairs, key=lambda pair: pair[0].severity)
     kept, left_out = ranked[:MOST], [finding for finding, _ in ranked[MOST:]]
@@ -99,5 +99,5 @@ def _physical(span: Span) -> dict[str, object]:
 
 @lru_cache(maxsize=1)
 def _wide(source: str) -> Sequence[int]:
-    """Return the offsets of characters above U+FFFF in a line, which all findings of minified JSON share."""
+    """Return the offsets of characters above U+FFFF in a line; findings of minified JSON share the result."""
     return () if source.isascii() else array("q", (found.start() for found in _WIDE.finditer(source)))

@@ -1,4 +1,4 @@
-"""The page that `ipamc report` and `ipamc plan --output html` write: tables, and maps that its script draws.
+"""The page of `ipamc report` and `ipamc plan --output html`: tables, and maps that its script draws.
 
 It loads nothing, and sends nothing: its policy allows this script and this style by their hashes, and no
 connection, image, frame or form. Text of users is escaped by the template, or is in the JSON of `data`.
@@ -24,6 +24,7 @@ from ipamc.model.cidr import Block, address_text
 from ipamc.model.diagnostics import count, names
 from ipamc.model.follows import networks
 from ipamc.model.lock import State
+from ipamc.model.pool_words import Terms, terms
 from ipamc.report.page.data import Part, document
 from ipamc.report.plan.text import render as plan_text
 from ipamc.report.terminal_text import visible
@@ -35,14 +36,14 @@ _TEMPLATE = "page.html.j2"
 
 
 class About(Struct, frozen=True, kw_only=True):
-    """What the page says of itself."""
+    """Facts about the page itself."""
 
     title: str
     subtitle: str
     day: str  # today, ISO 8601
     plan: bool = False  # each cluster has two versions, before and after
-    failures: Sequence[str] = ()  # lines about clusters that are not on the page
-    text: str = ""  # shown above the maps, as it is
+    failures: Sequence[str] = ()  # lines about omitted clusters
+    text: str = ""  # text above the maps, unchanged
 
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
@@ -50,7 +51,7 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
     `assets` are the files of `page/`: scripts (joined by name), `style.css`, `dark.css`, the template.
     """
     script = "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
-    # The dark theme is in both of its places: CSS has no name for a list of declarations.
+    # The dark theme is inserted in two places: CSS cannot name a list of declarations.
     declarations = assets["dark.css"].partition("{")[2].rpartition("}")[0].strip()
     style = assets["style.css"].replace("/* dark.css */", declarations)
     hashes = f"script-src {_hash(script)}; style-src {_hash(style)}"
@@ -68,7 +69,7 @@ def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> st
 
 
 def render_plan(report: PlanReport, assets: Mapping[str, str], day: str) -> str:
-    """Return a plan as a page: its text, and the maps before and after with what changes. `day` is today."""
+    """Return a plan as a page: its text, and maps before and after, with changes. `day` is today."""
     pictures = [cluster.picture for cluster in report.clusters if cluster.picture]
     parts = [Part(map=each.map, versions=each.versions, lock_path=each.lock_path) for each in pictures]
     about = About(
@@ -94,11 +95,11 @@ def _template(text: str) -> jinja2.Template:
 
 
 _LEFT, _WIDTH, _ROW = 200, 1200, 24
-"""Of the picture of an address space: where its axis begins, its length, and a row's height."""
+"""Of the picture of an address space: the start of its axis, its length, and the height of a row."""
 
 
 def summary(parts: Sequence[Part]) -> dict[str, Any]:
-    """Return what the template shows of some clusters: texts, and numbers as text."""
+    """Return the values for the template about some clusters: texts, and numbers as text."""
     rows = [
         _row(part, place, index, pool)
         for place, part in enumerate(parts)
@@ -137,7 +138,7 @@ def _row(part: Part, place: int, index: int, pool: PoolMap) -> dict[str, Any]:
 
 
 def number(value: int) -> str:
-    """Return a count as text: with commas; above a billion, as IPv6 has them, as a power of two."""
+    """Return a count as text: with commas; above a billion, as for IPv6, as a power of two."""
     if value < 1_000_000_000:
         return f"{value:,}"
     power = value.bit_length() - 1
@@ -149,12 +150,12 @@ def _share(use: Use) -> float:
 
 
 def percent(use: Use) -> str:
-    """Return how much cannot be given out as `ipamc show` says it: rounded down, and exact for IPv6, too."""
+    """Return the used share of addresses as in `ipamc show`: rounded down, and exact for IPv6, too."""
     return share_of(use.total - use.available, use.total).replace("%", " %") or "0 %"
 
 
 def _bar(use: Use) -> Iterator[dict[str, str]]:
-    """Yield the parts of a bar of 100, from the left. The rest can be given out: what is free or released."""
+    """Yield the parts of a bar of 100, from the left. The rest is free or released."""
     at = 0.0
     for state in ("held", "quarantined", "reserved"):
         part = 100 * getattr(use, state) / use.total if use.total else 0
@@ -166,14 +167,14 @@ def _bar(use: Use) -> Iterator[dict[str, str]]:
 def _nobody(part: Part, *, several: bool) -> Iterator[str]:
     meant = [each for each in part.map.pools if not each.use.pool.disabled and not each.use.pool.unlisted]
     unused = {each.use.pool.name for each in meant if not each.first + each.further}
-    if unused and part.map.cluster.nodes:
+    if unused and part.map.cluster.nodes and not part.map.cluster.is_space:
         where = f"{part.map.cluster.name}: " if several else ""
         which = f"{count(len(unused), 'pool')} with a nodeSelector that selects no node: {names(unused)}"
         yield visible(f"{where}{which}")
 
 
 def _cluster(part: Part) -> dict[str, Any]:
-    mapped = part.map
+    mapped, words = part.map, terms(part.map.cluster)
     of_state = Counter(line.state for line in mapped.lock.lines)
     named = {line.node for line in mapped.lock.lines if line.in_use}
     without = sum(node.name not in named for node in mapped.cluster.nodes)
@@ -181,11 +182,12 @@ def _cluster(part: Part) -> dict[str, Any]:
     held = [line for line in mapped.lock.lines if line.state is State.HELD]
     ranges = [part.range.block for pool in mapped.pools for part in pool.use.ranges]
     outside = len(mapped.lock.lines) - sum(len(lines_in(mapped.lock, block)) for block in ranges)
+    owners = {line.node.partition("/")[0] for line in held}
     said = [
-        f"{count(len({line.node for line in held}), 'node')} with {count(len(held), 'block')}",
-        *([f"{count(of_state[State.PENDING], 'pending block')}"] if of_state[State.PENDING] else []),
-        *([f"{count(without, 'node')} of the inventory without a block"] if without else []),
-        *([f"{count(kept, 'line')} of blocks that no node holds"] if kept else []),
+        f"{count(len(owners), words.owner)} with {count(len(held), words.block)}",
+        *([f"{count(of_state[State.PENDING], f'pending {words.block}')}"] if of_state[State.PENDING] else []),
+        *([f"{count(without, words.unit)} {words.listed} without a block"] if without else []),
+        *([f"{count(kept, 'line')} of {words.block}s that no {words.owner} holds"] if kept else []),
         *([f"{count(outside, 'line')} outside every pool, on no map"] if outside else []),
         f"mode {mapped.cluster.mode}",
         part.lock_path,
@@ -193,20 +195,21 @@ def _cluster(part: Part) -> dict[str, Any]:
     return {
         "name": visible(mapped.cluster.name),
         "said": visible("; ".join(said)),
-        "pools": [_pool(pool) for pool in mapped.pools],
+        "pools": [_pool(pool, words) for pool in mapped.pools],
     }
 
 
-def _pool(pool: PoolMap) -> dict[str, str]:
+def _pool(pool: PoolMap, words: Terms) -> dict[str, str]:
     model, use = pool.use.pool, pool.use.use
     facts = [
         f"IPv{pool.use.family.family}, blocks of /{pool.use.family.block_size}",
         f"{percent(use)} used",
-        f"room for {number(pool.room)} more {'node' if pool.room == 1 else 'nodes'}",
+        f"room for {number(pool.room)} more {words.unit if pool.room == 1 else f'{words.unit}s'}",
     ]
-    nodes = [f"first choice of {count(pool.first, 'node')}"] if pool.first else []
-    nodes += [f"a further choice of {count(pool.further, 'node')}"] if pool.further else []
-    facts_of = [f"nodeSelector {model.selector.canonical}: {', '.join(nodes) or 'no node of the inventory'}"]
+    nodes = [f"first choice of {count(pool.first, words.unit)}"] if pool.first else []
+    nodes += [f"a further choice of {count(pool.further, words.unit)}"] if pool.further else []
+    nobody = [] if words.unit == "range" else ["no node in the inventory"]  # a commit's clusters are not read
+    facts_of = [": ".join((f"{words.selector} {model.selector.canonical}", *(nodes or nobody)))]
     facts_of += [f"priority {model.priority}"] if model.priority else []
     facts_of += [f"overflow to {', '.join(model.overflow)}"] if model.overflow else []
     kept = "disabled: it gives no new block. " if model.disabled else ""
@@ -219,7 +222,7 @@ def _pool(pool: PoolMap) -> dict[str, str]:
 
 
 def _spaces(parts: Sequence[Part]) -> Iterator[dict[str, Any]]:
-    """Yield a picture for each address space and family with several clusters: their ranges on one axis."""
+    """Yield a picture, per family, of each address space with several clusters: their ranges on one axis."""
     spaces: dict[tuple[str, int], list[tuple[Part, PoolMap]]] = defaultdict(list)
     for part in parts:
         for pool in part.map.pools if part.map.cluster.address_space else ():

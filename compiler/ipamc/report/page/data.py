@@ -1,6 +1,6 @@
 """A cluster as columns for the page's script: 100,000 nodes are some 6 MB, 5,000 nodes 400 KB.
 
-A list of lists with a name for each field would be four times as long. `page/20-data.js` reads it.
+Objects with a name for each field would be four times as long. `page/20-data.js` reads it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
 from ipamc.review.address_map import ClusterMap, PoolMap, Versions
 
-_FEW = 16  # a label that fewer than one node in so many has is written as pairs
+_FEW = 16  # a label on fewer than 1 in this many nodes is written as pairs
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
 
 _REASONS = {reason: number for number, reason in enumerate(Reason)}
@@ -33,16 +33,16 @@ class Part(Struct, frozen=True, kw_only=True):
     versions: Versions
     lock_path: str  # as the user would type it
     shallow: bool = False  # the history of the clone is cut
-    left_out: int = 0  # how many versions of the lock are not on the page
-    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may not have any more
+    left_out: int = 0  # the number of lock versions that are not on the page
+    started: frozenset[Block] = frozenset()  # blocks that nodes started with, and may no longer have
 
 
 def document(parts: Iterable[Part], **about: object) -> str:
-    """Return the JSON of all clusters: no character in it ends an element of HTML, and all of it prints.
-    A text that goes to a terminal or a log of CI keeps its meaning there: `harmless` finds nothing to change.
+    """Return the JSON of all clusters: printable, without characters that could end an HTML element.
+    It is safe in a terminal and in a log of CI: `harmless` changes nothing in it.
     """
     text = msgspec.json.encode({**about, "clusters": [_cluster(part) for part in parts]}).decode()
-    for character in "<>&":  # in strings alone
+    for character in "<>&":  # only in strings
         text = text.replace(character, f"\\u{ord(character):04x}")
     text = harmless_json(text)
     if not text.isprintable():
@@ -108,9 +108,9 @@ def _pool(pool: PoolMap) -> dict[str, Any]:
 
 
 def _labels(labels: Sequence[Mapping[str, str]], names: Sequence[str]) -> list[dict[str, Any]]:
-    """Return a column for each key: its values, and the number of each node's; -1 for a node without it.
-    A label that says the node's name on every node, as kubernetes.io/hostname does, has no column of values.
-    One of few nodes has pairs, because nodes may have a key each. O(labels of all nodes).
+    """Return a column for each key: its values, and for each node the index of its value; -1 for none.
+    A label that equals the node's name on every node, as kubernetes.io/hostname does, has no column of
+    values. A label on few nodes has pairs, because each node may have other keys. O(labels of all nodes).
     """
     columns: dict[str, dict[int, str]] = {}
     for number, one in enumerate(labels):
@@ -137,8 +137,8 @@ def _lines(
     lines: Sequence[Line], nodes: Mapping[str, int], pools: Mapping[str, int]
 ) -> dict[str, Sequence[Any]]:
     """Return the columns of lines.
-    The first address of a block is a number in IPv4, less that of the line before. In IPv6 it is the text of
-    the CIDR: a script has no numbers of that size.
+    The first address of an IPv4 block is a number, as a difference to the line before. An IPv6 block is the
+    text of the CIDR, because a script has no numbers of that size.
     """
     firsts: list[int | str] = []
     before = 0
@@ -159,12 +159,12 @@ def _lines(
 
 
 def _runs(numbers: Iterable[int]) -> list[int]:
-    """Return a column of numbers as [number, how often, …]: neighbours are often the same."""
+    """Return a column of numbers as [number, repetitions, …]: neighbours are often equal."""
     return [part for number, run in groupby(numbers) for part in (number, sum(1 for _ in run))]
 
 
 def _ranges(numbers: Sequence[int]) -> Iterator[int]:
-    """Yield ascending numbers as first, how many in a row, …; each first less the end of the row before."""
+    """Yield ascending numbers as start, length of the run, …; each start relative to the run before."""
     end = 0
     for _, row in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
         members = [number for _, number in row]

@@ -1,1 +1,1 @@
-"""A plan report in, text out: one module a format. Compares nothing, and writes to no file."""
+"""Renders a plan report as text: one module for each format. Compares nothing, and writes to no file."""

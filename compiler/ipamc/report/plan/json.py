@@ -1,4 +1,4 @@
-"""A plan for programs: everything, as schemas/plan.output.json describes it."""
+"""A plan as JSON for programs, complete, as schemas/plan.output.json describes it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A plan as a comment on a pull request: lists are folded except what must be read; names are not markup.
+"""A plan as a comment on a pull request: lists are folded except urgent ones; names are not markup.
 
-A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. Of a longer
-plan every list is cut to the same length, then the last clusters are left out; the last line says how much.
-The counts over all clusters come first, then the clusters with the worst first.
+A comment has at most 65,536 characters on GitHub; LONGEST is below that, because bots add text. In a longer
+plan every list is cut to the same length, then the last clusters are omitted; the last line says how much.
+The counts over all clusters come first, then the clusters, the worst first.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from ipamc.report.plan.text import aligned
 from ipamc.report.terminal_text import visible, where
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus
 
-LONGEST = 60_000  # characters
+LONGEST = 60_000  # the most characters of a comment
 
 LIMITS = (100_000, 2_000, 1_000, 500, 200, 100, 50, 20, 10, 5, 2, 1, 0)
-"""Numbers of rows a list, tried one after the other until the comment fits."""
+"""The most rows per list, tried one after the other until the comment fits."""
 
-LEAST = 5  # how many findings and names are shown in any case
+LEAST = 5  # findings and names that are never omitted
 
-NAMED = 1_000  # characters of the clusters' names in a command; more of them are read from a file
+NAMED = 1_000  # the most characters of clusters' names in a command; longer lists go into a file
 
 OPEN = 10  # a table of changes with more rows is folded
 
 NO_WIDTH = "\u200b"
 _REFERENCE = re.compile(r"(?<=[@#!~%&$^])(?=[\w\"'])|(?<=:)(?=//)|(?<=www)(?=\.)", re.IGNORECASE)
-"""Where GitHub or GitLab see the beginning of a person, request, label, milestone, epic, snippet or URL."""
+"""Matches where GitHub or GitLab would link a person, request, label, milestone, epic, snippet or URL."""
 _PLAIN = re.compile(r"[^A-Za-z0-9 .,:/()%→−+-]")  # noqa: RUF001 - the plan's own arrows and minus signs
 
 
 def render(report: PlanReport) -> str:
-    """Return the comment; by its first line a bot finds the comment that it replaces."""
-    # Refused clusters first, then those that a person must look at, then those that change.
+    """Return the comment; a bot finds the comment to replace by its first line."""
+    # Refused clusters first, then those that a person must review, then those that change.
     clusters = sorted(
         report.clusters, key=lambda each: (not each.failed, not _stops(each), quiet(each), each.name)
     )
@@ -60,7 +60,7 @@ def _cut(report: PlanReport, text: str, what: str) -> str:
 
 
 def _render(report: PlanReport, clusters: Sequence[ClusterReport], limit: int) -> tuple[str, int]:
-    """Return the comment with at most `limit` rows a list, and the number of rows that are left out."""
+    """Return the comment with at most `limit` rows per list, and the number of omitted rows."""
     cutter = _Cutter(limit, alone=len(report.clusters) == 1)
     sign = "⛔" if any(map(_stops, report.clusters)) else "✅"
     parts = [mark(report), f"### {sign} {headline(report.clusters)}"]
@@ -90,7 +90,7 @@ def command(report: PlanReport) -> str:
 
 
 def _stops(cluster: ClusterReport) -> bool:
-    """Tell whether a person must look: it is refused, the cluster goes, nodes move, or there are steps."""
+    """Return whether a person must review: refused, deleted cluster, moving nodes, or ordered steps."""
     difference = cluster.difference
     moves = difference is not None and bool(difference.lines.counts.renumbered or difference.steps)
     return cluster.failed or cluster.status is PlanStatus.DELETED or moves
@@ -98,14 +98,14 @@ def _stops(cluster: ClusterReport) -> bool:
 
 def plain(text: str) -> str:
     """Return text without Markdown or HTML: all but harmless characters are character references.
-    Forges look for @names, #numbers and URLs in decoded references, too, and would notify people and other
-    requests. So a space of no width follows what begins one.
+    Forges also decode references and look for @names, #numbers and URLs, and would notify people and other
+    requests. So a zero-width space follows each character that begins one.
     """
     return _escaped(_REFERENCE.sub(NO_WIDTH, visible(text)))
 
 
 def code(text: str) -> str:
-    """Return text in a fixed font, in which forges make no links of @names and #numbers, but of URLs."""
+    """Return text in a fixed font, where forges link URLs, but not @names and #numbers."""
     return f"<code>{_escaped(visible(text).replace('://', f':{NO_WIDTH}//'))}</code>"
 
 
@@ -114,7 +114,7 @@ def _escaped(text: str) -> str:
 
 
 class _Cutter(Struct):
-    """Renders clusters with a limited number of rows a list, and counts the rows that are left out."""
+    """Renders clusters with a limited number of rows per list, and counts the omitted rows."""
 
     limit: int
     alone: bool

@@ -1,4 +1,4 @@
-"""The plan of one cluster as rows, which the formats lay out and escape."""
+"""The plan of one cluster as rows, which formats arrange and escape."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import enum
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
+from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
 from ipamc.report.aggregates import filter_lines, prefixes
 from ipamc.report.utilisation import number, state
@@ -39,9 +41,9 @@ _UNLAWFUL = {
 
 
 class Sign(enum.StrEnum):
-    """What stands before each row of a section."""
+    """The mark before each row of a section."""
 
-    URGENT = "!"  # it must be read
+    URGENT = "!"  # urgent
     ADDED = "+"
     REMOVED = "-"
     CHANGED = "~"
@@ -49,19 +51,19 @@ class Sign(enum.StrEnum):
 
 
 class Section(Struct, frozen=True):
-    """Rows of one kind. Text is as in the input: formats must escape it."""
+    """Rows of one kind. Text is unchanged from the input: formats must escape it."""
 
     title: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     sign: Sign = Sign.CHANGED
-    about: str = ""  # the nodes or pools of the rows, in short
+    about: str = ""  # a short list of the nodes or pools of the rows
     folded: bool = False  # it is always folded away in a comment, even if it is short
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
     """Count the nodes: renumbered, added, left, unchanged.
-    Before them, where there are any: refused and deleted clusters, vanished nodes, changes of mode.
+    Refused and deleted clusters, vanished nodes and changes of mode come before, if there are any.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
     failed = sum(cluster.status in {PlanStatus.REFUSED, PlanStatus.FAILED} for cluster in clusters)
@@ -87,12 +89,12 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
 
 
 def quiet(cluster: ClusterReport) -> bool:
-    """Return whether the name of a cluster is enough: nothing changes, and no block is misplaced."""
+    """Return whether a cluster needs only its name: nothing changes, and no block is misplaced."""
     return not cluster.changed and not (cluster.difference and cluster.difference.misplaced)
 
 
 def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]]]:
-    """Return the notes of all clusters, each once, with the clusters that it is about."""
+    """Return the notes of all clusters, each once, with the clusters that it concerns."""
     found: dict[tuple[str, str], tuple[Diagnostic, list[str]]] = {}
     for cluster in clusters:
         for note in cluster.findings:
@@ -103,7 +105,10 @@ def notes(clusters: Iterable[ClusterReport]) -> list[tuple[Diagnostic, list[str]
 
 def sections(difference: Difference) -> Iterator[Section]:
     """Yield the sections that have rows, the worst first."""
-    return (section for section in _sections(difference) if section.rows)
+    for section in _sections(difference):
+        if section.rows:
+            head = tuple(difference.unit if title == "node" else title for title in section.head)
+            yield replace(section, head=head)
 
 
 def _sections(difference: Difference) -> Iterator[Section]:
@@ -192,7 +197,7 @@ def _pools(difference: Difference) -> Iterator[tuple[str, str, str]]:
             yield pool.name, pool.change, "; ".join(fields)
     for (before, after), moved in difference.lines.pool_transfers.items():
         blocks = count(len(moved), "block")
-        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no node moves"
+        yield after or NONE, "has the lines of", f"{before or NONE}: {blocks}, no {difference.unit} moves"
     if not difference.pools_known:
         yield NONE, "unknown", "this version cannot read the base's documents"
 
@@ -220,8 +225,8 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         before = state(found.before) if found.before else NONE
         now = state(found.after) if found.after else "no line has its addresses"
         if found.other and not found.after:
-            whole = found.other.block.contains(found.line.block)
-            now = f"node {found.to} has {'its addresses' if whole else found.other.block}"
+            what = "its addresses" if found.other.block.contains(found.line.block) else found.other.block
+            now = f"{terms(found.to).unit} {found.to} has {what}"
         line = (str(found.line.block), found.line.pool or NONE)
         rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)

@@ -1,7 +1,7 @@
 """A plan as a picture: the rows of each pool in which something changes, before and after.
 
-A comment or a summary of a pipeline shows it as an image: without a script, a link or a font, and in the
-reader's light or dark theme. Rows without a change are left out, and a large plan is cut; the plan's text has
+A comment or a pipeline's summary shows it as an image. It has no script, link or font, and follows the
+reader's light or dark theme. Rows without a change are omitted, and a large plan is cut; the plan's text has
 everything.
 """
 
@@ -23,7 +23,7 @@ from ipamc.report.plan.sections import headline
 from ipamc.report.terminal_text import visible
 from ipamc.review.diff.plan_report import Picture, PlanReport
 
-MOST_ROWS = 120  # rows of all maps; then a line says how many more have changes
+MOST_ROWS = 120  # the most rows of all maps; a line counts the other rows with changes
 _COLUMNS = 32  # blocks in a row
 _CELL, _ROW = 12, 14
 _LABEL, _GAP = 150, 30
@@ -50,7 +50,7 @@ Key = tuple[Block, str]  # a block and its node
 
 
 class _Drawing(Struct):
-    """What is drawn so far, and where the next line goes."""
+    """The elements drawn so far, and the position of the next line."""
 
     parts: list[str]
     y: int = 10
@@ -58,7 +58,7 @@ class _Drawing(Struct):
     left_out: int = 0
 
     def text(self, words: str, x: int = 10, sort: str = "") -> None:
-        """Draw a line of text, and begin the next one."""
+        """Draw a line of text, and move to the next line."""
         kind = f" class={quoteattr(sort)}" if sort else ""
         self.parts.append(f'<text{kind} x="{x}" y="{self.y + 12}">{escape(visible(words))}</text>')
         self.y += 20
@@ -178,7 +178,7 @@ def _range(
 
 
 def _box(sort: str, row: Block, cells: int, block: Block, x: int, y: int, said: str) -> str:
-    """Return a block as a box in a row, with a title that says what it is."""
+    """Return a block as a box in a row, with a title (tooltip) that describes it."""
     wide = cells * _CELL
     start = max(block.first - row.first, 0) * wide / row.size
     end = (min(block.last, row.last) + 1 - row.first) * wide / row.size

@@ -11,7 +11,7 @@ from ipamc.report.plan.sections import Sign, headline, notes, quiet, sections
 from ipamc.report.terminal_text import paint, visible, width
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport
 
-WIDE = 140  # cells of a line; a longer one is folded
+WIDE = 140  # the most cells of a line; a longer one is wrapped
 _INDENT = "    "
 _UNITS = re.compile(
     r"\(?(?:ipamc|kubectl|helm|git|sudo|calicoctl|kustomize) (?:'[^']*'|[^';,]|[;,](?=\S))*[;,]?|\S+"
@@ -19,7 +19,7 @@ _UNITS = re.compile(
 
 
 def render(report: PlanReport, *, colour: bool = False) -> str:
-    """Return the whole plan: a paragraph a cluster with changes, a line for the others, a sum."""
+    """Return the whole plan: a paragraph for each changed cluster, a line for each other, and a sum."""
     parts = [_cluster(cluster, colour=colour) for cluster in report.clusters if not quiet(cluster)]
     if same := [visible(cluster.name) for cluster in report.clusters if quiet(cluster)]:
         parts.append(f"no changes: {', '.join(same)}\n")
@@ -47,8 +47,8 @@ def _cluster(cluster: ClusterReport, *, colour: bool) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) -> Iterator[str]:
-    """Yield a line a row: its sign, then its cells in columns. Nothing in a line acts on a terminal.
-    A row that is wider than the limit, in cells, is folded instead, and the others are aligned without it.
+    """Yield a line for each row: its sign, then its cells in columns, without control sequences.
+    A row that is wider than the limit, in cells, is wrapped instead, and ignored for the columns' widths.
     """
     cells = [tuple(map(visible, row)) for row in rows]
     narrow = [row for row in cells if 2 + len(row) + sum(map(width, row)) <= limit]
@@ -60,7 +60,7 @@ def aligned(rows: Sequence[Sequence[str]], sign: str, limit: int = sys.maxsize) 
 
 
 def _folded(text: str, limit: int) -> Iterator[str]:
-    """Yield a line folded between words; a command stays in one piece to be pasted, however long."""
+    """Yield the lines of a text wrapped between words; a command stays in one piece for pasting."""
     line = ""
     for unit in _UNITS(text):
         if line and width(line) + 1 + width(unit) > limit:

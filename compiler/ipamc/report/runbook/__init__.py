@@ -1,6 +1,6 @@
 """Runbooks as Markdown for people, and as JSON for programs.
 
-Markdown has numbered steps, commands to paste, what a check must print, and what to do if it does not. JSON
+Markdown has numbered steps, commands to paste, the expected output of checks, and what to do otherwise. JSON
 has the fields of `review/runbook/values.py`, as schemas/runbook.output.json describes them.
 """
 
@@ -34,7 +34,7 @@ VERSION = 1
 
 
 def to_json(cluster: str, runbooks: Iterable[Runbook]) -> str:
-    """Return the runbooks of one cluster. Every key is there, also if it has no value."""
+    """Return the runbooks of one cluster. Every key is present, even without a value."""
     records = [msgspec.to_builtins(runbook) for runbook in runbooks]
     for record in records:
         del record["cluster"]
@@ -47,7 +47,7 @@ def to_markdown(runbooks: Iterable[Runbook]) -> str:
 
 
 def _runbook(runbook: Runbook) -> Iterator[str]:
-    """Yield lines; one that ends with a line break has an empty line behind it."""
+    """Yield lines; an empty line follows a line that ends with a line break."""
     yield f"# {_text(runbook.title)}\n"
     if runbook.about:
         yield "".join(f"- {_sentence(about)}\n" for about in runbook.about)
@@ -76,7 +76,7 @@ def _named(wave: Wave) -> str:
 
 
 def _looped(letter: str, phase: Phase, numbers: Iterator[int]) -> Iterator[str]:
-    """Yield the waves of many nodes: their files, then the steps once for all waves that share them."""
+    """Yield the waves of many nodes: their files, then the steps, once for all waves that share them."""
     total = sum(len(wave.nodes) for wave in phase.waves)
     yield (
         f"{count(total, 'node')} in {count(len(phase.waves), 'wave')}. "
@@ -141,7 +141,7 @@ def _ended(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text that Markdown shows as it is, but for `words` in backticks, which are code in both."""
+    """Escape text for Markdown, except `words` in backticks, which are code in both."""
     pieces = re.split(r"(`[^`]+`)", visible(text))
     return "".join(piece if number % 2 else piece.translate(_SPECIAL) for number, piece in enumerate(pieces))
 

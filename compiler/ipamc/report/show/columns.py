@@ -1,4 +1,4 @@
-"""The columns of a table for a terminal: those that fit, with a bar as wide as there is room for."""
+"""The columns of a table for a terminal: those that fit, with a bar in the remaining width."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ipamc.lock.utilisation import Use
 from ipamc.report.terminal_text import paint, width
 from ipamc.report.utilisation import percent
 
-_BAR = range(6, 25)  # how wide a bar may be, in cells
-_NAME = 14  # cells that a name keeps at least where it is cut
+_BAR = range(6, 25)  # the least and the greatest width of a bar, in cells
+_NAME = 14  # the fewest cells of a name that is cut
 
 _HEAD = {
     "name": "POOL",
@@ -25,31 +25,31 @@ _HEAD = {
     "back": "COMES FREE",
 }
 """The columns, in order."""
-_LEFT = frozenset({"name", "block", "use", "back"})  # columns that are flush left
-_NARROW = 60  # below this width one cell is between columns, else two
+_LEFT = frozenset({"name", "block", "use", "back"})  # left-aligned columns
+_NARROW = 60  # below this width one cell separates columns, else two
 _GO = {"reserved": 12, "quarantined": 12, "size": 6, "back": 6, "free": 6, "block": 6}
-"""Columns that a narrow terminal leaves out, the first one first, and the cells of a bar beside them."""
+"""Columns that a narrow terminal omits, the first one first, and the cells of a bar beside them."""
 
 
 class Screen(Struct, frozen=True, kw_only=True):
-    """What the text is for."""
+    """The properties of the output."""
 
     width: int = 80
     colour: bool = False
     blocks: bool = False  # it has block characters
     cuts: bool = False
-    """It is a terminal: names that are too long are cut, and so are lists of pools. Never in a pipe."""
+    """It is a terminal: long names and lists of pools are cut. Never in a pipe."""
 
 
 class TableRow(Struct, frozen=True, kw_only=True):
     """A row of a table, and the lines below it."""
 
     cells: dict[str, str]
-    use: Use | None = None  # what the bar shows; None: there is none
+    use: Use | None = None  # the numbers of the bar; None: no bar
     style: str = ""  # of the bar
-    full: bool = False  # there is no room for a node
+    full: bool = False  # no room for a node
     family: int = 0  # of a row of a pool; 0 of others
-    lines: tuple[str, ...] = ()  # what follows the row: blocks of the lock
+    lines: tuple[str, ...] = ()  # lines below the row: blocks of the lock
 
 
 class Layout(Struct, frozen=True, kw_only=True):
@@ -58,16 +58,16 @@ class Layout(Struct, frozen=True, kw_only=True):
     widths: dict[str, int]  # in order; the bar and its share are one column
     bar: int  # cells of the bar alone
     gap: str  # between two columns
-    head: int  # how many cells of a name that is cut are kept of its beginning; the others are its end
+    head: int  # cells kept from the beginning of a cut name; the others are from its end
 
 
 def used(use: Use) -> int:
-    """Return how many addresses cannot be given out."""
+    """Return the number of addresses that cannot be given out."""
     return use.total - use.available
 
 
 def lay_out(rows: Sequence[TableRow], screen: Screen) -> Layout:
-    """Return the columns that fit, and their widths; those that are empty in every row are left out."""
+    """Return the columns that fit, and their widths, without columns that are empty in every row."""
     share = max((len(_share(row.use)) for row in rows if row.use), default=0)
     widths = {name: max((width(row.cells.get(name, "")) for row in rows), default=0) for name in _HEAD}
     widths = {name: max(wide, len(_HEAD[name])) for name, wide in widths.items() if wide}
@@ -101,7 +101,7 @@ def _share(use: Use) -> str:
 
 
 def _name_width(rows: Sequence[TableRow], more: int) -> int:
-    """Return the cells of the names, where those of rows without a block size may take so many more."""
+    """Return the width of the names in cells; rows without a block size may use `more` cells."""
     return max(
         len(_HEAD["name"]),
         *(width(row.cells["name"]) - (0 if "block" in row.cells else more) for row in rows),
@@ -109,7 +109,7 @@ def _name_width(rows: Sequence[TableRow], more: int) -> int:
 
 
 def head_row(layout: Layout, screen: Screen) -> str:
-    """Return the line above the rows."""
+    """Return the header line."""
     cells = (_filled(_HEAD[name], wide, name) for name, wide in layout.widths.items())
     return paint(layout.gap.join(cells).rstrip(), "dim", colour=screen.colour)
 
@@ -120,7 +120,7 @@ def _filled(text: str, wide: int, name: str) -> str:
 
 
 def draw(rows: Iterable[TableRow], layout: Layout, screen: Screen) -> Iterator[str]:
-    """Yield the lines of rows, each with those below it."""
+    """Yield the lines of rows, each with the lines below it."""
     for row in rows:
         cells = []
         spans = "block" in layout.widths and "block" not in row.cells
@@ -145,19 +145,19 @@ def draw(rows: Iterable[TableRow], layout: Layout, screen: Screen) -> Iterator[s
 
 
 def cut(text: str, keep: int, head: int, mark: str) -> str:
-    """Return so many characters of a name: some from its beginning, a mark, and the others from its end."""
+    """Return `keep` characters of a name: some from its beginning, a mark, and the others from its end."""
     if len(text) <= keep:
         return text
     return f"{text[:head]}{mark}{text[len(text) - keep + head :]}"
 
 
 def dots(screen: Screen) -> str:
-    """Return the mark of what is left out."""
+    """Return the mark for omitted text."""
     return "…" if screen.blocks else "..."
 
 
 def bar(use: Use, cells: int, screen: Screen) -> str:
-    """Return a bar: held, then in quarantine and reserved, then free. What there is has a cell at least."""
+    """Return a bar: held, then quarantined and reserved, then free. Parts above 0 have a cell at least."""
     held, kept, free = _glyphs(screen)
     if not use.total:
         return free * cells
@@ -167,7 +167,7 @@ def bar(use: Use, cells: int, screen: Screen) -> str:
 
 
 def _cells(part: int, total: int, cells: int) -> int:
-    """Return how many cells of a bar a part takes: none or all only where it is nothing or everything."""
+    """Return the cells of a part of a bar; it gets none or all only if it is nothing or everything."""
     if part in {0, total}:
         return cells if part else 0
     return min(max((2 * part * cells + total) // (2 * total), 1), max(cells - 1, 1))

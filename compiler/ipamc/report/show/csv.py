@@ -1,8 +1,8 @@
-"""Pools, or blocks, as CSV (RFC 4180) for spreadsheets: a head, then a row each, with columns that stay.
+"""Pools, or blocks, as CSV (RFC 4180) for spreadsheets: a head, then rows, with stable columns.
 
-A spreadsheet takes a cell that begins with = + - @ or a blank control character for a formula, whoever wrote
-it: such a cell begins with an apostrophe here, which it shows as text. Where the decimal sign is a comma, it
-separates cells at semicolons, whatever is quoted: they are spelled out, as what does not print is. No name of
+A spreadsheet takes a cell that begins with = + - @ or a blank control character for a formula. Such a cell
+gets an apostrophe in front, which makes it text. Where the decimal sign is a comma, a spreadsheet separates
+cells at semicolons, even in quotes: these are spelled out, and so are unprintable characters. No name of
 Kubernetes has any of these, but a lock is written by branches.
 """
 
@@ -23,7 +23,7 @@ POOLS = (*_OF_POOL, *_OF_USE, "room_nodes", "comes_free_day", "comes_free_blocks
 BLOCKS = ("cluster", "pool", "family", "range", "block", "node", "state", "since", "free_on")
 """The columns of blocks."""
 
-_FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")  # the last four are wide forms of the first four
+_FORMULA = frozenset("=+-@\t\r\n\uff0b\uff0d\uff1d\uff20")  # the last four are full-width forms
 
 
 def pools(clusters: Iterable[ShownCluster]) -> str:
@@ -63,7 +63,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    """Return a cell without anything that a spreadsheet or a terminal obeys."""
+    """Return a cell without formulas of spreadsheets and control sequences of terminals."""
     text = str(value)
     shown = visible(text).replace(";", "\\x3b")
     shown = f"'{shown}" if text[:1] in _FORMULA else shown

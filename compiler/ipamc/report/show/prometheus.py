@@ -1,7 +1,7 @@
 """Pools as metrics of Prometheus, in its text format: for the textfile collector of node_exporter, or a push.
 
-All are gauges of what git says, without a time: whoever reads the file knows how old it is. The samples of a
-metric stand together, as the format demands.
+All are gauges of the state in git, without a time: the reader of the file knows its age. The samples of a
+metric are adjacent, as the format demands.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Sample = tuple[Mapping[str, str], float]  # labels and value
 
 
 def render(clusters: Sequence[ShownCluster]) -> str:
-    """Return all metrics of all clusters; a metric without a sample is left out."""
+    """Return all metrics of all clusters, without metrics that have no sample."""
     text = ""
     for name, about, samples in _metrics(clusters):
         text += f"# HELP {name} {about}\n# TYPE {name} gauge\n" if samples else ""
@@ -67,7 +67,7 @@ def _metrics(clusters: Sequence[ShownCluster]) -> Iterator[tuple[str, str, Seque
         "Blocks that come free on the next day on which a quarantine ends.",
         [(of, pool.ending.blocks if pool.ending else 0) for of, pool in pools],
     )
-    rooms = {  # of no disabled pool: it takes no nodes by intent, and is not full
+    rooms = {  # not for disabled pools, which accept no nodes by intent and are not full
         (of["cluster"], of["pool"]): pool.room for of, pool in pools if not pool.use.pool.disabled
     }
     yield (

@@ -1,4 +1,4 @@
-"""Pools on a terminal: a line a pool and family with a bar, as wide as there is room for, and a total.
+"""Pools on a terminal: a line for each pool and family with a bar in the remaining width, and a total.
 
 Nothing is drawn by a library: with `--show-blocks` there is a line for each of 100,000 blocks, and rich takes
 0.5 s for 1,000.
@@ -22,27 +22,28 @@ from ipamc.report.utilisation import addresses, amount, percent, percent_left, s
 from ipamc.review.shown_pools import ShownCluster, ShownPool, quarantine_ends
 
 MOST = 30  # pools of one cluster on a terminal; more are shown in a pipe, and by `--all`
-_REASONS = 5  # reserved CIDRs of a pool, likewise
+_REASONS = 5  # the same for reserved CIDRs of a pool
 
 
 class Look(Struct, frozen=True, kw_only=True):
-    """What is asked for."""
+    """The options of the output."""
 
     sort: str = "use"  # use, name, free, size or room
     reverse: bool = False
-    ranges: bool | None = None  # None: those of pools that have more than one in a family
-    every: bool = False  # all pools, however many
-    blocks: bool = False  # the lines of the lock, too
-    filtered: bool = False  # pools may be missing: totals are of those that are shown
+    ranges: bool | None = None  # None: ranges of pools with several in a family
+    every: bool = False  # all pools, without a limit
+    blocks: bool = False  # also the lines of the lock
+    filtered: bool = False  # pools may be filtered out: totals are of the printed ones
 
 
 def render(clusters: Sequence[ShownCluster], look: Look, screen: Screen) -> str:
     """Return the pools of all clusters, in the order given, and a total over more than one cluster.
-    A pool is red that has no room for a node, and yellow with less than LOW percent of its addresses free, of
-    which a compile warns too (IPC0215). The bar shows held addresses, then those in quarantine and reserved.
+    A pool without room for a node is red; one with less than LOW percent of its addresses free is yellow, and
+    a compile warns of it, too (IPC0215). The bar has held addresses, then quarantined and reserved ones.
     """
     parts = [_cluster(cluster, look, screen) for cluster in clusters]
-    alike = [cluster for cluster in clusters if cluster.unit == "node"]  # a space has their addresses, too
+    # A space's addresses include theirs.
+    alike = [cluster for cluster in clusters if cluster.terms.unit == "node"]
     totals = _totals("all clusters", alike) if len(alike) > 1 else ()
     layout = lay_out([*(row for rows, _ in parts for row in rows), *totals], screen)
     text: list[str] = []
@@ -76,13 +77,15 @@ def _cluster(cluster: ShownCluster, look: Look, screen: Screen) -> tuple[list[Ta
 
 
 def _title(cluster: ShownCluster, look: Look, screen: Screen, *, back: bool) -> list[str]:
-    """Return the lines above a cluster's pools; with `back` also when the next blocks come free."""
-    parts = [f"{count(cluster.nodes, cluster.unit)} with {count(cluster.blocks, 'block')}"]
+    """Return the lines above a cluster's pools; with `back` also when the next blocks become free."""
+    parts = [f"{count(cluster.nodes, cluster.terms.owner)} with {count(cluster.blocks, cluster.terms.block)}"]
     ends = [pool.ending for pool in cluster.pools if pool.ending]
     if ends and back:
         day = min(ending.day for ending in ends)
         number = sum(ending.blocks for ending in ends if ending.day == day)
-        parts.append(f"{count(number, 'block')} {'comes' if number == 1 else 'come'} free on {day}")
+        parts.append(
+            f"{count(number, cluster.terms.block)} {'comes' if number == 1 else 'come'} free on {day}"
+        )
     if cluster.outside:
         parts.append(f"{count(len(cluster.outside), 'line')} of the lock outside every pool")
     if look.filtered:
@@ -100,7 +103,7 @@ def _wrapped(text: str, indent: str, screen: Screen) -> list[str]:
 
 
 def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
-    """Return the pools, each with its families, in the order that is asked for."""
+    """Return the pools, each with its families, in the requested order."""
     groups: dict[str, list[ShownPool]] = {}
     for pool in pools:
         groups.setdefault(pool.use.pool.name, []).append(pool)
@@ -110,7 +113,7 @@ def _sorted(pools: Sequence[ShownPool], look: Look) -> list[list[ShownPool]]:
         if look.sort == "use":
             disabled, share = first.use.pool.disabled, max(map(_share, uses))
             return (disabled, first.room > 0, -share, first.room, first.use.pool.name)
-        # Of the first family: all pools of a cluster have the same ones.
+        # By the first family: all pools of a cluster have the same families.
         numbers = {"name": 0, "room": first.room, "free": uses[0].available, "size": uses[0].total}
         return (first.use.family.family, -numbers[look.sort], first.use.pool.name)
 
@@ -128,7 +131,7 @@ def _pool_rows(
         pool, use = shown.use.pool, shown.use.use
         family = shown.use.family.family
         ranges = shown.use.ranges
-        room = f"{'unlisted ' if pool.unlisted else ''}{cluster.unit}{'' if shown.room == 1 else 's'}"
+        room = f"{'unlisted ' if pool.unlisted else ''}{cluster.terms.unit}{'' if shown.room == 1 else 's'}"
         network = shown.use.family.follows
         closed = f"follows {network.block}" if network else "no new node" if use.held else "disabled"
         closed = "for pods alone" if pool.pods_only else closed
@@ -156,7 +159,7 @@ def _pool_rows(
 
 
 def _reasons(shown: ShownPool, look: Look, screen: Screen) -> Iterator[str]:
-    """Yield a line for each CIDR that is reserved for a reason; on a terminal, unless `--all`, a few."""
+    """Yield a line for each CIDR with a reason to reserve it; on a terminal only a few, unless `--all`."""
     reserved = [cidr for cidr in shown.use.pool.reserved if cidr.block.family == shown.use.family.family]
     with_reason = [cidr for cidr in reserved if cidr.reason]
     limit = _REASONS if screen.cuts and not look.every else len(with_reason)
@@ -185,11 +188,11 @@ def _style(pool: Pool, use: Use, room: int) -> str:
 
 
 def _totals(name: str, clusters: Sequence[ShownCluster]) -> list[TableRow]:
-    """Return a row for each family of which there is more than one pool."""
+    """Return a row for each family with more than one pool."""
     rows = []
     for family in (4, 6):
         pools = [pool for cluster in clusters for pool in cluster.pools if pool.use.family.family == family]
-        if len(pools) < 2:  # the row of one pool is its total
+        if len(pools) < 2:  # a single pool's row is its total
             continue
         uses = [pool.use.use for pool in pools]
         use = Use(**{name: sum(getattr(each, name) for each in uses) for name in Use.__struct_fields__})
@@ -197,14 +200,14 @@ def _totals(name: str, clusters: Sequence[ShownCluster]) -> list[TableRow]:
         room = sum(pool.room for pool in open_pools)
         said = open_pools and all(cluster.adds_up for cluster in clusters if cluster.pools)
         both = any(pool.use.family.family != family for cluster in clusters for pool in cluster.pools)
-        rooms = f"{amount(room)} {clusters[0].unit}{'' if room == 1 else 's'}" if said else ""
+        rooms = f"{amount(room)} {clusters[0].terms.unit}{'' if room == 1 else 's'}" if said else ""
         cells = {"name": f"{name}, IPv{family}" if both else name, **_numbers(use, family), "room": rooms}
         rows.append(TableRow(cells=cells, use=use))
     return rows
 
 
 def _listed(lines: Sequence[Line], cluster: ShownCluster, indent: str, screen: Screen) -> Iterator[str]:
-    """Yield block, node, state and end of quarantine of lines; in two rows where the terminal is narrow."""
+    """Yield block, node, state and quarantine's end of lines; in two rows on a narrow terminal."""
     blocks = [str(line.block) for line in lines]
     names = [visible(line.node) for line in lines]
     states = [_state(line, cluster) for line in lines]

@@ -1,9 +1,9 @@
-"""What a running cluster shows, against git and against what was applied last: the findings of `ipamc audit`.
+"""Compares a running cluster with git and with the last apply: the findings of `ipamc audit`.
 
-Pure: a dump, the inputs and rendered objects in; findings out. A rule is one generator, and `CHECKS` is their
-order. A rule records which facts its finding proves of which object; a later rule leaves out what a row of
-`EXPLAINS` in `causes.py` makes a consequence of them. Rules about the dump itself are here: whether it is of
-this cluster, how old it is, and what it lacks.
+Pure: a dump, the inputs and rendered objects in; findings out. Each rule is one generator; `CHECKS` is their
+order. A rule records the facts that its finding proves of each object. A later rule omits a finding that
+`EXPLAINS` in `causes.py` lists as a consequence of them. This module has the rules about the dump itself:
+which cluster it is of, its age, and missing kinds.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
 
 def refused(context: Context, changed: str, applied_at: str) -> list[Diagnostic]:
-    """Return why a dump cannot be compared; nothing where it can.
-    `changed` and `applied_at` are when the lock and what was applied were committed, RFC 3339 in UTC.
+    """Return findings for which a dump cannot be compared; empty if it can.
+    `changed` and `applied_at` are the commit times of the lock and of the applied commit, RFC 3339 in UTC.
     """
     return [*other_cluster(context), *older_dump(context, changed, applied_at)]
 
@@ -78,7 +78,7 @@ def nothing_applied(context: Context, _: causes.Suppressed) -> Iterator[Result]:
 
 
 POLICY = "MutatingAdmissionPolicy"
-"""Stands for all kinds of policies and their bindings, which a dump has together."""
+"""Stands for all kinds of policies and their bindings: a dump has all of them or none."""
 _WITHOUT = {
     causes.POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which "
     "version of Cilium runs; kube-controller-manager's arguments",
@@ -95,7 +95,7 @@ _WORDS = {
     causes.DEPLOYMENT: "the operator's Deployment or Pod",
     POLICY: "admission policies",
 }
-"""Where not a whole kind is missing."""
+"""Words for kinds of which only one object is needed."""
 
 
 def not_in_the_dump(context: Context, _: causes.Suppressed) -> Iterator[Result]:
@@ -157,11 +157,11 @@ CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
     programs.older_cilium,
     routes.routes,
 )
-"""A cause stands before its consequences."""
+"""The rules in order: each cause comes before its consequences."""
 
 
 def audit(context: Context) -> Iterator[Diagnostic]:
-    """Yield what is wrong in a cluster. Linear in the objects of the dump, but for sorting blocks."""
+    """Yield the findings about a cluster. Linear in the objects of the dump, except for sorting blocks."""
     suppressed = causes.Suppressed()
     for check in CHECKS:
         for item in list(check(context, suppressed)):

@@ -50,7 +50,7 @@ def two_nodes_one_block(context: Context, _: Suppressed) -> Iterator[Result]:
             also.append(Related(line_at(context.lock, line), row))
     causes = [Cause(f"{NODE} {node}", Fact.GONE) for node in sorted(gone)]
     for one, other in (order for pair in pairs for order in (pair, pair[::-1])):
-        # What a Node shows is not known to be wrong by a CiliumNode: a dump may not have that.
+        # A CiliumNode does not prove that a Node is wrong: the dump may lack CiliumNodes.
         by_node = context.source(one.node) == f"{NODE} {one.node}"
         if not (by_node and context.source(other.node) == f"{CILIUM_NODE} {other.node}"):
             causes.append(context.other_blocks(one.node, (one.block, other.block)))
@@ -116,9 +116,9 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
-    """Tell whether a node lacks a block of the lock that its operator would have given: of a shared pool.
-    With pools of nodes those have names of their own. Agents give back what no pod uses: of its node's pool
-    nobody else gets it, of a shared one the operator gives it to another node.
+    """Return whether a node lacks a block of a shared pool that the operator should have given it.
+    Pools of single nodes have other names. Agents return unused blocks: nobody else can get one of the node's
+    own pool, but the operator gives one of a shared pool to another node.
     """
     there, own = ShownBlocks(blocks), context.cluster.own_pools
     return any(
@@ -128,7 +128,7 @@ def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
 
 
 _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
-"""Of a pool of one node, the lock takes the block out before the node moves, and puts it in as it settles."""
+"""The lock removes a block from a node's own pool before the node moves, and adds it when it settles."""
 
 
 def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Result]:
@@ -156,7 +156,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
 
 
 def _speaker(context: Context) -> Cluster:
-    """Return the cluster with MetalLB as its speaker, where cilium-config says that it announces podCIDRs."""
+    """Return the cluster with MetalLB as its BGP speaker if cilium-config says that it announces podCIDRs."""
     if context.cluster.bgp == "none" and (context.config or {}).get("bgp-announce-pod-cidr") == "true":
         return replace(context.cluster, bgp="metallb")
     return context.cluster
@@ -194,7 +194,7 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
     way_out = f"see which block the pods use: {look}; {again}"
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
-    # What is not the source of the node's blocks is apart from it: in kubernetes mode the CiliumNode.
+    # The object that is not the source of the node's blocks is wrong: in kubernetes mode the CiliumNode.
     kind = CILIUM_NODE if context.shows_nodes else NODE
     both = [(one.name, (*one.pod_cidrs, *other.blocks)) for one, other in apart]
     causes = [Cause(f"{kind} {name}", Fact.APART, some) for name, some in both]
@@ -202,7 +202,7 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _effect(cluster: Cluster) -> str:
-    """Return who leads traffic to the wrong node, for a message."""
+    """Return, for a message, what sends traffic to the wrong node."""
     source = _announced_from(cluster)
     speaker = "MetalLB" if cluster.bgp == "metallb" else "the BGP control plane"
     announces = f"{speaker} of Cilium {version_text(cluster.cilium)} announces those of {source}s"
@@ -216,8 +216,8 @@ def _effect(cluster: Cluster) -> str:
 
 
 def _announced_from(cluster: Cluster) -> str:
-    """Return which object's blocks Cilium announces by BGP: Node, CiliumNode, or "" where it announces none.
-    Pools of multi-pool mode are announced by what `pools.allocated` of the CiliumNode has (check/bgp.py).
+    """Return the object whose blocks Cilium announces by BGP: Node, CiliumNode, or "" for none.
+    In multi-pool mode `pools.allocated` of the CiliumNode is announced (check/bgp.py).
     """
     version, mode = cluster.cilium, cluster.mode
     if cluster.bgp == "metallb" and can(version, Capability.METALLB) and mode.one_block:
@@ -282,8 +282,8 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
-    """Yield the CiliumNodes of nodes whose router has an address outside their blocks, with that address.
-    Without cilium-config, only of a pool or a block of the lock: users may choose another.
+    """Yield CiliumNodes whose router address is outside the node's blocks, with that address.
+    Without cilium-config, only addresses in a pool or a block of the lock count: users may choose others.
     """
     if any(f"local-router-ipv{family}" in (context.config or {}) for family in (4, 6)):
         return
@@ -302,8 +302,8 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
 
 
 def _has_started(context: Context, seen: CiliumNode) -> bool:
-    """Tell whether an agent is past its start, when it writes its addresses, and has a block of each family.
-    Annotations do not tell, where ipamc writes them.
+    """Return whether an agent has started, and so written its addresses, and has a block of each family.
+    Annotations prove nothing where ipamc writes them.
     """
     node: Node | None = context.dump.nodes_by_name.get(seen.name)
     families = {block.family for block in _all_of(seen)}
@@ -315,7 +315,7 @@ def _has_started(context: Context, seen: CiliumNode) -> bool:
 
 
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:
-    """Return the blocks around an address that the lock has or had for a node."""
+    """Return the present and former blocks of a node in the lock that contain an address."""
     return tuple([line.block for line in context.lines.get(node, ()) if line.block.contains(router)])
 
 

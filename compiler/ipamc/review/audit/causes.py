@@ -1,9 +1,9 @@
 """Facts that findings prove of objects, the later findings that each explains, and the kinds that rules need.
 
 A finding hides a later one only by a row of `EXPLAINS`, about the same object, and within the blocks that it
-names. What rests on a kind that the dump does not have proves nothing. So a dump that lacks a kind has no
-finding that the whole one has not, except those that say what is not known: IPC0904, and IPC0943 of a kind
-that was not asked for.
+names. A finding that rests on a missing kind proves nothing. So a dump without some kind has no finding that
+the complete dump would not have, except those that say what is unknown: IPC0904, and IPC0943 for a kind that
+was not requested.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
 
 class Fact(StrEnum):
-    """What a finding proves of an object."""
+    """A fact about an object that a finding proves."""
 
     NO_MACHINE = "no kubelet and no agent runs for the Node"
     GONE = "there is no such Node"
@@ -37,7 +37,7 @@ class Cause(NamedTuple):
     about: str  # the identity of the object
     fact: Fact
     blocks: tuple[Block, ...] = ()
-    """What the object has in place of what it should have, and that: a consequence is about these alone."""
+    """The blocks that the object has and those that it should have: consequences are about these alone."""
 
 
 EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
@@ -89,22 +89,22 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0960": "an agent that did not restart gives pods addresses of that block",
     },
 }
-"""By fact, the codes of findings that are its consequences, and why."""
+"""By fact, the codes of findings that follow from it, and why."""
 
 
 class Suppressed:
-    """What earlier findings prove, by object."""
+    """The facts that earlier findings proved, by object."""
 
     def __init__(self) -> None:
         self._causes: dict[str, list[Cause]] = {}
 
     def add(self, causes: Iterable[Cause]) -> None:
-        """Record what a finding proves."""
+        """Record the facts that a finding proves."""
         for cause in causes:
             self._causes.setdefault(cause.about, []).append(cause)
 
     def explains(self, code: str, about: str, blocks: Iterable[Block] = ()) -> bool:
-        """Tell whether a finding about some blocks of an object is a consequence of earlier ones."""
+        """Return whether a finding about some blocks of an object follows from earlier findings."""
         causes = [cause for cause in self._causes.get(about, ()) if code in EXPLAINS[cause.fact]]
         if not causes:
             return False
@@ -117,7 +117,7 @@ BLOCKS = "blocks"
 """The kind that shows the blocks of nodes: Node in kubernetes mode with podCIDRs, else CiliumNode."""
 
 OF_ROUTES = ("IPC0953", "IPC0954", "IPC0955", "IPC0956")
-"""The rules about tables of routers, where some are given."""
+"""The rules about routing tables, if some are given."""
 
 NEEDS: Mapping[str, frozenset[str]] = {
     code: frozenset(kinds)

@@ -1,4 +1,4 @@
-"""Everything that the rules of an audit look at, and what several of them ask of it."""
+"""The values that all rules of an audit share: dump, git, last apply, and answers derived from them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300
-"""Seconds before the end of a dump in which a pod may be younger than the kinds that were listed before."""
+"""Seconds before the end of a dump in which a pod may be newer than kinds that were listed before it."""
 CALICO = "calico-node"
 
 Make = Callable[..., Diagnostic]
 SEVERITY: Mapping[Ownership, Make] = {
     **drift.SEVERITY,
-    Ownership.PENDING: note,  # a compile with this evidence settles it
-    Ownership.ADDRESS: note,  # the lock follows it
-    Ownership.OPERATORS: note,  # likewise
+    Ownership.PENDING: note,  # a compile that sees this makes it held
+    Ownership.ADDRESS: note,  # the lock adopts it
+    Ownership.OPERATORS: note,  # as above
 }
-"""The severity of a block that a node shows and does not hold, the worst first, as a compile has it."""
+"""The severity of a block that a node shows and does not hold, the worst first, as in a compile."""
 
 
 class Result(NamedTuple):
@@ -55,7 +55,7 @@ class Result(NamedTuple):
 
 
 class Context(Struct, frozen=True, kw_only=True, dict=True):
-    """A dump beside git and what was applied last."""
+    """A dump, the cluster in git, and the last apply."""
 
     cluster: Cluster
     lock: Lock
@@ -77,12 +77,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def there(self) -> Cluster:
-        """The cluster with the nodes of the dump."""
+        """The cluster with the nodes of the dump in place of the inventory."""
         return replace(self.cluster, nodes=self.dump.nodes, cilium_nodes=self.dump.cilium_nodes)
 
     @cached_property
     def shown(self) -> Mapping[str, tuple[ShownBlock, ...]]:
-        """The blocks of each node that has some, as the mode has them; of CiliumNodes without a Node too."""
+        """The blocks that each node shows, by the cluster's mode, including CiliumNodes without a Node."""
         there = self.there
         evidence = Evidence(there, self.lock.lines)
         blocks = {node.name: evidence.of(node) for node in there.nodes}
@@ -95,33 +95,33 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def lines(self) -> Mapping[str, Sequence[Line]]:
-        """The lines of the lock by node, in all states."""
+        """The lines of the lock by node, in every state."""
         by_node: dict[str, list[Line]] = {}
         for line in self.lock.lines:
             by_node.setdefault(line.node, []).append(line)
         return by_node
 
     def held_lines(self, node: str) -> list[Line]:
-        """Return the lines of the blocks that the lock has for a node now."""
+        """Return the lines of the blocks that the lock gives a node now."""
         return [line for line in self.lines.get(node, ()) if line.state is State.HELD]
 
     def held(self, node: str) -> tuple[Block, ...]:
-        """Return the blocks that the lock has for a node now."""
+        """Return the blocks that the lock gives a node now."""
         return tuple([line.block for line in self.held_lines(node)])
 
     def is_skipped(self, node: str) -> bool:
-        """Tell whether a node of the inventory has no block of ipamc's by `unmatchedNodes: skip`."""
+        """Return whether a node of the inventory gets no block, because of `unmatchedNodes: skip`."""
         skips = self.cluster.unmatched_nodes == "skip"
         return skips and node in self.inventory and node not in self.lines
 
     @cached_property
     def law(self) -> Law:
-        """The law of ownership, with the lines of the lock."""
+        """The rules that decide who owns a block, applied to the lock."""
         by_address = {(each.block, each.node.name) for each in followed(self.there)}
         return Law(self.cluster, self.lock.lines, operator_pools(self.cluster), self.ranges, by_address)
 
     def verdict(self, node: str) -> Make | None:
-        """Return the severity of the worst block that a node shows and does not hold; None: it holds all."""
+        """Return the severity of the worst block that a node shows and does not hold; None without one."""
         shown = self.shown.get(node, ())
         strays = list(self.law.strays(shown))
         owners = {owner for _, owner in strays} | ({*map(self.law.of, shown)} & {Ownership.PENDING})
@@ -132,7 +132,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return next((make for owner, make in SEVERITY.items() if owner in owners), None)
 
     def refuses(self, block: Block) -> bool:
-        """Tell whether a compile would refuse that a node has a block, as one outside of all pools."""
+        """Return whether a compile would refuse a node with this block, such as one outside of all pools."""
         fault = illegal(self.cluster, block, self.law.ranges.pool_of(block))
         return fault is not None and fault.rule in UNTIL_MOVED
 
@@ -148,11 +148,11 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def shows_nodes(self) -> bool:
-        """Whether a Node shows the blocks of its node (kubernetes mode), and not the CiliumNode."""
+        """Whether Nodes, not CiliumNodes, show the nodes' blocks (kubernetes mode)."""
         return self.cluster.mode is Mode.KUBERNETES
 
     def at(self, node: str) -> At:
-        """Return the place of the object that shows a node's blocks, else of its other one, or the dump."""
+        """Return the place of the object with a node's blocks, else its other object, else the dump."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
         return ((there or seen if self.shows_nodes else seen or there) or self.dump).at
 
@@ -161,23 +161,23 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return f"{NODE if self.shows_nodes else CILIUM_NODE} {node}"
 
     def source(self, node: str) -> str:
-        """Return the identity of the object that shows a node's blocks; not a Node without podCIDRs."""
+        """Return the identity of the object that shows a node's blocks; a Node without podCIDRs is none."""
         there = self.dump.nodes_by_name.get(node)
         return f"{NODE if self.shows_nodes and there and there.pod_cidrs else CILIUM_NODE} {node}"
 
     @property
     def knows_blocks(self) -> bool:
-        """Whether the dump has the kind that shows the blocks of nodes: a node without one then has none."""
+        """Whether the dump has the kind that shows blocks: then a node without an object has none."""
         annotated = self.cluster.patch_nodes == "annotations"
         return CILIUM_NODE in self.dump.kinds or (self.shows_nodes and not annotated)
 
     @property
     def has_policies(self) -> bool:
-        """Whether the dump has admission policies or bindings, of anybody."""
+        """Whether the dump has any admission policies or bindings."""
         return bool(self.dump.kinds & POLICIES.keys())
 
     def other_blocks(self, node: str, blocks: Iterable[Block]) -> Cause:
-        """Return the proof that a node has some blocks in place of those that the lock has for it."""
+        """Return the fact that a node has some blocks instead of those that the lock gives it."""
         return Cause(self.source(node), Fact.OTHER_BLOCKS, (*blocks, *self.held(node)))
 
     @cached_property
@@ -187,12 +187,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def config(self) -> Mapping[str, str] | None:
-        """The keys of cilium-config; None where the dump does not have it."""
+        """The keys of cilium-config; None if the dump does not have it."""
         return None if self.config_map is None else texts_of(self.config_map.value.get("data"))
 
     @property
     def config_at(self) -> At:
-        """The place of cilium-config; of the dump, where it has none."""
+        """The place of cilium-config, or else of the dump."""
         return self.config_map.at if self.config_map else self.dump.at
 
     @cached_property
@@ -207,7 +207,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def arguments(self) -> Sequence[str] | None:
-        """The words of the operator's command line, of its Deployment or else of its Pod; None: not known."""
+        """The operator's arguments, from its Deployment or else its Pod; None if the dump has neither."""
         if self.deployment is not None:
             return words_of(self.deployment.value)
         return self.operator_pod.words if self.operator_pod else None
@@ -219,7 +219,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def pods_of(self) -> Mapping[str, Mapping[str, SeenPod]]:
-        """The pods of Cilium, Calico and the control plane: by what they are, then by node."""
+        """The pods of Cilium, Calico and the control plane, by program, then by node."""
         by_app: dict[str, dict[str, SeenPod]] = {}
         for pod in self.dump.pods:
             if pod.app and not pod.has_ended:
@@ -233,7 +233,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _young(self) -> str:
-        """The time after which a pod may be younger than other objects of the dump; "": unknown."""
+        """The time from which on a pod may be newer than other objects of the dump; "" if unknown."""
         try:
             end = datetime.datetime.fromisoformat(self.dump.newest)
         except ValueError:
@@ -241,19 +241,19 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return f"{end - datetime.timedelta(seconds=YOUNG):%Y-%m-%dT%H:%M:%SZ}"
 
     def is_young(self, pod: SeenPod) -> bool:
-        """Tell whether a pod may have started while the kinds of the dump were listed."""
+        """Return whether a pod may have started while the kinds of the dump were listed."""
         return bool(self._young) and pod.started > self._young
 
     def agent_ran(self, node: str) -> bool:
-        """Tell whether the dump proves that Cilium's agent ran on a node."""
+        """Return whether the dump proves that Cilium's agent ran on a node."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)
         wrote = (seen and (seen.owner_uid or seen.internal_ips)) or (there and there.agent_ran)
         return bool(wrote) or node in self.pods_of.get(AGENT, {})
 
     def waits_since_import(self, node: str) -> bool:
-        """Tell whether a node waits for its first block as it did when the cluster was imported.
-        It does not run, nothing was applied yet, and neither the CiliumNodes of the input nor the dump show a
-        block of it: nobody has brought it the block that git has, and nobody took that away.
+        """Return whether a node still waits for its first block, as it did when the cluster was imported.
+        The node is not running, nothing was applied yet, and neither the CiliumNodes of the input nor the
+        dump show a block of it: the block in git was never applied, and nobody removed it.
         """
         there, inputs = self.dump.nodes_by_name.get(node), self.cluster.cilium_nodes_by_name
         if self.applied is not None or there is None or there.running or node in self.shown:
@@ -261,12 +261,12 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return bool(inputs) and not (node in inputs and inputs[node].blocks)
 
     def related(self, node: str, label: str) -> Related:
-        """Return the place of a node in the dump, with a label."""
+        """Return the place of a node in the dump as a related place with a label."""
         return Related(self.at(node), label)
 
     def line_of(self, node: str, *families: int) -> list[Related]:
-        """Return the row of the first block that the lock has for a node now, of some families or of any.
-        There is none of a block that is not in the lock's file.
+        """Return the row of a node's first held block in the lock, of any or some families.
+        A block that is not in the lock's file has no row.
         """
         held = (line for line in self.held_lines(node) if not families or line.block.family in families)
         line = next(held, None)
@@ -285,17 +285,17 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def refresh(self) -> str:
-        """The commands that follow the cluster."""
+        """The commands that update git from the cluster."""
         return f"ipamc import {self.cluster.name} --refresh, then ipamc compile {self.cluster.name}"
 
     @property
     def refresh_and_apply(self) -> str:
-        """The commands that follow the cluster, and give nodes what they lack."""
+        """The commands that update git from the cluster, and apply what nodes lack."""
         return f"ipamc import {self.cluster.name} --refresh, ipamc compile {self.cluster.name}, and apply"
 
     def rejoin(self, node: str) -> str:
-        """Return what to do with a drained node, so that it takes the block that the lock has for it.
-        A Node that joins again has another uid than the one that is rendered.
+        """Return the commands that make a drained node take the block that the lock gives it.
+        A Node that joins again has another uid than the rendered one.
         """
         if self.shows_nodes:
             return f"kubectl delete node {node}, let it join again, {self.refresh_and_apply}"
@@ -303,7 +303,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
 
 def texts(blocks: Iterable[Block]) -> str:
-    """Return blocks for a message: a few of them, in their order."""
+    """Return the first few blocks as text for a message."""
     every = [str(block) for block in blocks]
     more = f" and {len(every) - LISTED:,} more" if len(every) > LISTED else ""
     return ", ".join(every[:LISTED]) + more

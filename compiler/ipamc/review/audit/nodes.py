@@ -1,4 +1,4 @@
-"""Rules about the nodes themselves: which there are, in the cluster and in git, and what they wait for."""
+"""Rules about the nodes themselves: those in the cluster and in git, and what they wait for."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def created_again(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _no_block(context: Context, node: str) -> Cause:
-    """Return the proof that a node waits for what the lock has for it."""
+    """Return the fact that a node waits for the blocks that the lock gives it."""
     return Cause(context.object_of(node), Fact.NO_BLOCK, context.held(node))
 
 
 def _families(context: Context, node: str) -> set[int]:
-    """Return the families of which a node has a block: in kubernetes mode agents read the Node alone."""
+    """Return the families in which a node has a block: in kubernetes mode agents read only the Node."""
     if context.shows_nodes and context.cluster.patch_nodes != "annotations":
         return {block.family for block in context.dump.nodes_by_name[node].pod_cidrs}
     return {block.family for block in context.blocks_of(node)}
@@ -117,7 +117,7 @@ def _missing(context: Context, name: str) -> list[int]:
             wanted = [family for family in wanted if not any(f"ipv{family}-" in key for key in given)]
         return wanted if node.ready or context.agent_ran(name) else []
     if seen is None:
-        # Without the kind in the dump nothing is known; what is rendered and missing is IPC0943.
+        # If the dump lacks the kind, nothing is known; a rendered object that is missing is IPC0943.
         known = CILIUM_NODE in context.dump.kinds and f"{CILIUM_NODE} {name}" not in context.git.objects
         return wanted if known and context.agent_ran(name) else []
     if mode is Mode.MULTI_POOL:
@@ -149,7 +149,7 @@ def left_but_runs(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _former(context: Context, node: str) -> list[Line]:
-    """Return the lines of what a node had, by address."""
+    """Return the lines of a node's former blocks, by address."""
     lines = (line for line in context.lines.get(node, ()) if line.state is not State.HELD)
     return sorted(lines, key=lambda line: line.block)
 

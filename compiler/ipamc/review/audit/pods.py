@@ -48,9 +48,9 @@ def pods_outside(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def _all_outside(context: Context, ranges: _Ranges) -> Iterator[tuple[SeenPod | SeenEndpoint, str, Address]]:
-    """Yield pods, then CiliumEndpoints, with their node and the address outside its blocks, each name once.
-    In multi-pool mode a young pod may be in a block that is younger than the list of CiliumNodes, and
-    CiliumEndpoints do not tell how old they are.
+    """Yield pods, then CiliumEndpoints, with their node and an address outside its blocks, each name once.
+    In multi-pool mode a young pod may be in a block that is newer than the list of CiliumNodes;
+    CiliumEndpoints have no age.
     """
     multi = context.cluster.mode is Mode.MULTI_POOL
     reported: set[tuple[str, str]] = set()
@@ -72,7 +72,7 @@ def _all_outside(context: Context, ranges: _Ranges) -> Iterator[tuple[SeenPod | 
 
 
 def _ranges(context: Context) -> _Ranges:
-    """Return the addresses of the nodes that are judged: with blocks, and not with another network alone."""
+    """Return the address ranges of nodes with blocks, without nodes that only another network serves."""
     others = {node for node in context.pods_of.get(CALICO, {}) if not context.agent_ran(node)}
     return {
         node: [(shown.block.family, shown.block.first, shown.block.last) for shown in blocks]

@@ -1,6 +1,6 @@
 """Rules about programs: Cilium's flags and versions, kube-controller-manager, errors of Cilium's operator.
 
-Of cilium-config also keys that ipamc does not render: what a mode asks of the rest of an agent.
+They also check keys of cilium-config that ipamc does not render, if an IPAM mode needs them in the agent.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Tell whether two values are equal, as lists of CIDRs in any order."""
+    """Return whether two values are equal; lists of CIDRs are compared in any order."""
     items, others = (sorted(re.split(r"[\s,]+", text.strip())) for text in (one, other))
     return one == other or items == others
 
 
 def _gave_every_block(context: Context) -> bool:
-    """Tell whether CiliumNodes of the input show every block of the lock, except of nodes that still wait."""
+    """Return whether CiliumNodes of the input show every block of the lock, but for waiting nodes."""
     shown = {(seen.name, block) for seen in context.cluster.cilium_nodes for block in seen.blocks}
     lines = [line for line in context.lock.lines if line.in_use]
     held = {(line.node, line.block) for line in lines if not context.waits_since_import(line.node)}
@@ -108,7 +108,7 @@ def controller_allocates(context: Context, _: Suppressed) -> Iterator[Result]:
         who = managed.name
         way = f"write disabled: true into the pools, so that ipamc gives no block; {managed.way}"
     elif POD not in context.dump.kinds:
-        return  # kubeadm's ConfigMap alone does not tell with which arguments it runs
+        return  # kubeadm's ConfigMap alone does not prove the arguments of the running program
     elif is_true(flags, ALLOCATE):
         who = "kube-controller-manager"
         path = "/etc/kubernetes/manifests/kube-controller-manager.yaml"
@@ -187,7 +187,7 @@ def _severity(context: Context, seen: CiliumNode, cause: str) -> str:
         if block not in context.blocks_of(seen.name):
             return "note"
         if unknown:
-            # The agent uses the block; nobody else gets it, unless the operator hands out by itself.
+            # The agent uses the block; nobody else gets it, unless the operator itself allocates.
             alone = context.cluster.bystander or context.cluster.mode in {Mode.KUBERNETES, Mode.CRD}
             return "note" if alone else "warning"
         return "warning" if context.holders[block] > 1 else "note"
@@ -248,7 +248,7 @@ def routes_to_no_block(context: Context, _: Suppressed) -> Iterator[Result]:
 
 
 def _set(context: Context, keys: set[str]) -> bool:
-    """Tell whether some CiliumNodeConfig sets one of some keys: agents then differ in them."""
+    """Return whether a CiliumNodeConfig sets one of these keys: agents may then differ in it."""
     return any(
         keys & ((document.get("spec") or {}).get("defaults") or {}).keys()
         for document in context.live.values()
@@ -257,7 +257,7 @@ def _set(context: Context, keys: set[str]) -> bool:
 
 
 def _newest(context: Context) -> Version:
-    """Return the newest minor of an agent in the dump; without any, the one that was compiled for."""
+    """Return the newest minor of an agent in the dump; without agents, the minor of the compile."""
     newest = context.cluster.cilium
     for program in programs_of(context.dump):
         seen = program.of

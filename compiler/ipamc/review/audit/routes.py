@@ -1,8 +1,8 @@
 """Rules about routers' tables: each prefix of a pool comes from the node that has the block.
 
-Whose a block is, the law of ownership says, of the node whose address is the next hop. Where Cilium's
-operator gives out blocks, the dump decides. A table may have leaves as next hops, and default routes: what
-cannot be attributed to a node is counted, and not judged.
+The rules of `model/ownership.py` decide whether the node whose address is the next hop may have the block.
+Where Cilium's operator allocates, the dump decides. A table may also have leaves as next hops, and default
+routes: routes that cannot be attributed to a node are counted, and not judged.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ipamc.review.audit.causes import Suppressed
 from ipamc.review.audit.context import LISTED, Context, Result, texts
 
 _RIGHT = frozenset({Ownership.OWN, Ownership.PENDING, Ownership.ADDRESS, Ownership.FOREIGN})
-"""What a node may announce. A node that is to move to a block may have it: the next compile settles it."""
+"""Blocks that a node may announce; also one that it will move to: the next compile settles it."""
 
 
 class _Announced(NamedTuple):
-    """A route inside a range of a pool, and whose its prefix is."""
+    """A route inside a range of a pool, and the owner of its prefix."""
 
     route: Route
-    node: str  # the node whose address the next hop is; "": no node's
-    others: Sequence[Line | ShownBlock]  # of other nodes, which hold it
-    nobody: str  # why nobody may announce it; "" where a node may
+    node: str  # the node with the address of the next hop; "" if none has it
+    others: Sequence[Line | ShownBlock]  # the blocks of other nodes that hold the prefix
+    nobody: str  # why nobody may announce it; "" if a node may
 
 
 class _Tables:
-    """What the rules ask of all tables. O(routes log n)."""
+    """All tables, and what the rules derive from them. O(routes log n)."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -45,8 +45,8 @@ class _Tables:
 
     @cached_property
     def shown(self) -> Sequence[ShownBlock]:
-        """The blocks that running nodes have by right, by address: routers must know them.
-        A node that shows none waits for one, or the dump cannot show it: then what the lock has counts.
+        """The blocks that running nodes rightly have, by address: routers must know them.
+        For a node that shows none (it waits, or the dump lacks the kind), its blocks in the lock count.
         """
         context, found = self.context, []
         for node in context.dump.nodes:
@@ -118,15 +118,15 @@ class _Tables:
 
     @cached_property
     def own_routes(self) -> Mapping[str, frozenset[Block]]:
-        """The prefixes that a router sends somewhere, by table."""
+        """The prefixes for which a table has a route with a next hop, by table."""
         return {
             table.path: frozenset(route.block for route in table.routes if route.used and not route.drops)
             for table in self.tables
         }
 
     def lacking(self, table: Table) -> Iterator[tuple[ShownBlock, Route | None]]:
-        """Yield the blocks without a way in a table, each with the route that catches it: a default route, or
-        one that drops it. A larger prefix is a way. O(blocks log routes).
+        """Yield blocks without a route in a table, each with the route that matches: a default route or one
+        that drops. A larger prefix counts as a route. O(blocks log routes).
         """
         families = table.families or frozenset(self.context.cluster.families)
         ways = self.own_routes[table.path]
@@ -147,13 +147,13 @@ class _Tables:
 
     @staticmethod
     def _around(routes: Mapping[Block, Route], block: Block) -> Route | None:
-        """Return the route with the longest prefix around a block."""
+        """Return the route with the longest prefix that contains a block."""
         around = (block.widened(prefix) for prefix in range(block.prefix, -1, -1))
         return next((routes[each] for each in around if each in routes), None)
 
     def absent(self, table: Table) -> Mapping[Block, Sequence[ShownBlock]]:
-        """Return the aggregates of pools of which a table has no block, though it has others, each with the
-        blocks of several nodes that are in it: what a filter does that lacks the aggregate.
+        """Return aggregates of which a table has no block, though it has others, each with its blocks if
+        they are of several nodes. The cause is a filter that lacks the aggregate.
         """
         lacking = {shown.block for shown, _ in self.lacking(table)}
         if len(lacking) in {0, len(self.shown)}:
@@ -171,7 +171,7 @@ class _Tables:
 
 
 def routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """Yield findings about the tables of routers, where there are some."""
+    """Yield findings about the routers' tables, if some are given."""
     if context.routers:
         tables = _Tables(context)
         yield from wrong_next_hop(tables)

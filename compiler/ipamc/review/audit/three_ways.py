@@ -35,16 +35,16 @@ from ipamc.review.live.objects import (
 )
 
 Fields = dict[str, list[str]]
-"""The paths of fields by the identity of the object; () where the object as a whole is meant."""
+"""The paths of fields by the object's identity; () stands for the whole object."""
 Rule = Callable[[Context, Fields, Suppressed], Iterator[Result]]
 
 
 def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
-    """Yield findings about the objects that ipamc owns: each object is of one rule, if any."""
+    """Yield findings about the objects that ipamc owns. At most one rule applies to each object."""
     rules = (pending, edited, not_as_in_git, missing, stale, foreign)
     objects: dict[Rule | None, Fields] = defaultdict(dict)
     for name, document in context.git.objects.items():
-        rule, paths = _sorted(context, name, document)
+        rule, paths = _rule_for(context, name, document)
         objects[rule][name] = paths
     for name, document in context.live.items():
         kind = document["kind"]
@@ -61,21 +61,21 @@ def three_ways(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 
 def owned(document: Object) -> Object:
-    """Return a rendered object as a dump can show it: a Node with no annotations but those of its blocks."""
+    """Return a rendered object as a dump can show it: of a Node's annotations only those with its blocks."""
     if document["kind"] != NODE:
         return document
     return {**document, "metadata": {**document["metadata"], "annotations": pod_cidr_annotations(document)}}
 
 
-def _sorted(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
-    """Return the rule that an object of git is for, and the paths of the fields that differ."""
+def _rule_for(context: Context, name: str, document: Object) -> tuple[Rule | None, list[str]]:
+    """Return the rule that applies to an object of git, or None, and the paths of fields that differ."""
     there, kind = context.live.get(name), document["kind"]
     before = context.applied.objects.get(name) if context.applied else None
     if kind == NODE and not context.shows_nodes and CILIUM_NODE not in context.dump.kinds:
-        return None, []  # beside a CiliumNode it decides about routes alone: IPC0950 tells which is wrong
+        return None, []  # beside a CiliumNode it decides only about routes: IPC0950 says which is wrong
     if there is None:
         if kind == NODE:
-            return None, []  # it is never created
+            return None, []  # an apply never creates a Node
         waits = kind == CILIUM_NODE and context.waits_since_import(name.partition(" ")[2])
         return missing if before is not None or (context.applied is None and not waits) else pending, []
     paths = differing(owned(document), there)
@@ -110,7 +110,7 @@ def edited(context: Context, objects: Fields, suppressed: Suppressed) -> Iterato
 
 
 def _severity(context: Context, name: str, paths: Sequence[str]) -> Make:
-    """Return the severity of an edited object: of blocks of a node, as the law of ownership has them."""
+    """Return the severity of an edited object; for blocks of a node, by who owns the blocks."""
     if all(path.startswith("metadata.labels") for path in paths):
         return warning
     kind, _, node = name.partition(" ")
@@ -127,7 +127,7 @@ def not_as_in_git(context: Context, objects: Fields, suppressed: Suppressed) -> 
 
 
 def _other_blocks(context: Context, name: str) -> Cause:
-    """Return the proof that an object has the blocks that it has, and not those of git."""
+    """Return the fact that an object has its present blocks instead of those in git."""
     git = context.git.objects[name]
     return Cause(name, Fact.OTHER_BLOCKS, tuple(parsed(cidrs(context.live[name], git) | cidrs(git, git))))
 
@@ -144,7 +144,7 @@ def missing(context: Context, objects: Fields, suppressed: Suppressed) -> Iterat
         else:
             unknown = f": the dump has no {kind} at all, so they may only not have been asked for"
             make = warning
-        text = f"missing: {several([*map(_short, some)], _kind_of(some), 'not in the dump')}{unknown}"
+        text = f"missing: {several([*map(_short_name, some)], _kind_of(some), 'not in the dump')}{unknown}"
         also, at = [Related(context.dump.at, "the dump")], context.git.at(some[0])
         blocks = {name: cidrs(git, git) for name in some if known and (git := context.git.objects[name])}
         causes = [Cause(name, Fact.MISSING, tuple(parsed(each))) for name, each in blocks.items()]
@@ -191,7 +191,7 @@ def foreign(context: Context, objects: Fields, _: Suppressed) -> Iterator[Result
 
 
 def _unexplained(code: str, suppressed: Suppressed, objects: Fields, at: Context | None = None) -> list[str]:
-    """Return the objects that no earlier finding explains, in their order; by the blocks that they have."""
+    """Return the objects, in their order, whose blocks no earlier finding explains."""
     left = []
     for name in objects:
         kind, _, node = name.partition(" ")
@@ -215,18 +215,18 @@ _POLICY = "admission policy"
 
 
 def _kind_of(objects: Sequence[str] | Fields) -> str:
-    """Return the kind that all objects are of, else "object"."""
+    """Return the kind if all objects have the same one, else "object"."""
     kinds = {name.partition(" ")[0] for name in objects}
     return kinds.pop() if len(kinds) == 1 else "object"
 
 
-def _short(name: str) -> str:
-    """Return how a finding calls an object: a policy and its binding have one name."""
+def _short_name(name: str) -> str:
+    """Return the name of an object in findings: a policy and its binding share one."""
     return name if name.partition(" ")[0] in POLICIES else name.rpartition(" ")[2]
 
 
 def _values(context: Context, some: Sequence[str], fields: Fields, words: str = "") -> str:
-    """Return which fields of objects differ, what the objects have, and what git has, for a message."""
+    """Return the text of a message that lists differing fields with the values in the cluster and in git."""
     paths = names({path for name in some for path in fields[name]})
     values = []
     for name in some:
@@ -238,16 +238,16 @@ def _values(context: Context, some: Sequence[str], fields: Fields, words: str = 
             value = fields[name][0].rpartition(".")[2]
         else:
             value = f"{' '.join(there) or 'nothing'} in place of {' '.join(wanted) or 'nothing'}"
-        values.append(f"{_short(name)} ({value})")
+        values.append(f"{_short_name(name)} ({value})")
     return f"{paths} of {several(values, _kind_of(some), words)}"
 
 
 ROWS = 20
-"""The most nodes of a policy that are listed."""
+"""The most nodes that are listed for a policy."""
 
 
 def _rows(live: Mapping[str, str], git: Mapping[str, str]) -> list[str]:
-    """Return the nodes for which a policy has other blocks than git."""
+    """Return the nodes whose blocks in a policy differ from git."""
     return [
         f"{node} {live.get(node, 'nothing')} in place of {git.get(node, 'nothing')}"
         for node in live.keys() | git.keys()
@@ -276,7 +276,7 @@ def _git_places(context: Context, objects: Sequence[str]) -> list[Related]:
 
 
 def _repair(context: Context, kind: str, name: str) -> str:
-    node = _short(name)
+    node = _short_name(name)
     if kind == _POLICY:
         (typed, called) = name.split(" ")
         first = f"where the apply is refused, first kubectl delete {typed.lower()} {called}"

@@ -1,7 +1,7 @@
-"""A base and a compilation in, a frozen `Difference` out: what changes. The base is not compiled.
+"""Compares a base with a compilation; the result is a frozen `Difference`. The base is not compiled.
 
-The base is a lock and what was rendered from it, as committed or on the disk: that is what the running
-cluster has. `plan_report` puts several clusters together, and says why a plan is refused.
+The base is a lock and the files rendered from it, as committed or on the disk: the state of the running
+cluster. `plan_report` combines several clusters, and says why a plan is refused.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
-from ipamc.model.pool_words import unit_of
+from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.quarantine import last_day
+from ipamc.place.spaces import with_others
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
@@ -39,22 +40,22 @@ from ipamc.review.diff.rendered import (
 )
 from ipamc.review.runbook.sentences import moves, steps
 
-NONE = "(none)"  # the address space of a cluster that names none
+NONE = "(none)"  # the value for a cluster that names no address space
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):
-    """What a cluster is compared with."""
+    """The state that a cluster is compared with."""
 
     lock: Lock
     cluster: Cluster | None
-    """Only for its pools: nodes may be missing. None: this version cannot read the documents."""
+    """Used only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Rendered = Rendered()
     new: bool = False  # the base has no such cluster
-    day: str = ""  # on which it was committed, ISO 8601 in UTC; "" for what is on the disk
+    day: str = ""  # the day of the commit, ISO 8601 in UTC; "" for the disk
 
 
 class Setting(Struct, frozen=True, kw_only=True):
-    """A field of the lock's header, or one of the Cluster that says which addresses are kept back."""
+    """A field of the lock's header, or a field of the Cluster that decides which addresses are kept back."""
 
     name: str
     old: str
@@ -62,16 +63,16 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Everything that a plan shows of one cluster."""
+    """Everything that a plan reports about one cluster."""
 
-    unit: str = "node"  # `unit_of` the cluster
+    unit: str = "node"  # of the cluster's `terms`
     lines: LineChanges
-    unlawful: tuple[Transition, ...]  # what no verb does to a line, and nobody agreed to: the plan is refused
-    misplaced: tuple[Misplaced, ...]  # in the head, changed or not
+    unlawful: tuple[Transition, ...]  # changes that no verb makes, without consent: the plan is refused
+    misplaced: tuple[Misplaced, ...]  # misplaced lines of the head, changed or not
     steps: tuple[str, ...]
-    """The order in which the change is brought to the cluster; empty if no order matters."""
+    """The steps that bring the change to the cluster, in order; empty if any order works."""
     restarts: tuple[Restart, ...]
-    """What must restart; empty also for a base without rendered flags, of which nothing may run yet."""
+    """Programs that must restart; empty also for a base without rendered flags: nothing may run yet."""
     leaving: tuple[Leaving, ...]
     settings: tuple[Setting, ...]
     flags: tuple[Flag, ...]
@@ -82,7 +83,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     aggregates: tuple[AggregateChange, ...]  # by pool and family
     files: Files
     filters: tuple[FilterChange, ...] = ()
-    """By pool and family; empty where the cluster announces nothing, and nobody asked."""
+    """By pool and family; empty if the cluster announces nothing and the user did not ask for filters."""
 
     @property
     def changed(self) -> bool:
@@ -103,14 +104,14 @@ def read_base(
     day: str = "",
 ) -> ClusterBase:
     """Return the base of these inputs.
-    `head`: the compiled cluster, if its documents are the same; `compiled`: the lock that was compiled, if
-    its file is the same. They are not read again. `day`: of the commit. Raises UnreadableBase.
+    `head` is the compiled cluster, if its documents are the same; `compiled` is the compiled lock, if its
+    file is the same: these are not read again. `day` is that of the commit. Raises UnreadableBase.
     """
     was = Rendered(rendered, f"{inputs.folder}/rendered")
     if inputs.lock is None:
         none = Lock(cluster=inputs.name, mode=head.mode if head else Mode.CLUSTER_POOL, shards=0)
         return ClusterBase(lock=none, cluster=head or _cluster(inputs), rendered=was)
-    # Where the lines are known, the header is enough.
+    # If the lines are known, only the header is parsed.
     text = inputs.lock if compiled is None else inputs.lock[: inputs.lock.find(b"\n") + 1]
     lock, findings = parse(text, inputs.lock_path)
     if lock is None or findings:
@@ -127,14 +128,15 @@ def empty_base(name: str, mode: Mode) -> ClusterBase:
 
 def _cluster(inputs: Inputs) -> Cluster | None:
     """Read the base's documents for their pools; return None if this version refuses them.
-    Files that can hold neither a pool nor the Cluster are skipped, because an inventory takes nine tenths of
-    the time. If there are CiliumNodes, every file is read: one without a node takes room in a pool.
+    Files without a pool or the Cluster are skipped, because an inventory takes nine tenths of the time. If
+    there are CiliumNodes, every file is read: a CiliumNode without a Node occupies room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
     texts = inputs.sources.items()
     sources = {path: text for path, text in texts if whole or any(word in text for word in POOL_WORDS)}
     try:
-        return read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
+        found = read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
+        return with_others(found, inputs.indexed) if found.is_space else found
     except Refused:
         return None
 
@@ -149,8 +151,8 @@ def compare(
     filters: bool = False,
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
-    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: what is agreed to though no line
-    shows it. `filters`: also what changes of routers' filters where `bgp` is none. O(n log n) in lines.
+    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: consent that no line records.
+    `filters`: list changes of routers' filters even if `bgp` is none. O(n log n) in lines.
     """
     plan = after.plan
     announced = filters or plan.cluster.bgp != "none"
@@ -160,7 +162,7 @@ def compare(
     in_order = steps(before.lock, before.cluster, plan, runbooks)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
     given = before.rendered.blocks if plan.operator_pools else frozenset()
-    # What the base keeps back is kept as long as it says, also where this change shortens the quarantine.
+    # The base's quarantine counts, even if this change shortens it.
     now = last_day(today, plan.cluster.quarantine_days)
     was = last_day(today, before.cluster.quarantine_days) if before.cluster else now
     days = Days(today=today, over=min(was, now), shortened=now, base=before.day)
@@ -170,7 +172,7 @@ def compare(
     flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
     restart = (trees, plan.cluster, flags, moved, before.lock.lines)
     return Difference(
-        unit=unit_of(plan.cluster),
+        unit=terms(plan.cluster).unit,
         lines=lines,
         unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
@@ -189,7 +191,7 @@ def compare(
 
 
 def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:
-    """Yield changes of the lock's header, and of the Cluster that give out what the base keeps back."""
+    """Yield changes of the lock's header, and of Cluster fields that keep addresses back in the base."""
     pairs: list[tuple[str, str, str]] = []
     old, new = before.lock, plan.lock
     if old.shards:

@@ -1,7 +1,7 @@
-"""The lines of a lock as a plan shows them: transitions, the origins of new blocks, and misplaced lines.
+"""Compares the lines of two locks for a plan: transitions, the origins of new blocks, and misplaced lines.
 
 A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from
-the lines, the pins and the inventory: a block that the inventory shows is then called adopted, even if the
+the lines, the pins and the inventory. A block that the inventory shows is then called adopted, even if the
 compiler placed it.
 """
 
@@ -23,6 +23,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
+from ipamc.model.pool_words import terms
 
 T = TypeVar("T", Line, Transition)
 _MOST = 20  # Nodes that a command names
@@ -32,64 +33,64 @@ class AddedBlock(Struct, frozen=True, kw_only=True):
     """A block that its node did not hold before."""
 
     line: Line
-    origin: Origin  # any but RENUMBER
-    of: str = ""  # another node that has these addresses in the base's lock
-    since: str = ""  # the day since which its node's own line of the block was in quarantine in the base
+    origin: Origin  # any except RENUMBER
+    of: str = ""  # another node with these addresses in the base's lock
+    since: str = ""  # the day on which the node's own line of the block went into quarantine in the base
 
     @property
     def why(self) -> str:
-        """Return where the block comes from."""
+        """Return the origin of the block, as a phrase."""
         since = f", was in quarantine since {self.since}" if self.since else ""
         return f"{self.origin}{f', was of {self.of}' if self.of else ''}{since}"
 
 
 class Renumber(Struct, frozen=True, kw_only=True):
-    """A node whose block changes, or is to change."""
+    """A node whose block changes now or later."""
 
     node: str
     old: tuple[Line, ...]
-    """The blocks that it holds until it moves, or held. By family and address, as `new`."""
+    """The blocks that it holds until it moves, or held before. By family and address, like `new`."""
     new: tuple[Line, ...]  # empty if the node lost a block and got none
     why: str
     moves: bool = False
-    """Of a completed one: the node runs, and nothing shows its new blocks yet, so it is still to move."""
+    """The renumber is completed in the lock, but the node runs and no object shows its new blocks yet."""
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """Nodes, each counted once."""
+    """Numbers of nodes; each node counts once."""
 
-    renumbered: int  # as `renumbered` counts them
-    added: int  # they have a new block, and are not renumbered
+    renumbered: int  # the nodes of `renumbered`
+    added: int  # nodes with a new block that are not renumbered
     left: int
-    """They held a block at the base and hold none now: not renamed nodes, nor those whose line vanished."""
+    """They held a block at the base and hold none now; not renamed nodes or those whose line vanished."""
     vanished: int
     unchanged: int  # they hold the same blocks as at the base
 
 
 class LineChanges(Struct, frozen=True, kw_only=True):
-    """What became of every line. Tuples are in order of family and address, renumbers in order of node."""
+    """The changes of all lines. Tuples are in order of family and address, renumbers in order of node."""
 
     transitions: tuple[Transition, ...] = ()
     added: tuple[AddedBlock, ...] = ()
     pending: tuple[Renumber, ...] = ()  # new pending lines
     still_pending: tuple[Renumber, ...] = ()
-    """Lines that were pending in the base: no change, but every plan lists them."""
+    """Lines that are pending in the base, too: every plan lists them, although nothing changes."""
     completed: tuple[Renumber, ...] = ()  # the node no longer holds its old block
     counts: Counts
 
     def of(self, *reasons: Reason) -> tuple[Transition, ...]:
-        """Return the transitions for these reasons."""
+        """Return the transitions with these reasons."""
         return tuple([each for each in self.transitions if each.reason in reasons])
 
     @property
     def released(self) -> tuple[Transition, ...]:
-        """The blocks whose addresses can be given out, or were, before a quarantine was over."""
+        """The blocks whose addresses can be, or were, given out before their quarantine was over."""
         moved = [each for each in self.of(Reason.MOVED) if each.line.state is State.RELEASED]
         return (*self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY), *moved)
 
     @property
     def pool_transfers(self) -> dict[tuple[str, str], list[Line]]:
-        """The lines whose range is in another pool now, or in one of another name, by both: no node moves."""
+        """The lines whose range is now in another or renamed pool, by old and new name: no node moves."""
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
         for each in self.of(Reason.REPOOLED, Reason.RESIZED):
             if each.before and each.before.pool != each.line.pool:
@@ -98,7 +99,7 @@ class LineChanges(Struct, frozen=True, kw_only=True):
 
 
 def changes_of(before: Sequence[Line], plan: Plan, days: Days | None = None) -> tuple[Transition, ...]:
-    """Return the transitions from a lock to a plan, where it is not known what the base rendered."""
+    """Return the transitions from a lock to a plan, for a base whose rendered files are not known."""
     return _Comparison(before, plan, days or Days(), frozenset()).transitions
 
 
@@ -109,7 +110,7 @@ def compare_lines(
     days: Days,
     published: Collection[Block] = frozenset(),
 ) -> LineChanges:
-    """Return what became of the base's lines, and where the head's lines come from. O(n log n).
+    """Return the changes of the base's lines, and the origins of the head's lines. O(n log n).
     `why_pending`: why a held block is misplaced. `published`: blocks that the base rendered for nodes.
     """
     comparison = _Comparison(before, plan, days, published)
@@ -137,7 +138,7 @@ def compare_lines(
 
 
 class _Comparison:
-    """The transitions, and those of them that replace each other."""
+    """The transitions, and pairs of them in which a new block replaces an old one."""
 
     def __init__(self, before: Sequence[Line], plan: Plan, days: Days, published: Collection[Block]) -> None:
         self.plan, self.published = plan, published
@@ -171,8 +172,8 @@ class _Comparison:
         return {node for node, _ in self._shown}
 
     def _is_followed(self, line: Line, over: Iterable[Line]) -> bool:
-        """Tell whether a block is the operator's, and CiliumNodes show that the node lost it, or who has it.
-        What was rendered was not the operator's.
+        """Return whether CiliumNodes show that a node lost a block of the operator, or its new owner.
+        A block that ipamc rendered is not the operator's.
         """
         if line.pool not in self.plan.operator_pools or line.block in self.published:
             return False
@@ -209,13 +210,13 @@ class _Comparison:
         every: dict[bool, list[Renumber]] = {True: [], False: []}
         for key, new in sorted(groups.items()):
             old = held.get(key, [])
-            reason = next((why[line.block] for line in old if line.block in why), "") or self._aim(old, new)
+            reason = next((why[line.block] for line in old if line.block in why), "") or self._goal(old, new)
             renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
             every[any(line.block in begun for line in new)].append(renumber)
         return tuple(every[True]), tuple(every[False])
 
-    def _aim(self, old: list[Line], new: list[Line]) -> str:
-        """Say where a node moves whose old block is not misplaced."""
+    def _goal(self, old: list[Line], new: list[Line]) -> str:
+        """Return a phrase that says where a node moves although its old block is not misplaced."""
         if pinned := next((pinned for line in new if (pinned := self._pinned(line))), None):
             place = "the block of its address" if pinned is Origin.FOLLOWS else "its pin"
             return f"to {place}, by consent"
@@ -226,7 +227,7 @@ class _Comparison:
         return "by consent"
 
     def _pinned(self, line: Line) -> Origin | None:
-        """Return why a pool keeps a block for its node: a pin, or the node's address; None if none does."""
+        """Return why a pool keeps a block for its node: a pin, or the node's address; None for neither."""
         for pool in self.plan.cluster.pools:
             if any(pin.block == line.block for pin in pool.pins.get(line.node, ())):
                 return Origin.FOLLOWS if pool.follows else Origin.PIN
@@ -266,28 +267,29 @@ def _why_lost(lost: Transition, *, was_pending: bool) -> str:
     if now and now.state is State.RELEASED:
         return "its block was released"
     if lost.other and lost.other.node != lost.line.node:
-        return f"node {lost.other.node} has its addresses now, and no line records a consent"
+        unit = terms(lost.other.node).unit
+        return f"{unit} {lost.other.node} has its addresses now, and no line records a consent"
     if lost.reason is Reason.VANISHED:
         return "its line vanished from the lock"
     return "its addresses are in another of its own blocks now"
 
 
 class Misplaced(Struct, frozen=True, kw_only=True):
-    """Held and pending lines where their nodes would not get a block today. Every plan lists them.
-    Rule 2 of the lock would refuse new ones there, or their pool does not select their node, or is not its
-    first candidate.
+    """Held and pending lines whose nodes would get other blocks today. Every plan lists them.
+    Either rule 2 of the lock would refuse a new block there, or the pool does not select the node, or it is
+    not the first candidate.
     """
 
     why: str
-    illegal: bool  # rule 2 refuses the place; else only the pool is another one
-    move: str = ""  # the command that gives them other blocks; "" where a renumber leads nowhere
+    illegal: bool  # rule 2 refuses the block; False: only the pool is wrong
+    move: str = ""  # the command that gives them other blocks; "" if a renumber does not help
     lines: tuple[Line, ...]  # by family and address
 
 
 def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Misplaced, ...]:
     """Return the misplaced lines by reason, the illegal ones first. O(lines).
     `full` are the pools without a free block, with the family. Nearly all lines are in the first candidate of
-    their node: what `_is_at_home` finds is asked nothing else, which takes 100,000 lines a third of the time.
+    their node: `_is_at_home` sorts these out, which takes 100,000 lines a third of the time.
     """
     cluster, ranges, lines = plan.cluster, RangeIndex(plan.cluster.pools), plan.lock.lines
     wants = {want.node.name: want for want in plan.wants}
@@ -299,11 +301,11 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
         want, family = wants.get(line.node), line.block.family
         if want is None or _is_at_home(cluster, want, line, pool) or not line.in_use:
             continue
-        faults = [(fault.rule not in ILLEGAL, _why(fault)) for fault in classify(cluster, want, line, pool)]
+        faults = [(fault.rule not in ILLEGAL, _words(fault)) for fault in classify(cluster, want, line, pool)]
         faults = [(legal, why) for legal, why in faults if why]
         key = id(want.offers), family
         if key not in firsts:
-            # Where every pool that selects a node gives it blocks, none comes first, and nothing has to move.
+            # If every pool that selects a node gives it blocks, none is first, and no block has to move.
             offers = want.offers if cluster.mode.one_block else ()
             firsts[key] = next((offer.pool for offer in offers if family in offer.sizes), None)
         first = firsts[key]
@@ -324,8 +326,8 @@ def misplaced(plan: Plan, full: Collection[tuple[str, int]] = ()) -> tuple[Mispl
 
 
 def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> bool:
-    """Tell whether a block lies in its node's first candidate pool: then `_why` has no fault to name.
-    `pool` is the one whose range contains the block. False where CIDRs are excluded: ask `classify`.
+    """Return whether a block lies in its node's first candidate pool, so that `_words` has no fault to name.
+    `pool` is the one whose range contains the block. False if CIDRs are excluded: then `classify` decides.
     """
     family, first = line.block.family, want.offers[0] if want.offers else None
     if first is None or first.pool is not pool or cluster.excluded:
@@ -333,8 +335,8 @@ def _is_at_home(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> 
     return family in first.sizes and family in cluster.families
 
 
-def _why(fault: Fault) -> str:
-    """Say what is wrong with a block; "" where the plan does not repeat it."""
+def _words(fault: Fault) -> str:
+    """Return a phrase for a fault of a block; "" for faults that a plan reports elsewhere."""
     if fault.rule is other_family:
         return f"IPv{fault.family} is not in ipFamilies"
     if fault.rule is over_excluded:
@@ -345,14 +347,14 @@ def _why(fault: Fault) -> str:
 
 
 def _move(cluster: Cluster, lines: list[Line], movable: Collection[Line], whole: Collection[str]) -> str:
-    """Return the renumber of these lines: of their pool if it is to move as a `whole`, else one by one."""
+    """Return the command that renumbers these lines: the pool, if all of it moves (`whole`), else each."""
     mine = [line for line in lines if line in movable]
     if not mine:
         return ""
     pools = sorted({line.pool for line in mine})
     if all(pool and pool in whole for pool in pools):
         scopes = [f"pool/{pool}" for pool in pools]
-    elif len(cluster.families) > 1:  # a node's other family stays
+    elif len(cluster.families) > 1:  # the other family of a node stays
         scopes = [str(line.block) for line in mine]
     else:
         scopes = [line.node for line in mine]

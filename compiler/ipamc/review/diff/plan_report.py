@@ -1,4 +1,4 @@
-"""The plans of several clusters as one report: why it is refused, and what it does beside additions."""
+"""The plans of several clusters as one report: why it is refused, and its changes other than additions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ipamc.review.diff.lock_lines import changes_of
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """A cluster before and after a plan."""
+    """Address maps of a cluster before and after a plan."""
 
     map: ClusterMap  # after it
     before: Lock
@@ -30,7 +30,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
     @property
     def versions(self) -> Versions:
-        """The two locks; one, where they are the same."""
+        """The two locks as versions; a single one if they are equal."""
         versions = versions_of(self.map.lock)
         versions.add(dumps(self.before).encode(), subject="before")
         versions.add_current(self.map.lock, subject="planned")
@@ -38,13 +38,13 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
-    """Return the picture of a plan."""
+    """Return the address maps before and after a plan."""
     mapped = map_of(plan.cluster, plan.lock, plan.wants, today)
     return Picture(map=mapped, before=before, changes=changes_of(before.lines, plan), lock_path=lock_path)
 
 
 class PlanStatus(enum.StrEnum):
-    """What became of a cluster since the base."""
+    """The kind of change of a cluster since the base."""
 
     PLANNED = "planned"
     NEW = "new"
@@ -59,13 +59,13 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
 
     name: str
     status: PlanStatus = PlanStatus.PLANNED
-    difference: Difference | None = None  # None if there is nothing to compare: deleted, refused or failed
+    difference: Difference | None = None  # None if nothing can be compared: deleted, refused or failed
     said: str = ""  # one line about the status, and what to do about it
     findings: tuple[Diagnostic, ...] = ()  # of the head's compile
     nodes: int = 0  # of a deleted cluster: how many nodes held a block at the base
-    agreed: bool = False  # of a deleted cluster: it may go (`--allow-deleted`)
-    picture: Picture | None = None  # only where it was asked for
-    bug: str = ""  # the traceback, where ipamc itself failed
+    agreed: bool = False  # of a deleted cluster: the user allows it (`--allow-deleted`)
+    picture: Picture | None = None  # only on request
+    bug: str = ""  # the traceback of a bug of ipamc
 
     @property
     def failed(self) -> bool:
@@ -84,10 +84,10 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
 class PlanReport(Struct, frozen=True, kw_only=True):
     """The plans of all clusters."""
 
-    base: str  # the revision as it was named; "" if the base is the disk
+    base: str  # the revision as the user named it; "" if the base is the disk
     clusters: tuple[ClusterReport, ...]  # deleted ones first, then by name
     scope: tuple[str, ...] = ()
-    """The clusters that were named; empty if all are meant. A pull request has a comment for each scope."""
+    """The clusters that the user named; empty for all. A pull request has a comment for each scope."""
 
 
 _WAYS_OUT = {
@@ -104,7 +104,7 @@ def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore:
     """IPC0441: a line of the lock changes only as a verb changes it."""
     for each in changes:
         was, now = each.before, each.after or each.other
-        # The text has the quarantine in the base, too: some formats show one end of a finding alone.
+        # The text includes the quarantine in the base: some formats print only one place of a finding.
         since = f" ({stated(was)})" if was and was.since else ""
         text = f"{each.line.block} of {(was or each.line).node}{since}: {_what_changed(each, was, now)}"
         also = [Related(line_at(base, was), f"the base has it {stated(was)}")] if was else []
@@ -126,16 +126,16 @@ def _what_changed(each: Transition, was: Line | None, now: Line | None) -> str:
 
 
 def stated(line: Line) -> str:
-    """Return the state of a line, of a quarantined one with all that it says."""
+    """Return the state of a line as text; for quarantine, with its day and node."""
     marks = f"{', moved' if line.moved else ''}{', pending' if line.was_pending else ''}"
     return f"{line.state} since {line.since}{marks}" if line.since else f"{line.state}"
 
 
 def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
-    """Yield what a plan revokes of that which the base rendered below `folder`, and which may be applied.
-    A revert of a commit reverts `rendered/` as well, and a compile compares with the `rendered/` of its own
-    commit: it sees nothing wrong. IPC0538 for CIDRs of CiliumPodIPPools that would not stay. IPC0543 for a
-    mode that nodes cannot leave: a warning, because the revert is the way out where it was not applied yet.
+    """Yield findings about files that the base rendered below `folder`, may have applied, and a plan revokes.
+    A revert of a commit reverts `rendered/` as well. A compile compares only with the `rendered/` of its own
+    commit, so it finds nothing wrong. IPC0538 is for CIDRs of CiliumPodIPPools that would vanish. IPC0543 is
+    for a mode that nodes cannot leave: a warning, because a revert is right if the mode was not applied yet.
     """
     rendered = replace(base.rendered, shown=folder)
     for found in check_mode_change(plan.cluster, base.lock, None, rendered):
@@ -154,7 +154,7 @@ _UNLAWFUL = {
 }
 
 
-def _which(each: Transition) -> str:
+def _line_text(each: Transition) -> str:
     was, now = each.before or each.line, each.other or each.after
     if each.reason is Reason.DAY_CHANGED and now:
         return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
@@ -165,14 +165,14 @@ def _which(each: Transition) -> str:
 
 
 def published_lost(cluster: ClusterReport) -> int:
-    """Return how many errors are about what the base published; of a cluster that was compiled."""
+    """Count the errors about published ranges that would vanish, of a compiled cluster."""
     return sum(found.severity is Severity.ERROR and found.code != "IPC0441" for found in cluster.findings)
 
 
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
-    """Yield why the plan is refused, a line each.
-    That is deleted clusters, lines that changed as no verb changes them, published CIDRs that would not stay,
-    and what `fail_on` names.
+    """Yield the reasons why the plan is refused, a line each.
+    Reasons are deleted clusters, changes of lines that no verb makes, published CIDRs that would vanish, and
+    the changes in `fail_on`.
     """
     for cluster in report.clusters:
         if cluster.status is PlanStatus.DELETED and not cluster.agreed:
@@ -187,7 +187,7 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
         for reason in REFUSED:
-            if which := [_which(each) for each in cluster.difference.unlawful if each.reason is reason]:
+            if which := [_line_text(each) for each in cluster.difference.unlawful if each.reason is reason]:
                 yield f"{cluster.name}: {several(which, *_UNLAWFUL[reason])}"
         renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
         left = {
@@ -208,9 +208,9 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
 
 
 def beyond_additions(report: ClusterReport) -> Iterator[str]:
-    """Yield what a plan does beside adding nodes and uids, one line each; nothing where it only adds.
-    What was pending before and is still pending is no change. A re-created node has the block that it had:
-    only its uid is another one, and the plan shows nothing.
+    """Yield a line for each change of a plan other than added nodes and uids; nothing if there is none.
+    A line that was pending and still is, is no change. A re-created node keeps its block: only its uid
+    changes, which the plan does not list.
     """
     if report.status is not PlanStatus.PLANNED or report.difference is None:
         yield f"the cluster is {report.status}: {report.said}"

@@ -1,4 +1,4 @@
-"""The pools of the base and of the head: which fields differ, and how much room there was and is."""
+"""Compares the pools of base and head: fields that differ, and their room before and after."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
+from ipamc.model.pool_words import Terms, terms
 from ipamc.review.shown_pools import uses_on
 
 _IS_LIST = re.compile(r"ipv[46]\.cidrs|overflow|blockSizes|reserved|pins\.").match
@@ -19,7 +20,7 @@ _IS_LIST = re.compile(r"ipv[46]\.cidrs|overflow|blockSizes|reserved|pins\.").mat
 
 
 class PoolStatus(enum.StrEnum):
-    """What became of a pool."""
+    """The kind of change of a pool."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -27,13 +28,13 @@ class PoolStatus(enum.StrEnum):
 
 
 class PoolField(Struct, frozen=True, kw_only=True):
-    """A field of a pool that differs. Of a list, only the items that the other one does not have."""
+    """A field of a pool that differs. For a list, only items that the other side lacks."""
 
     name: str
     old: tuple[str, ...]
     new: tuple[str, ...]
     whole: bool
-    """`old` and `new` are the whole values: it is not a list, or only the order of the list differs."""
+    """`old` and `new` are complete values: the field is no list, or only the order of the list differs."""
 
 
 class PoolChange(Struct, frozen=True, kw_only=True):
@@ -52,7 +53,7 @@ class Capacity(Struct, frozen=True, kw_only=True):
     size: int  # prefix length of a block in the head; in the base if the pool was removed
     before: Use | None  # None: the base has no such pool, or this version cannot read its documents
     after: Use | None  # None: the pool was removed
-    serves: bool  # it gives blocks to new nodes: it is neither disabled nor for unlisted nodes
+    serves: bool  # new nodes can get its blocks: it is neither disabled nor for unlisted nodes
 
     @property
     def changed(self) -> bool:
@@ -62,7 +63,7 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
     @property
     def short(self) -> bool:
-        """Return whether less is free than before, and so little that the pool is warned about (IPC0215)."""
+        """Return whether fewer blocks are free than before, few enough for the warning IPC0215."""
         after, before = self.after, self.before
         low = after is not None and after.available * 100 < after.total * LOW
         return self.serves and low and (before is None or after is None or after.available < before.available)
@@ -70,7 +71,8 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
 def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
     """Return the pools that differ, by name."""
-    old, new = ({pool.name: _fields_of(pool) for pool in cluster.pools} for cluster in (before, after))
+    words, both = terms(after), (before, after)
+    old, new = ({pool.name: _fields_of(pool, words) for pool in cluster.pools} for cluster in both)
     kept = {name: PoolStatus.CHANGED if name in old else PoolStatus.ADDED for name in new}
     return tuple(
         PoolChange(
@@ -83,14 +85,14 @@ def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
     )
 
 
-def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
-    """Return every field of a pool that decides addresses, as text; fields that are not set are left out."""
+def _fields_of(pool: Pool, words: Terms) -> dict[str, tuple[str, ...]]:
+    """Return the fields of a pool that decide addresses, as text; unset fields are omitted."""
     found: dict[str, tuple[str, ...]] = {}
     for family, part in sorted(pool.families.items()):
         found[f"ipv{family}.cidrs"] = tuple(str(pool_range.block) for pool_range in part.ranges)
-        found[f"ipv{family}.blockSize"] = (str(part.block_size),)
+        found[f"ipv{family}.{words.size}"] = (str(part.block_size),)
         found[f"ipv{family}.follows"] = (str(part.follows.block),) if part.follows else ()
-    found["nodeSelector"] = (pool.selector.canonical,)
+    found[words.selector] = (pool.selector.canonical,)
     found["priority"] = (str(pool.priority),) if pool.priority else ()
     found["overflow"] = pool.overflow
     found["blocksPerNode"] = (str(pool.blocks_per_node),) if pool.blocks_per_node != 1 else ()
@@ -100,7 +102,7 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
         for sized in pool.block_sizes
     )
     found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in pool.reserved)
-    if not pool.follows:  # else pins, and that nothing else is given, are a consequence
+    if not pool.follows and words.unit == "node":  # else pins, and `disabled`, follow from the pool's kind
         found |= {
             f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
         }

@@ -1,7 +1,7 @@
 """Two rendered trees: files and Cilium's flags that differ, objects that leave, programs that must restart.
 
-Operator and agents read `cilium-config` only at their start, the init container of an agent the
-CiliumNodeConfigs; CiliumNodes are read by an agent at its start, CiliumPodIPPools are followed by all.
+Operator and agents read `cilium-config` only at their start; the init container of an agent reads the
+CiliumNodeConfigs. An agent reads its CiliumNode at its start. All programs follow CiliumPodIPPools.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ipamc.review.live.objects import POLICIES
 
 
 class Flag(Struct, frozen=True, kw_only=True):
-    """A key of ConfigMap cilium-config, the operator's argument, or what ip-masq-agent has. None: not set."""
+    """A key of ConfigMap cilium-config, the operator's argument, or text of ip-masq-agent. None: not set."""
 
     name: str
     old: str | None
     new: str | None
-    why: str  # why it has this value, or that nobody reads it; "" where the pools say that
+    why: str  # the reason for this value, or that no program reads it; "" if the pools explain it
 
 
 class Files(Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Trees(Struct, frozen=True, kw_only=True):
 
 
 def compare_trees(before: Rendered, after: Mapping[str, str]) -> Trees:
-    """Return what was rendered beside what is rendered now, by path."""
+    """Return the former and present rendered files, by path."""
     now = {path: text.encode() for path, text in after.items()}
     files = Files(
         written=tuple(path for path, text in sorted(now.items()) if before.texts.get(path) != text),
@@ -85,11 +85,11 @@ def _flags(tree: Rendered) -> Mapping[str, str]:
 
 _KEPT = "cilium.io/do-not-gc"
 _LIST = "ip-masq-agent"
-"""What ConfigMap ip-masq-agent has: no flag, as no program has to start again for it."""
+"""The data of ConfigMap ip-masq-agent. It is no flag: no program has to restart for it."""
 
 
 class Stays(enum.Enum):
-    """What an object does that is in the cluster and no longer in the tree: nothing removes it by itself."""
+    """The effect of an object that left the tree and stays in the cluster: an apply does not delete it."""
 
     NODE_CONFIG = (
         "it still sets the default pool of the nodes that it selects; "
@@ -131,7 +131,7 @@ _OF_KIND = {
 
 
 class Leaving(Struct, frozen=True, kw_only=True):
-    """Objects of one kind that leave the tree and do the same if they stay."""
+    """Objects of one kind that leave the tree, and have the same effect if they stay in the cluster."""
 
     kind: str
     names: tuple[str, ...]  # sorted; not empty
@@ -139,12 +139,12 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
     @property
     def removable(self) -> bool:
-        """Return whether `ipamc ci apply --prune` deletes them; the others stay, or are not to be deleted."""
+        """Return whether `ipamc ci apply --prune` deletes them; it must not or cannot delete the others."""
         return self.stays in _REMOVED
 
     @property
     def sentence(self) -> str:
-        """Which they are, what they do, and how they are removed."""
+        """A sentence with the objects' names, the effect if they stay, and the command that removes them."""
         does = self.stays.value
         if len(self.names) > 1:
             which, them = f"{len(self.names):,} of kind {self.kind} ({names(self.names, _NAMED)})", "them"
@@ -156,9 +156,9 @@ class Leaving(Struct, frozen=True, kw_only=True):
 
 
 def leaving(trees: Trees, wants: Sequence[Want]) -> tuple[Leaving, ...]:
-    """Return the objects of the base's tree that the head's tree does not have, by what they do and kind.
-    Only files that differ are read, and the ConfigMap, which another file lists or not; an object that moved
-    to another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
+    """Return the objects that are in the base's tree and not in the head's, by effect and kind.
+    Only files that differ are read, and the ConfigMap, which another file may list. An object that moved to
+    another file does not leave. `wants` are the nodes of the inventory. O(size of the files that differ).
     """
     left = trees.before.lost(trees.after, dict.fromkeys((*trees.files.written, *trees.files.removed, FLAGS)))
     if not left:
@@ -188,7 +188,7 @@ _OPERATOR_ONLY = re.compile(r"cluster-pool-|auto-create-cilium-pod-ip-pools$|cil
 _AGENTS_ONLY = re.compile(r"annotate-k8s-node$|.*masq|ipv[46]-native-routing-cidr$").match
 _CONFIGS = "nodeconfigs.yaml"
 
-_NAMED = 20  # Nodes that a sentence names
+_NAMED = 20  # the most nodes that a sentence names
 _AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
@@ -198,11 +198,11 @@ class Restart(Struct, frozen=True, kw_only=True):
     who: str  # the operator, all agents, or the agents of some nodes
     nodes: tuple[str, ...] = ()  # sorted; empty for the operator and for all agents
     why: str
-    how: str  # a command; or what follows `it` or `they`, where they restart without one
+    how: str  # a command; or, if they restart without one, a verb phrase after `it` or `they`
 
     @property
     def sentence(self) -> str:
-        """Who restarts, why and how."""
+        """A sentence with the program that restarts, the reason, and the command."""
         all_of = "the operator" if self.who == "operator" else self.who
         who = f"the agents of {names(self.nodes, _NAMED)}" if self.nodes else all_of
         if self.how.startswith("kubectl "):
@@ -219,9 +219,9 @@ def restarts(
     *,
     ordered: bool,
 ) -> tuple[Restart, ...]:
-    """Return the restarts that a change takes, the operator first. () if none.
+    """Return the restarts that a change needs, the operator first; () if none.
     `moved` are the nodes that are to move to another block now. `before` are the lines of the base: the agent
-    of a node without one starts for the first time, and restarts nothing. `ordered`: the plan has steps,
+    of a node without a line starts for the first time, and needs no restart. `ordered`: the plan has steps,
     which say when and how all agents restart.
     """
     changed = [flag.name for flag in flags if flag.name != _LIST]
@@ -253,7 +253,7 @@ def _list(flags: list[str]) -> str:
 
 
 def _other_defaults(trees: Trees, cluster: Cluster, before: Sequence[Line]) -> tuple[str, ...]:
-    """Return the nodes with other settings by CiliumNodeConfigs. O(nodes + configs + pairs of both)."""
+    """Return the nodes whose settings by CiliumNodeConfigs change. O(nodes + configs + pairs of both)."""
     changed = [path for path in (*trees.files.written, *trees.files.removed) if path.endswith(_CONFIGS)]
     if not changed:
         return ()
@@ -283,7 +283,7 @@ class _Configs:
     """CiliumNodeConfigs: those that select one host name, and the others by name."""
 
     def __init__(self, configs: Iterable[RenderedObject]) -> None:
-        """Read CiliumNodeConfigs. One that cannot be read is left out: it is written again."""
+        """Read CiliumNodeConfigs. Unreadable ones are skipped: a compile writes them again."""
         found: list[_Config] = []
         for each in configs:
             with suppress(msgspec.ValidationError):
@@ -303,7 +303,7 @@ class _Configs:
         self._index = SelectorIndex(selectors)
 
     def settings(self, node: Node) -> dict[str, Any]:
-        """Return what configs set for a node: of one key the last name wins."""
+        """Return the settings of a node: for each key, the config with the last name wins."""
         found: dict[str, Any] = {}
         for number in self._index.matching({**node.labels, HOSTNAME: node.hostname}, node.name):
             found |= self._others[number].defaults

@@ -1,1 +1,1 @@
-"""What `ipamc ci apply` may write: live and rendered objects in, decisions out. Pure, without kubectl."""
+"""Decides what `ipamc ci apply` may write, from live and rendered objects. Pure, without kubectl."""

@@ -1,8 +1,8 @@
-"""Admission policies as they are applied: the commit that they name, and the dry run that shows them at work.
+"""Admission policies on apply: the commit that they name, and dry runs that test whether they are active.
 
-A kube-apiserver evaluates a policy some moments after it was written. A dry run that creates an object which
-nobody has shows what it does now: the policy that gives blocks writes the commit into an annotation, the one
-that refuses them names it.
+A kube-apiserver evaluates a policy some moments after it was written. A dry run creates an object with a name
+that nobody uses. The policy that sets blocks then writes the commit into an annotation, and the policy that
+refuses blocks names it in its message.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from ipamc.model.admission import COMMIT, PROBE
 from ipamc.review.live.objects import POLICIES, Object
 
-_CIDR = "192.0.2.0/32"  # of RFC 5737: no node has it
+_CIDR = "192.0.2.0/32"  # from RFC 5737 (documentation): no node has it
 _ALLOCATED = [{"pool": f"{PROBE}.", "cidrs": [_CIDR]}]
 _KEYS = ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
 _BLOCKS: Mapping[str, Mapping[str, Any]] = {
@@ -27,12 +27,12 @@ _KINDS = {"nodes": ("v1", "Node"), "ciliumnodes": ("cilium.io/v2", "CiliumNode")
 
 
 def naming(objects: Iterable[Object], commit: str) -> list[Object]:
-    """Return objects as they are applied: policies name the commit."""
+    """Return objects for an apply, with the commit written into policies."""
     return [_naming(each, commit) if each["kind"] in POLICIES else each for each in objects]
 
 
 def rows_of(document: Object) -> dict[str, str]:
-    """Return what a policy has for each node: `BLOCK...`, or `POOL=CIDR,CIDR...`."""
+    """Return the row of each node in a policy: `BLOCK...`, or `POOL=CIDR,CIDR...`."""
     rows = (each["expression"] for each in _variables(document) if each["name"].startswith("rows"))
     lines = (line.partition(" ") for text in rows for line in text.splitlines())
     return {node: given for node, blank, given in lines if blank}
@@ -56,7 +56,7 @@ def _naming(document: Object, commit: str) -> Object:
 
 
 def probed(objects: Iterable[Object]) -> Mapping[str, Collection[str]]:
-    """Return which kinds of policies there are, by the resource that they look at."""
+    """Return the kinds of policies among objects, by the resource that they match."""
     found: dict[str, set[str]] = {}
     for document in objects:
         if document["kind"] in POLICIES:
@@ -67,7 +67,7 @@ def probed(objects: Iterable[Object]) -> Mapping[str, Collection[str]]:
 
 
 def probes(objects: Sequence[Object]) -> Iterator[Object]:
-    """Yield the objects of dry runs. The answer to each, taken or refused, names the commit."""
+    """Yield the objects to create in dry runs. Each answer, accepted or refused, should name the commit."""
     for resource, kinds in sorted(probed(objects).items()):
         if resource not in _KINDS:
             continue

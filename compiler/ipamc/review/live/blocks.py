@@ -1,6 +1,6 @@
-"""Objects that must not be applied now, because pods or another node use addresses that they are about.
+"""Finds objects that must not be applied now, because pods or another node use the addresses.
 
-Nothing here stops the other objects: what is withheld is reported, and applied by a later run.
+Other objects are applied all the same. A withheld object is reported, and a later run applies it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Pod(Struct, frozen=True, kw_only=True):
 
     node: str
     addresses: tuple[str, ...]
-    stays: bool  # a drain leaves it: it belongs to a DaemonSet, or is a static pod
+    stays: bool  # a drain does not evict it: it belongs to a DaemonSet, or is a static pod
 
 
 class Withheld(Struct, frozen=True):
@@ -36,7 +36,7 @@ class Withheld(Struct, frozen=True):
 
 
 class Move(Struct, frozen=True, kw_only=True):
-    """An object of one node that would take blocks away from it."""
+    """An object of one node whose apply would take blocks away from it."""
 
     identity: str
     node: str
@@ -46,8 +46,8 @@ class Move(Struct, frozen=True, kw_only=True):
 
 
 def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
-    """Return the addresses that a live object gives, and would no longer give: disjoint, by address.
-    Single addresses that ipamc did not apply are entries of others, and stay.
+    """Return the addresses that a live object gives and its rendered form does not: disjoint, by address.
+    Single addresses that others added do not count: they stay.
     """
     gone = objects.cidrs(live, tree) - objects.cidrs(tree, tree)
     if entries := objects.ipam(live).get("pool") if live.get("kind") == objects.CILIUM_NODE else None:
@@ -58,19 +58,19 @@ def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
     kept = (
         objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
         if tree.get("kind") == objects.CILIUM_NODE
-        else _all(tree)
+        else _blocks_of(tree)
     )
     return tuple(outermost(without(objects.parsed(gone), kept)))
 
 
-def _all(tree: objects.Object) -> list[Block]:
+def _blocks_of(tree: objects.Object) -> list[Block]:
     return objects.parsed(objects.cidrs(tree, tree))
 
 
 def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
-    """Return the objects of single nodes that would take blocks away. O(objects) where none does.
-    An object that is missing, or has no block, takes none away, unless the node moved: `former` are by node
-    the blocks that it moved away from, and pods may use them while nothing shows them.
+    """Return the objects of single nodes whose apply would take blocks away. O(objects) if there is none.
+    A missing object, or one without blocks, takes none away, unless the node moved: `former` has, by node,
+    the blocks that it moved away from. Pods may use these although no object shows them.
     """
     result = []
     for document in tree:
@@ -81,7 +81,7 @@ def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Seque
             pieces = lost(there, document)
         elif node and node in former:
             old = set(map(str, former[node]))
-            pieces = tuple(outermost(without(former[node], _all(document))))
+            pieces = tuple(outermost(without(former[node], _blocks_of(document))))
         else:
             continue
         if pieces:
@@ -91,7 +91,7 @@ def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Seque
 
 
 def without(blocks: Iterable[Block], others: Iterable[Block]) -> list[Block]:
-    """Return the parts of blocks that none of the others covers."""
+    """Return the parts of blocks that no block of the others covers."""
     known = outermost(others)
     return [piece for block in blocks for piece in subtract(block, blocks_over(known, block))]
 
@@ -100,8 +100,8 @@ def used_by_pods(
     every: Iterable[Move], pods: Mapping[str, Sequence[Pod]] | None, cordoned: Collection[str]
 ) -> Iterator[Withheld]:
     """Yield the moves that would take a block away from running pods.
-    `pods` are by node; None: they cannot be read, and every move is withheld. On a cordoned node, pods that
-    a drain leaves do not count: they take a new address after the agent's restart, when they are deleted.
+    `pods` are by node; None: they cannot be read, and every move is withheld. On a cordoned node, pods that a
+    drain does not evict are ignored: they are deleted and get a new address after the agent's restart.
     """
     for move in every:
         change = f"{names(move.old)} would become {names(move.new)}"
@@ -126,7 +126,11 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
     rendered: list[tuple[Block, objects.Object, bool]] = []
     for document in tree:
         of_cilium = document["kind"] == objects.CILIUM_NODE
-        blocks = objects.parsed(objects.ipam(document).get("podCIDRs") or ()) if of_cilium else _all(document)
+        blocks = (
+            objects.parsed(objects.ipam(document).get("podCIDRs") or ())
+            if of_cilium
+            else _blocks_of(document)
+        )
         rendered += ((block, document, True) for block in blocks if objects.node_of(document))
     pattern = next((document for _, document, _ in rendered if document["kind"] == objects.NODE), None)
     kinds = {objects.CILIUM_NODE, objects.NODE} if pattern else {objects.CILIUM_NODE}
@@ -150,7 +154,7 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
 
 
 def _claims(document: objects.Object, pattern: objects.Object | None) -> list[Block]:
-    """Return the blocks that a live object gives to its node. Single addresses only where it has no block."""
+    """Return the blocks that a live object gives to its node; single addresses only if it has no block."""
     if document.get("kind") == objects.NODE:
         return objects.parsed(objects.cidrs(document, pattern)) if pattern else []
     blocks = [
@@ -161,8 +165,8 @@ def _claims(document: objects.Object, pattern: objects.Object | None) -> list[Bl
 
 
 def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[Withheld]:
-    """Yield the shared CiliumPodIPPools that would lose or swallow CIDRs in which CiliumNodes have blocks.
-    A compile appends to a published pool, so a wider CIDR is of a lock that does not know what was published.
+    """Yield shared CiliumPodIPPools whose apply would remove or merge CIDRs in which CiliumNodes have blocks.
+    A compile only appends to a published pool, so a wider CIDR comes from a lock without that history.
     """
     changed: dict[str, tuple[str, tuple[Block, ...], bool]] = {}
     for document in tree:
@@ -170,7 +174,7 @@ def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[
         if document["kind"] == objects.POOL and not objects.node_of(document) and there is not None:
             gone = lost(there, document)
             # A CIDR of the live pool may be only a part of one of the rendered pool.
-            wider, blocks = _all(document), objects.parsed(objects.cidrs(there, document))
+            wider, blocks = _blocks_of(document), objects.parsed(objects.cidrs(there, document))
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
             if pieces := gone or tuple(outermost(parts)):
                 changed[objects.name_of(document)] = identity(document), pieces, bool(gone)

@@ -1,13 +1,13 @@
-"""Cilium in the cluster: its flags against what the compile assumed, its operator's errors after an apply.
+"""Compares live flags of Cilium with those that a compile assumed, and judges errors of its operator.
 
-Who owns the flags decides what a difference means. Where Helm or a kustomization rolls them out, it may do
-so after an apply: then what is only missing yet is a warning, and what is not as assumed is refused. Where
-ipamc applies the ConfigMap itself, agents and operator read it at their next start.
+The owner of the flags decides what a difference means. Helm or a kustomization may roll them out after an
+apply: then a flag that is still missing is a warning, and a different value is refused. If ipamc applies the
+ConfigMap itself, agents and operator read it at their next start.
 
 Errors stay in `operator-status` after their cause is gone (cilium issue 28758). A node that is pinned to its
-blocks gets `pool empty` whenever its agent asks for more than they hold. An operator that adopts has no
-blocks of ours in its list, and says so of each of our nodes (model/cilium/operator_list.py). All three are no
-failures.
+blocks gets `pool empty` whenever its agent asks for more than they hold. With `adopt` the operator's list has
+no block of ours, and it reports an error for each of our nodes (model/cilium/operator_list.py). These three
+are no failures.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from ipamc.review.live.objects import Object, parsed
 IPAM_ARGUMENT = "--ipam"
 
 Level = Literal["refused", "restart", "later"]
-"""`refused`: nothing is applied. `restart`: only the ConfigMap, which the operator must read first.
-`later`: a warning."""
+"""`refused`: nothing is applied.
+`restart`: only the ConfigMap is applied, and the operator must read it first. `later`: a warning."""
 
 
 class Running(Struct, frozen=True, kw_only=True):
     """The flags in the cluster."""
 
-    data: Mapping[str, str] | None  # the keys of cilium-config; None where there is no such ConfigMap
+    data: Mapping[str, str] | None  # the keys of cilium-config; None if it does not exist
     arguments: Sequence[str] | None
-    """Words of the operator's command line; None where there is no such Deployment."""
+    """The operator's arguments; None if its Deployment does not exist."""
 
 
 class FlagDifference(Struct, frozen=True, kw_only=True):
-    """A flag that is not as it was assumed."""
+    """A flag whose live value differs from the assumed one."""
 
     key: str  # a key of cilium-config, or IPAM_ARGUMENT
     level: Level
@@ -51,13 +51,13 @@ class FlagDifference(Struct, frozen=True, kw_only=True):
 
 
 def running(config_map: Object | None, deployment: Object | None) -> Running:
-    """Read ConfigMap cilium-config and Deployment cilium-operator, as kubectl prints them."""
+    """Read ConfigMap cilium-config and Deployment cilium-operator in the form that kubectl prints."""
     words = None if deployment is None else words_of(deployment)
     return Running(data=None if config_map is None else config_map.get("data") or {}, arguments=words)
 
 
 def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> list[FlagDifference]:
-    """Return what is not as assumed. `given` are the blocks of CiliumNodes: nothing of them is free.
+    """Return flags that differ from the assumed ones. `given` are blocks of CiliumNodes, which are not free.
     Without ConfigMap and Deployment, Cilium is not installed yet, and nothing differs.
     """
     return [
@@ -67,7 +67,7 @@ def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> lis
 
 
 def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
-    """Compare --ipam: it wins over the ConfigMap, and the last one over those before it.
+    """Compare --ipam: it overrides the ConfigMap, and its last occurrence counts.
     With `kubernetes` the operator allocates nothing, as in crd mode.
     """
     value = ipam_argument(there.arguments or ())
@@ -123,7 +123,7 @@ _OTHERS: tuple[tuple[str, Level], ...] = (
 def _operator_list(
     assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]
 ) -> Iterator[FlagDifference]:
-    """Compare what the operator hands out (adopt): it must have nothing free that is not rendered."""
+    """Compare the CIDRs that the operator gives out (adopt): those not rendered must have nothing free."""
     level: Level = "restart" if assumed.applied else "refused"
     command = f"kubectl -n {assumed.namespace} rollout restart deployment/{OPERATOR}"
     restart = f"restart the operator ({command}), and run this again"
@@ -159,28 +159,28 @@ UNKNOWN = re.compile(r"allocator not configured for the requested CIDR (\S+)").s
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What an apply changed, and what is rendered: errors are judged by it."""
+    """The objects that an apply changed and rendered: errors are judged by them."""
 
     before: Mapping[str, str] = field(default_factory=dict)  # the operator's errors before the apply, by node
     nodes: Collection[str] = ()
-    """The nodes of which this run changed an object that the operator allocates by: not a Node."""
+    """Nodes of which this run changed an object that the operator allocates by: not a Node."""
     pools: Collection[str] = ()  # the CiliumPodIPPools that this run changed
     own_pools: Collection[str] = ()  # the CiliumPodIPPools of single nodes
     given: Mapping[str, Collection[Block]] = field(default_factory=dict)
     """With `adopt`, the blocks that are rendered for each node."""
-    operator_list: Sequence[Block] = ()  # with `adopt`, what the operator may give, as rendered
+    operator_list: Sequence[Block] = ()  # with `adopt`, the rendered CIDRs that the operator may give out
 
 
 class Judgement(Struct, frozen=True, kw_only=True):
-    """The errors by node: only failures fail."""
+    """The errors by node. Only `failures` fail the job."""
 
     failures: Mapping[str, str]
-    before: Mapping[str, str]  # errors that were there before, on nodes that were not changed
-    restart: Mapping[str, str]  # blocks that the operator will know when it restarts with the rendered list
+    before: Mapping[str, str]  # earlier errors, on nodes that this run did not change
+    restart: Mapping[str, str]  # nodes that are right once the operator restarts with its list
 
 
 def judge(errors: Mapping[str, str], run: Run) -> Judgement:
-    """Sort errors. An error has a line for each of its causes; the most severe one decides."""
+    """Classify errors. An error has a line for each of its causes; the most severe one decides."""
     failures, before, restart = {}, {}, {}
     for node, text in errors.items():
         causes = [line.strip() for line in text.splitlines() if line.strip()]
@@ -199,8 +199,8 @@ def judge(errors: Mapping[str, str], run: Run) -> Judgement:
 
 
 def _is_harmless(cause: str, node: str, run: Run) -> bool:
-    """Tell whether an error is none: a pool of this node alone is used up, or the block is ipamc's alone.
-    The blocks of its own pool are all that a node shall have. The operator's list has no block of ipamc's.
+    """Return whether a cause is no error: the node's own pool is used up, or ipamc alone manages the block.
+    A node shall have no more than the blocks of its own pool. The operator's list has no block of ipamc's.
     """
     empty, block = _EMPTY(cause), _unknown(cause)
     if empty and empty[1] in run.own_pools and empty[1].partition(".")[2] == node:

@@ -1,7 +1,7 @@
-"""The tree against the cluster: objects that are missing there, or differ, and those that left the tree.
+"""Compares the tree with the cluster: objects that are missing or differ, and those that left the tree.
 
-Of those that left, a Node and a ConfigMap are never deleted. A CiliumNode that somebody else made, as agents
-and people who apply seeds do, has another field manager, and is not touched.
+Of those that left, a Node and a ConfigMap are never deleted. CiliumNodes that agents made, or people who
+applied seeds, have another field manager, and are not touched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ State = Literal["missing", "differs", "re-created", "gone"]
 
 
 class Drift(Struct, frozen=True, kw_only=True):
-    """One object that the cluster does not have as it is rendered."""
+    """One object whose live form differs from the rendered one."""
 
     document: objects.Object
     state: State
@@ -31,9 +31,9 @@ class Drift(Struct, frozen=True, kw_only=True):
 def drift(
     tree: Iterable[objects.Object], live: Mapping[str, objects.Object], nodes: Collection[str] | None
 ) -> Iterator[Drift]:
-    """Yield what differs, in the order of the tree.
-    `nodes` are the names of the cluster's Nodes; None: not known. A CiliumNode whose Node is gone is not made
-    again, because the operator would collect it; a planned node's has no Node yet, and an annotation.
+    """Yield the differences, in the order of the tree.
+    `nodes` are the names of the cluster's Nodes; None: unknown. A CiliumNode whose Node is gone is not
+    created again, as the operator would delete it; a planned node has no Node yet, and an annotation.
     """
     for document in tree:
         there, kind = live.get(identity(document)), document["kind"]
@@ -49,10 +49,10 @@ def drift(
 
 
 def differing(document: objects.Object, there: objects.Object) -> list[str]:
-    """Return the paths of the fields that ipamc owns and that the cluster has not as they are rendered.
-    Of the blocks of an object there must be none beyond those that are rendered. Agents replace the
-    annotations of CiliumNodes, so these do not count. Of policies the commit that they name does not count,
-    and there must be no field beyond those that are rendered: it may keep requests away from them.
+    """Return the paths of fields that ipamc owns and whose live value differs from the rendered one.
+    An object must not have more blocks than rendered. Agents replace the annotations of CiliumNodes, so these
+    are ignored, and so is the commit that policies name. A policy must not have other fields than rendered:
+    they could exempt requests from it.
     """
     if document["kind"] in objects.POLICIES:
         (document,) = naming([document], commit_of([there]))
@@ -60,26 +60,26 @@ def differing(document: objects.Object, there: objects.Object) -> list[str]:
     kept = ("labels",) if document["kind"] == objects.CILIUM_NODE else ("labels", "annotations")
     paths: list[str] = []
     for key in kept:
-        paths += _other(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
+        paths += _unequal(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
     for key in ("spec", "data"):
-        paths += _other(document.get(key) or {}, there.get(key) or {}, key)
+        paths += _unequal(document.get(key) or {}, there.get(key) or {}, key)
     if document["kind"] == objects.POOL and (more := _families(there) - _families(document)):
         paths += (f"spec.{family}" for family in sorted(more))
     if document["kind"] in objects.POLICIES:
-        paths += _beyond(document["spec"], there.get("spec") or {}, "spec")
+        paths += _added(document["spec"], there.get("spec") or {}, "spec")
     if not paths and lost(there, document):
         paths.append(_BLOCKS.get(document["kind"], "spec"))
     return list(dict.fromkeys(paths))
 
 
 _ENTRIES = "spec.ipam.pool"
-"""The single addresses of crd mode: a mapping of hundreds of entries, which is one field here."""
+"""The single addresses of crd mode: a mapping of hundreds of entries, reported as one field."""
 _BLOCKS = {objects.CILIUM_NODE: _ENTRIES, objects.NODE: "spec.podCIDRs"}
-"""The field in which an object may have more blocks than are rendered, when all that is rendered is there."""
+"""The field in which an object may have more blocks than rendered, although all rendered fields match."""
 
 
-def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
-    """Yield the paths that differ. Lists are compared whole, as the apiserver owns them."""
+def _unequal(part: Any, whole: Any, path: str) -> Iterator[str]:
+    """Yield the paths of values that differ. Lists are compared whole, as the apiserver owns them."""
     if not isinstance(part, Mapping) or not isinstance(whole, Mapping):
         if part != whole:
             yield path
@@ -89,19 +89,19 @@ def _other(part: Any, whole: Any, path: str) -> Iterator[str]:
         if key not in whole:
             yield within
         else:
-            yield from _other(value, whole[key], within)
+            yield from _unequal(value, whole[key], within)
 
 
 _DEFAULTS: tuple[Any, ...] = ({}, [], None, "", "Equivalent")
-"""What the apiserver adds to a policy; Equivalent is a matchPolicy."""
+"""Values that the apiserver adds to a policy; Equivalent is a matchPolicy."""
 
 
-def _beyond(part: Any, whole: Any, path: str) -> Iterator[str]:
-    """Yield the paths of fields that nobody rendered, and that say something."""
+def _added(part: Any, whole: Any, path: str) -> Iterator[str]:
+    """Yield the paths of fields that are not rendered and do not have a default value."""
     if isinstance(part, Mapping) and isinstance(whole, Mapping):
         for key, value in whole.items():
             if key in part:
-                yield from _beyond(part[key], value, f"{path}.{key}")
+                yield from _added(part[key], value, f"{path}.{key}")
             elif value not in _DEFAULTS:
                 yield f"{path}.{key}"
 
@@ -111,7 +111,7 @@ def _families(pool: objects.Object) -> set[str]:
 
 
 ORDER = (*objects.POLICIES, objects.NODE_CONFIG, objects.CILIUM_NODE, objects.POOL)
-"""The kinds in the order of deletion: policies, what names a pool, what has blocks of it, the pool."""
+"""The kinds in the order of deletion: policies, objects that name a pool, those with its blocks, the pool."""
 
 
 class LeftOver(Struct, frozen=True, kw_only=True):
@@ -120,8 +120,8 @@ class LeftOver(Struct, frozen=True, kw_only=True):
     kind: str
     namespace: str
     name: str
-    effect: str  # what it does if it stays
-    kept: str = ""  # why it must not be deleted; "" where it may be
+    effect: str  # its effect if it stays
+    kept: str = ""  # why it must not be deleted; "" if it may be
 
 
 def left_over(
@@ -130,8 +130,8 @@ def left_over(
     nodes: Collection[str] | None,
     busy: Collection[str] | None,
 ) -> list[LeftOver]:
-    """Return the objects of ipamc that are not among the wanted ones, by identity, in order of deletion.
-    `nodes` are the cluster's Nodes, `busy` the nodes with pods; None: not known, then CiliumNodes are kept.
+    """Return ipamc's live objects that are not among the wanted ones, by identity, in order of deletion.
+    `nodes` are the cluster's Nodes, `busy` the nodes with pods; None: unknown, and CiliumNodes are kept.
     """
     users, left = pool_users(live.values()), []
     for document in [live[about] for about in _ours(live) if about not in wanted]:
@@ -159,7 +159,7 @@ def left_over(
 
 
 def is_strange(wanted: Collection[str], live: Mapping[str, objects.Object]) -> bool:
-    """Tell whether the cluster has objects of ipamc, none of which is wanted: those of another cluster."""
+    """Return whether the cluster has objects of ipamc and none is wanted: they are another cluster's."""
     ours = _ours(live)
     return bool(ours) and not any(name in wanted for name in ours)
 
@@ -171,7 +171,7 @@ def _ours(live: Mapping[str, objects.Object]) -> list[str]:
 
 
 def pool_users(documents: Iterable[objects.Object]) -> dict[str, set[str]]:
-    """Return the nodes whose CiliumNode has blocks of a pool or asks for some, by pool."""
+    """Return, by pool, the nodes whose CiliumNode has blocks of it or requests some."""
     users: dict[str, set[str]] = defaultdict(set)
     for document in documents:
         if document["kind"] == objects.CILIUM_NODE:

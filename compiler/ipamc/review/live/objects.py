@@ -1,6 +1,6 @@
 """Objects as kubectl prints them and as they are rendered: their identity, and the blocks that they give.
 
-What somebody else wrote into a live object may be anything: a text that is no CIDR is passed over.
+Anybody may have written into a live object: a text that is no CIDR is skipped.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def name_of(document: Object) -> str:
 
 
 def over(document: Object, there: Object | None) -> Object:
-    """Return a rendered object as it is applied over the one that is there, if one is.
-    An agent removes the annotations of its CiliumNode when it starts, and none is put back.
+    """Return a rendered object in the form to apply over the live one, if that exists.
+    An agent removes the annotations of its CiliumNode when it starts; they are not added again.
     """
     if document["kind"] != CILIUM_NODE or there is None or not there["metadata"].get("ownerReferences"):
         return document
@@ -41,7 +41,7 @@ def over(document: Object, there: Object | None) -> Object:
 
 
 def node_of(document: Object) -> str:
-    """Return the node that an object belongs to; "" for what nodes share.
+    """Return the node that an object belongs to; "" for an object that nodes share.
     The CiliumPodIPPool of one node is called POOL.NODE, and no name of a pool has a dot (IPC0530).
     """
     kind = document.get("kind")
@@ -74,8 +74,8 @@ def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
 
 def cidrs(document: Object, like: Object) -> set[str]:
     """Return the blocks that an object gives, as texts; single addresses have a full prefix.
-    `like` is the rendered object: of a Node only those places count that ipamc writes, because podCIDRs
-    beside annotations are kube-controller-manager's.
+    `like` is the rendered object: for a Node, only the fields that ipamc writes are read, because podCIDRs
+    beside annotations belong to kube-controller-manager.
     """
     spec = document.get("spec") or {}
     kind = like.get("kind")
@@ -106,7 +106,7 @@ def parsed(texts: Iterable[object]) -> list[Block]:
 
 
 def address(text: str) -> Block | None:
-    """Return a single address as a block; None where it is none."""
+    """Return a single address as a block; None for other texts."""
     try:
         family, number = parse_address(text)
     except CidrError:
@@ -115,12 +115,12 @@ def address(text: str) -> Block | None:
 
 
 def is_ours(document: Object) -> bool:
-    """Tell whether ipamc applied an object: it has the field manager."""
+    """Return whether ipamc applied an object, by its field manager."""
     return _owned(document) is not None
 
 
 def owned_addresses(document: Object) -> Collection[str]:
-    """Return the entries of `spec.ipam.pool` that ipamc applied: none that others wrote goes by an apply."""
+    """Return the entries of `spec.ipam.pool` that ipamc applied. An apply removes no entry of others."""
     fields: Any = _owned(document) or {}
     for key in ("f:spec", "f:ipam", "f:pool"):
         fields = fields.get(key) or {}

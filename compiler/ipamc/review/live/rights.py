@@ -1,6 +1,6 @@
-"""What the jobs of a pipeline must be allowed to do in a cluster, as rules of RBAC: no verb more.
+"""The RBAC rules that the jobs of a pipeline need in a cluster: no verb more.
 
-Kept in step with `workspace/kubectl.py`, through which the jobs do all that they do there.
+Must match `workspace/kubectl.py`, which makes all requests of the jobs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Rule(Struct, frozen=True, kw_only=True, order=True):
     namespace: str = ""
     group: str
     resource: str
-    names: tuple[str, ...] = ()  # the only objects that it is about; empty for all
+    names: tuple[str, ...] = ()  # the only objects that it applies to; empty for all
     verbs: tuple[str, ...]
 
 
 def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prune: bool) -> list[Rule]:
-    """Return what `ipamc ci apply` asks for, with and without `--repair`.
-    `objects` are those that are rendered, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: in two
-    of them CiliumNodes are applied, also such as are not rendered yet. Nodes are created by kubelets alone.
+    """Return the rights that `ipamc ci apply` needs, with and without `--repair`.
+    `objects` are the rendered ones, `namespace` is Cilium's, `mode` is `ipam` of cilium-config: two modes
+    apply CiliumNodes, including ones that are not rendered yet. Only kubelets create Nodes.
     """
     kinds = {document["kind"] for document in objects}
     if mode in {"cluster-pool", "crd"}:
@@ -64,7 +64,7 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
         writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
         reads = ("list", "watch") if kind == CILIUM_NODE else ("list",)
         where = namespace if kind == NODE_CONFIG else ""
-        if where or not writes:  # a list of all namespaces is of the cluster
+        if where or not writes:  # listing all namespaces needs a ClusterRole
             rules.append(Rule(group=CILIUM, resource=resource, verbs=reads))
             rules += [Rule(namespace=where, group=CILIUM, resource=resource, verbs=writes)] if writes else ()
         else:
@@ -73,22 +73,22 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
 
 
 class Listed(Struct, frozen=True, kw_only=True):
-    """A kind that a dump has all objects of, or one object; others are not read: they may hold secrets."""
+    """A kind of which a dump has all objects, or one object. Others are not read: they may hold secrets."""
 
     group: str
     resource: str
     namespace: str = ""
     name: str = ""  # the one object; "" for all
-    optional: bool = False  # a dump goes on without, where a role of before may not read it
+    optional: bool = False  # a dump continues without it if an older role may not read it
 
     @property
     def full_name(self) -> str:
-        """How kubectl knows it."""
+        """The name of the resource for kubectl."""
         return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
 def dumped(job: str, namespace: str) -> Iterator[Listed]:
-    """Yield what a dump for `refresh` or `audit` has, in this order; `namespace` is Cilium's."""
+    """Yield what a dump for `refresh` or `audit` contains, in this order; `namespace` is Cilium's."""
     yield Listed(group="", resource="nodes")
     yield Listed(group=CILIUM, resource="ciliumnodes")
     if job == "audit":
@@ -105,7 +105,7 @@ def dumped(job: str, namespace: str) -> Iterator[Listed]:
 
 
 def dump_rights(wanted: Iterable[Listed]) -> list[Rule]:
-    """Return what a dump asks for."""
+    """Return the rights that a dump needs."""
     names: dict[tuple[str, str, str], list[str]] = {}
     rules = []
     for item in wanted:

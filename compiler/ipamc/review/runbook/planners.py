@@ -1,4 +1,4 @@
-"""What the template of each change is given: which nodes, in which waves, with which blocks."""
+"""Computes the values for the template of each change: nodes, waves and blocks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
 
 def pending_of(plan: Plan) -> Blocks:
-    """Return the pending lines of each node that has some."""
+    """Return the pending lines by node, for nodes with any."""
     found: dict[str, list[Line]] = defaultdict(list)
     for line in plan.lock.lines:
         if line.state is State.PENDING:
@@ -31,16 +31,16 @@ def pending_of(plan: Plan) -> Blocks:
 
 
 def running_nodes(cluster: Cluster) -> tuple[str, ...]:
-    """Return the names of the nodes on which pods may run."""
+    """Return the names of the nodes that may run pods."""
     return tuple(node.name for node in cluster.nodes if cluster.may_run(node))
 
 
 def renumber(
     plan: Plan, site: Site, cut: Cut, *, asked: Sequence[str] = (), settled: Collection[str] = ()
 ) -> Runbook:
-    """Return the steps for the nodes that have a pending line in a plan, or whose renumber is settled.
-    `asked`: what `--renumber` is to be given, if the plan was made with this consent and the lock has no
-    pending lines yet. `settled`: nodes that are still to move to the block that they hold.
+    """Return the steps for nodes with a pending line in a plan, or whose renumber is settled.
+    `asked` is the value for `--renumber`, if the plan was made with this consent and the lock has no pending
+    lines yet. `settled` are nodes that still have to move to the block that they hold.
     """
     pending, one = pending_of(plan), plan.cluster.mode.one_block
     moves = []
@@ -62,7 +62,7 @@ def renumber(
 def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
     one, blocks = plan.cluster.mode.one_block, {}
     for node, new in pending.items():
-        # What it holds after its new lines replaced those of the same key.
+        # The blocks that it holds after new lines replace those of the same key.
         keys = {line.key(one_block=one) for line in new}
         kept = [line for line in plan.held.get(node, ()) if line.key(one_block=one) not in keys]
         blocks[node] = in_order({*kept, *new})
@@ -76,7 +76,7 @@ def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
 
 
 def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block) -> Runbook:
-    """Return the steps. `plan` has the pending lines that the consent gives once the range is written."""
+    """Return the steps. `plan` has the pending lines that the consent creates once the range is written."""
     pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
     part, native = pool.families[block.family], native_limit(plan.cluster, block.family)
     values = {
@@ -94,7 +94,7 @@ def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block) -> Run
 def decommission(
     plan: Plan, site: Site, cut: Cut, nodes: Collection[str], pools: Sequence[str] = ()
 ) -> Runbook:
-    """Return the steps by which nodes leave. `pools`: those that are to go with them."""
+    """Return the steps by which nodes leave. `pools` are removed with them."""
     planned = {node.name: node.planned for node in plan.cluster.nodes}
     going = [node for node in sorted(nodes) if plan.held.get(node) or node in planned]
     values = {
@@ -112,7 +112,7 @@ def decommission(
 
 
 def replace_node(plan: Plan, site: Site, olds: Sequence[str], new: str) -> Runbook:
-    """Return the steps for nodes that join again under their names, or for one whose replacement is `new`."""
+    """Return the steps for nodes that rejoin under their names, or for one that node `new` replaces."""
     labels = next((node.labels for node in plan.cluster.nodes if node.name == olds[0]), {})
     entry = json.dumps({"name": new, "labels": dict(sorted(labels.items())), "planned": True})
     nodes = (new,) if new else olds
@@ -122,7 +122,7 @@ def replace_node(plan: Plan, site: Site, olds: Sequence[str], new: str) -> Runbo
 
 
 def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) -> Runbook:
-    """Return the steps by which every node gets a block of a family. `begun`: the plan has these blocks."""
+    """Return the steps that give every node a block of a family. `begun`: the plan has these blocks."""
     running, pools = running_nodes(plan.cluster), plan.cluster.pools
     values = {
         "begun": begun,
@@ -138,7 +138,7 @@ def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) ->
 
 
 def calico(plan: Plan, site: Site, cut: Cut) -> Runbook:
-    """Return the steps by which each node keeps its blocks. `plan` holds them, as `ipamc import` made it."""
+    """Return the steps by which each node keeps its blocks. `plan` holds them, from `ipamc import`."""
     nodes = [node.name for node in plan.cluster.nodes if plan.held.get(node.name)]
     values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut), "blocks": plan.held}
     return site.runbook("calico", values)
@@ -161,11 +161,11 @@ def restored(change: str, plan: Plan, site: Site) -> Runbook:
 _POLICY = "bgp: control-plane with a CiliumBGPPeeringPolicy, whose exportPodCIDR announces the same blocks"
 _CONFIG = "CiliumBGPClusterConfig and CiliumBGPAdvertisement, which every minor from 1.16 on has"
 INSTEAD = {"METALLB": ("metallb", _POLICY), "BGP_PEERING_POLICY": ("control-plane", _CONFIG)}
-"""By name of a lost capability: the value of `bgp` that uses it, and what takes its place."""
+"""By the name of a lost capability: the value of `bgp` that uses it, and its replacement."""
 
 
 def upgrade(site: Site, to: Version) -> Runbook:
-    """Return the steps from the minor of the Cluster to another one, of which this ipamc knows."""
+    """Return the steps from the Cluster's minor to another one that this ipamc knows."""
     cluster, (_, start), (_, end) = site.cluster, site.cluster.cilium, to
     minors = []
     for minor in range(start + 1, end + 1):
@@ -179,7 +179,7 @@ def upgrade(site: Site, to: Version) -> Runbook:
 
 
 def rows(cluster: Cluster, minor: int) -> tuple[list[Row], list[Row]]:
-    """Return what a minor gains and what it loses, of that which concerns a cluster's mode."""
+    """Return the rows of the version table that a minor gains and loses in a cluster's mode."""
     about = [row for row in TABLE if cluster.mode.value in row.modes.split(", ")]
     lost = [row for row in about if row.until == minor - 1 and (1, row.until) < LAST]
     return [row for row in about if row.since == minor], lost
@@ -188,9 +188,9 @@ def rows(cluster: Cluster, minor: int) -> tuple[list[Row], list[Row]]:
 def mode_under_way(
     lock: Lock, before: Cluster | None, plan: Plan, site: Site, cut: Cut, *, in_brief: bool = False
 ) -> Runbook | None:
-    """Return the runbook of another mode, operator, pinning or patchNodes than the base has.
-    `lock` and `before` are of the base; `before` is None if its documents cannot be read. Returns
-    None where no order matters. `in_brief`: for a plan, which has one step in place of waves.
+    """Return the runbook if mode, operator, pinning or patchNodes differ from the base; else None.
+    `lock` and `before` are of the base; `before` is None if its documents cannot be read. Also None if any
+    order works. `in_brief`: for a plan, which has one step instead of waves.
     """
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = (lock.mode.value, cluster.mode.value) in ONLINE
@@ -217,7 +217,7 @@ def mode_change(
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = bool(lock.shards) and (lock.mode.value, cluster.mode.value) in ONLINE
     multi = cluster.mode is Mode.MULTI_POOL
-    # An agent looks for the addresses of running pods in the pool default alone.
+    # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
     planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     blocks = {

@@ -1,4 +1,4 @@
-"""Runbooks of a change that a user asks for, and of the changes that a cluster is in the middle of."""
+"""Runbooks of a change that a user asks for, and of changes that have begun in a cluster."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from ipamc.review.runbook.values import Cut, Runbook
 
 
 class Request(Struct, frozen=True, kw_only=True):
-    """What a user asks for."""
+    """A change that a user asks for."""
 
     change: str
     nodes: tuple[str, ...] = ()
     pools: tuple[str, ...] = ()
-    selector: str = ""  # in Calico's language; "": none
+    selector: str = ""  # in Calico's selector syntax; "": none
     to: str = ""
     cut: Cut
     today: str  # ISO 8601 day in UTC
 
 
 class Unclear(Exception):  # noqa: N818 - a statement about the request, not a failure
-    """The request names something that is not there, or lacks something; the text says what."""
+    """The request names something that does not exist, or is incomplete; the text says what."""
 
 
 class Impossible(Exception):  # noqa: N818 - a statement about the change, not a failure
-    """The change cannot be made as asked; the findings say why."""
+    """The requested change is impossible; the findings say why."""
 
     def __init__(self, findings: tuple[Diagnostic, ...]) -> None:
         super().__init__(findings)
@@ -53,7 +53,7 @@ class Impossible(Exception):  # noqa: N818 - a statement about the change, not a
 
 
 def requested(request: Request, plan: Plan, site: Site) -> Runbook:
-    """Return the runbook of a change of a cluster as it is planned today. Raises Unclear and Impossible."""
+    """Return the runbook of a requested change of a cluster as of today. Raises Unclear and Impossible."""
     return PLANNERS[request.change](request, plan, site)
 
 
@@ -162,7 +162,7 @@ def _upgrade(request: Request, plan: Plan, site: Site) -> Runbook:
 
 
 def _nodes(request: Request, plan: Plan) -> tuple[str, ...]:
-    """Return the nodes that are named, selected, or hold a block of a pool that is named; sorted."""
+    """Return the nodes that are named, selected, or hold a block of a named pool; sorted."""
     known = {node.name: node for node in plan.cluster.nodes}
     if unknown := set(request.nodes) - known.keys():
         raise Unclear(f"{names(unknown)}: no such node in the inventory of {plan.cluster.name}")
@@ -217,18 +217,18 @@ PLANNERS: Mapping[str, Callable[[Request, Plan, Site], Runbook]] = {
     "restore-git": lambda request, plan, site: planners.restored(request.change, plan, site),
     "restore-etcd": lambda request, plan, site: planners.restored(request.change, plan, site),
 }
-"""By the name of the change."""
+"""Functions that make the runbook, by the name of the change."""
 
 
 def under_way(
     base: ClusterBase, plan: Plan, difference: Difference, site: Site, cut: Cut
 ) -> tuple[Runbook, ...]:
-    """Return the runbooks of the changes that an apply alone cannot do, in order; () if it does them all."""
+    """Return the runbooks of begun changes that an apply alone cannot complete, in order; () without."""
     before, lock = base.cluster, base.lock
     found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
         found.append(planners.upgrade(replace(site, cluster=before), plan.cluster.cilium))
-    # What the base's inputs say of families does not count: they may be edited, and not compiled yet.
+    # The families in the base's inputs are ignored: inputs may be edited and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]
     if changed := planners.mode_under_way(lock, before, plan, site, cut):

@@ -13,12 +13,12 @@ from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.values import Cut, Step, Where
 
 KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})  # first words that keep their capital letter
-LONGEST = 220  # characters of commands in a line; longer ones are left to the runbook
+LONGEST = 220  # the most characters of commands in a line; longer ones are only in the runbook
 Templates = Mapping[str, str]  # the texts of `templates/runbooks/` by file name
 
 
 def sentence(step: Step) -> str:
-    """Return the title of a step, its commands, its condition and its reason."""
+    """Return the title of a step, its commands, its condition and its reason as one line."""
     first, said = step.title.split(maxsplit=1)[0], step.title
     if first.istitle() and first not in KINDS:
         said = f"{said[0].lower()}{said[1:]}"
@@ -34,7 +34,7 @@ def sentence(step: Step) -> str:
 
 
 def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) -> tuple[str, ...]:
-    """Return the steps, each a sentence with its commands; () where no order matters.
+    """Return the steps, each a sentence with its commands; () if any order works.
     `lock` and `before` are of the base; `before` is None if its documents cannot be read.
     """
     site = Site(plan.cluster, templates=templates)
@@ -46,10 +46,10 @@ def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) 
 
 
 def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, ...]:
-    """Return the steps for nodes whose renumber is settled, and that are still to move; () for no nodes."""
+    """Return the steps for nodes whose renumber is settled and that still have to move; () for no nodes."""
     if not nodes:
         return ()
-    before, _, _ = _next(plan, "NODE", templates)
+    before, _, _ = _phases(plan, "NODE", templates)
     return (
         f"drain {names(nodes)}, if that was not done before: {_commands(before['drain'])}",
         "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
@@ -71,9 +71,9 @@ def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tupl
 
 
 def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
-    """Yield the steps for a drained node, after its new block was applied; `node` may stand for several."""
+    """Yield the steps for a drained node after its new block is applied; `node` may stand for several."""
     cluster, site = plan.cluster, Site(plan.cluster)
-    before, join, move = _next(plan, node, templates)
+    before, join, move = _phases(plan, node, templates)
     refresh = f"refresh the inventory: {_commands(before['refresh'])}, then ipamc compile {cluster.name}"
     if site.joins_again:
         yield from map(sentence, join.values())
@@ -89,7 +89,7 @@ def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
     if not nodes:
         return ()
     name, node = plan.cluster.name, nodes[0] if len(nodes) == 1 else "NODE"
-    before, _, _ = _next(plan, node, templates)
+    before, _, _ = _phases(plan, node, templates)
     each = f"for each of {names(nodes)}" if len(nodes) > 1 else f"for {node}"
     return (
         f"next: commit and merge this: a pending block is reserved, and rendered nowhere; then {each}:",
@@ -99,8 +99,8 @@ def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
     )
 
 
-def _next(plan: Plan, node: str, templates: Templates) -> list[dict[str, Step]]:
-    """Return the steps of each phase of `next.md.j2` by key."""
+def _phases(plan: Plan, node: str, templates: Templates) -> list[dict[str, Step]]:
+    """Return the steps of each phase of the template `next.md.j2`, by key."""
     site = Site(plan.cluster, operator_pools=plan.operator_pools, templates=templates)
     runbook = site.runbook("next", {"nodes": (node,), "blocks": {node: plan.held.get(node, ())}})
     return [{step.key: step for step in phase.waves[0].steps} for phase in runbook.phases]

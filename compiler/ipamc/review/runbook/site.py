@@ -1,7 +1,7 @@
-"""A cluster in the templates of runbooks: its folder, its seeds, and where agents read their blocks.
+"""A cluster for the templates of runbooks: its folder, its seeds, and where agents read their blocks.
 
-kubectl gets the context that is called as the cluster's folder, as `ipamc ci apply` does: the current context
-may be another cluster's.
+kubectl gets a context with the name of the cluster's folder, as in `ipamc ci apply`: the current context may
+be another cluster's.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Site(Struct, frozen=True, dict=True):
     cluster: Cluster
     folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
     operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator gives out."""
+    """Names of the pools whose blocks Cilium's operator allocates."""
     templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
-        """Return the runbook of a change; `template`: its file without suffix, if it has another name."""
+        """Return the runbook of a change. `template` is its file without suffix, if it has another name."""
         common = {"cluster": self.cluster, "site": self, "FEW": FEW}
         return runbook(self.templates, template or change, self.cluster.name, change, common | {**values})
 
@@ -53,12 +53,12 @@ class Site(Struct, frozen=True, dict=True):
 
     @property
     def live(self) -> str:
-        """The file that dumps of the live cluster are written to."""
+        """The file for dumps of the live cluster."""
         return f"{self.cluster.name}.live.json"
 
     @property
     def release(self) -> str:
-        """The patch level of the cluster's minor whose source ipamc was written by."""
+        """The patch level of the cluster's minor whose source ipamc is based on."""
         return READ_AT[self.cluster.cilium[1]]
 
     @property
@@ -68,12 +68,12 @@ class Site(Struct, frozen=True, dict=True):
 
     @property
     def joins_again(self) -> bool:
-        """Whether a Node is deleted and joins again when its node gets another block."""
+        """Whether a node that gets another block is deleted and joins again."""
         return self.cluster.patch_nodes == "podCIDRs"
 
     @property
     def agents_read_nodes(self) -> bool:
-        """Whether agents read `podCIDRs` of Nodes, so that nothing is left to do for the CiliumNode."""
+        """Whether agents read `podCIDRs` of Nodes, so that the CiliumNode needs no step."""
         return self.cluster.mode is Mode.KUBERNETES and self.joins_again
 
     @property
@@ -98,7 +98,7 @@ class Site(Struct, frozen=True, dict=True):
         return ",".join(("NODE:.metadata.name", *columns))
 
     def shows(self, node: str, lines: Iterable[Line]) -> str:
-        """Return what kubectl prints in these columns for a node with these lines."""
+        """Return the output of kubectl in these columns for a node with these lines."""
         cluster, some = self.cluster, in_order(lines)
         if cluster.mode is Mode.MULTI_POOL:
             blocks: Iterable[str] = [block for _, cidrs, _ in self._allocated(node, some) for block in cidrs]
@@ -110,7 +110,7 @@ class Site(Struct, frozen=True, dict=True):
         return (" " if of_annotations else ",").join(blocks) or "<none>"
 
     def seed(self, node: str, lines: Iterable[Line]) -> str:
-        """Return a node's seed as JSON; it is the one that is rendered."""
+        """Return a node's seed (its first CiliumNode) as JSON, as it is rendered."""
         pools = [
             {"pool": pool, "cidrs": list(cidrs), **dict.fromkeys(allowed, True)}
             for pool, cidrs, allowed in self._allocated(node, in_order(lines))
@@ -132,7 +132,7 @@ class Site(Struct, frozen=True, dict=True):
         return {node.name: node for node in self.cluster.nodes}
 
     def labels(self, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return nodes with those labels of the inventory that kubelets do not set, as `key=value`."""
+        """Return nodes with their labels in the inventory, as `key=value`, but for those of kubelets."""
         pairs = {
             node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
             for node in nodes

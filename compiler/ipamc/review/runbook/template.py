@@ -38,7 +38,7 @@ _VALUE = re.compile(r"\0([^\0]*)\0")
 def runbook(
     templates: Mapping[str, str], template: str, cluster: str, change: str, values: Mapping[str, object]
 ) -> Runbook:
-    """Return what a template says. Bugs of ipamc raise Jinja2's own errors, or ValueError for no runbook."""
+    """Return the runbook of a template. A bug in the template raises Jinja2's own errors or ValueError."""
     text = _environment(tuple(templates.items())).get_template(f"{template}.md.j2").render(values)
     return parse(text, cluster, change)
 
@@ -48,7 +48,7 @@ def _environment(templates: tuple[tuple[str, str], ...]) -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined, pass_context  # noqa: PLC0415 - 60 ms
     from markupsafe import Markup  # noqa: PLC0415 - as above
 
-    @pass_context  # or Jinja2 takes a constant while it compiles, and escapes it as HTML
+    @pass_context  # else Jinja2 escapes constants as HTML while it compiles
     def escaped(_: object, value: object) -> Markup:
         # With `autoescape`, a macro returns Markup: text of a template, whose values are escaped already.
         if isinstance(value, Markup):
@@ -113,7 +113,7 @@ def parse(text: str, cluster: str, change: str) -> Runbook:
 
 
 def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each mark with its lines; of prose behind the title of a step, the mark is "why"."""
+    """Yield each mark with its lines; for prose behind the title of a step, the mark is "why"."""
     mark, lines, fenced = "", [], False
     for line in [*_CONTINUED.sub(" ", text).split("\n"), "# "]:
         if fenced and line != "```":
@@ -146,7 +146,7 @@ def _verbatim(lines: list[str]) -> str:
 
 
 def _shell(line: str) -> str:
-    """Return a command; each value is one word for a shell, each value of a list is one, too."""
+    """Return a command in which each value, and each item of a list, is quoted as one word of a shell."""
 
     def words(found: re.Match[str]) -> str:
         value = json.loads(found[1])
@@ -166,7 +166,7 @@ _FIELDS: Mapping[str, tuple[str, Callable[[list[str]], Any]]] = {
     "prints": ("expect", _verbatim),
     "if not:": ("if_not", _prose),
 }
-"""The field of a step and how it is read, by mark."""
+"""The field of a step and the function that reads it, by mark."""
 
 
 def _wave(wave: dict[str, Any]) -> Wave:

@@ -1,4 +1,4 @@
-"""What a runbook consists of: phases, waves of nodes, steps, and how to tell that a step worked.
+"""The parts of a runbook: phases, waves of nodes, steps, and checks that a step worked.
 
 JSON has the fields of these structs, in their order.
 """
@@ -15,7 +15,7 @@ from ipamc.model.cluster import Cluster
 
 
 class Where(enum.StrEnum):
-    """Where a step is done."""
+    """The place where a step is done."""
 
     HERE = "here"
     """In a shell in the top folder of the repository, with a kubeconfig that has the cluster's context."""
@@ -27,17 +27,17 @@ class Where(enum.StrEnum):
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """How to tell that a step worked; it may take a minute to come true."""
+    """How to verify a step; the result may take a minute."""
 
     command: str  # reads only
     expect: str
-    """Everything that it prints to stdout, where one blank stands for any white space; "" is nothing."""
+    """The expected stdout, where one blank stands for any white space; "" is nothing."""
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """One step. What is of a user passes `shlex.quote` in commands, and is as in the input elsewhere."""
+    """One step. A user's values are quoted with `shlex.quote` in commands, and unchanged elsewhere."""
 
-    key: str  # a word for programs, which stays the same when titles change
+    key: str  # an identifier for programs, stable when titles change
     title: str  # one clause, in the imperative
     why: str = ""
     nodes: tuple[str, ...] = ()  # the nodes that the step changes; () if it changes none
@@ -51,9 +51,9 @@ class Step(Struct, frozen=True, kw_only=True):
 
 
 class Wave(Struct, frozen=True, kw_only=True):
-    """Steps for nodes that are taken together. A wave is finished before the next one begins."""
+    """Steps for nodes that change together. A wave is finished before the next one begins."""
 
-    name: str = ""  # of the label's value, if waves are made by label; "" in a phase that is not about nodes
+    name: str = ""  # the label's value, if waves are made by label; "" in a phase without nodes
     nodes: tuple[str, ...] = ()
     steps: tuple[Step, ...]
 
@@ -72,7 +72,7 @@ class Runbook(Struct, frozen=True, kw_only=True):
     change: str  # a name of the enum in schemas/runbook.output.json
     title: str
     about: tuple[str, ...] = ()
-    """What to know before the first step: limits, and what the cluster does meanwhile."""
+    """What to know before the first step: limits, and the effect on the cluster meanwhile."""
     phases: tuple[Phase, ...]
     way_back: str = ""  # how the whole change is undone
 
@@ -84,7 +84,7 @@ SHORT = {
     "hostname": "kubernetes.io/hostname",
 }
 """Short names of labels."""
-SHARE = 10  # without a size, a wave is one of so many parts of the cluster
+SHARE = 10  # without a size, the cluster is divided into this many waves
 
 
 class Cut(Struct, frozen=True, kw_only=True):
