@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ipamc.workspace import spaces
 from tests.support.in_process import ipamc
 from tests.support.spaces import cluster, inventory, member, pool
 
@@ -223,6 +224,53 @@ def test_a_free_address_and_a_held_one_are_found(run: Run) -> None:
     assert "free" in run("which", "10.7.0.1")[1]
     code, said = run("which", "10.0.32.1")
     assert (code, "a/pods" in said, "n1" in said) == (0, True, True)
+
+
+OWN = "cidrs: [10.0.0.0/19]"
+EXCLUDED = "addressSpace: fabric\n  excludedCIDRs: [192.0.2.0/24]"
+SEEN = """\
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata: {name: ghost}
+spec: {ipam: {podCIDRs: [192.0.2.128/25]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("c/c.yaml", member("c", OWN), ""),
+        ("c/c.yaml", member("c", OWN).replace("addressSpace: fabric", EXCLUDED), "excluded"),
+        ("c/c.yaml", member("c", OWN).replace("addressSpace: fabric", "ipFamilies: [IPv4]"), ""),
+        ("c/c.yaml", member("c", "cidrs: [10.0.0.0/19, 192.0.2.0/24]"), "free"),
+        ("c/c.yaml", member("c", r'cidrs: [10.0.0.0/19, "\x3192.0.2.0/24"]'), "free"),
+        ("c/c.yaml", "kind: [ # 192.0.2.0/24", "IPC0001"),
+        ("c/c.yaml", member("c", "cidrs: [192.0.2.0/24]"), "free"),
+        ("c/c.yaml", f"# {'large ' * 20_000}\n" + member("c", "cidrs: [192.0.2.0/24]"), "free"),
+        ("a/seen.yaml", SEEN, "in use by a CiliumNode"),
+        ("a/nodes.json", '{"kind": "NodeInventory", "apiVersion": "ipamc/v1alpha1", "nodes": []}', ""),
+        ("fabric/space.yaml", SPACE.replace("10.0.0.0/12", "10.0.0.0/12, 192.0.0.0/19"), "free"),
+        ("fabric/rendered/index.jsonl", "", "IPC0705"),
+        ("d/c.yaml", member("d", "cidrs: [192.0.2.0/24]"), "free"),
+    ],
+)
+def test_an_address_that_is_in_no_index_is_looked_for_in_the_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, row: str
+) -> None:
+    """Files that say nothing about it are not read: the answer is that of reading all."""
+    write(tmp_path, name, text)
+    quick = run("which", "192.0.2.200")
+    monkeypatch.setattr(spaces, "silent_members", lambda *_: frozenset())
+    assert quick == run("which", "192.0.2.200")
+    assert row in quick[1]
+    assert bool(row) == ("no pool of" not in quick[1])
+
+
+def test_members_that_say_nothing_about_an_address_are_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("ipamc.review.as_needed.load_without_nodes")
+    assert run("which", "192.0.2.200") == (1, "no node has 192.0.2.200, and no pool of 4 clusters has it\n")
 
 
 NO_NODES = "fabric is an address space; it has no nodes: name a cluster"

@@ -370,11 +370,13 @@ def check_renamed(
 
 
 def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:
-    """Yield every finding about a cluster and the lines of others in an index. O(lines)."""
+    """Yield every finding about a cluster among the lines that an index has of others. O(lines before it)."""
     own = outermost(prefix.block for prefix in mine.prefixes)
     others: dict[str, list[Prefix]] = {}
     members = [mine]
     for number, (block, line) in enumerate(index.lines, 2):
+        if block and (not own or block[:2] > (own[-1].family, own[-1].last)):
+            break  # lines are by address, those without any first
         if line.cluster == mine.cluster:
             continue
         if block is None:

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from ipamc.model.admission import Admission
 from ipamc.model.plan import Plan
-from ipamc.report.runbook import to_json, to_markdown
-from ipamc.report.runbook.looped import groups, written
+from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.template import parse

@@ -121,7 +121,15 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers(NEXT_STEP if difference.unit == "node" else _NEXT_OF_SPACE, lines.pending, Sign.URGENT)
     misplaced = [(_misplaced(group),) for group in difference.misplaced]
     yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
-    yield from _cluster(difference)
+    files = difference.files
+    of_cluster = {*files.written, *files.removed} - {INDEX}
+    nothing = of_cluster and not difference.flags and not difference.lines.completed
+    restarts = [(restart.sentence,) for restart in difference.restarts]
+    if nothing and not restarts:
+        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
+    yield Section("restarts", ("what restarts, and why",), restarts)
+    leaving = [(group.sentence,) for group in difference.leaving]
+    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
     yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
@@ -147,19 +155,6 @@ def _misplaced(group: Misplaced) -> str:
     them = "it" if len({line.node for line in group.lines}) == 1 else "them"
     way_out = f"; to move {them}: {group.move}" if group.move else ""
     return f"{group.why}: {names(f'{line.node} ({line.block})' for line in group.lines)}{way_out}"
-
-
-def _cluster(difference: Difference) -> Iterator[Section]:
-    """Yield effects on the running cluster: restarts, and objects that ipamc no longer applies."""
-    files = difference.files
-    of_cluster = {*files.written, *files.removed} - {INDEX}
-    nothing = of_cluster and not difference.flags and not difference.lines.completed
-    restarts = [(restart.sentence,) for restart in difference.restarts]
-    if nothing and not restarts:
-        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
-    yield Section("restarts", ("what restarts, and why",), restarts)
-    leaving = [(group.sentence,) for group in difference.leaving]
-    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:
