@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, version_of_kinds
-from tests.e2e.api import Object
+from tests.e2e.api import CRDS, Object
 from tests.e2e.conftest import KINDS, OPERATORS, minor, serving
 from tests.e2e.operator import Operator
 from tests.e2e.site import Site, dumped, loaded
@@ -84,6 +86,8 @@ def test_the_apiserver_takes_what_is_rendered_as_it_is(
         api.applied(built, *options)
         if multi:
             api.applied(site.build("cilium"), *options)
+    served = api.items(CRDS)["ciliumbgpadvertisements.cilium.io"]["spec"]["versions"]
+    assert ("v2" in {each["name"] for each in served}) == can(bgp_operator.version, Capability.BGP_V2)
     found = api.get(f"/apis/{ours['apiVersion']}/ciliumbgpadvertisements/blocks")
     assert found["spec"] == ours["spec"]
     assert found["metadata"]["labels"] == ours["metadata"]["labels"]

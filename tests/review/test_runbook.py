@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from ipamc.model.admission import Admission
+from ipamc.model.cidr import parse_block
+from ipamc.model.lock import State
 from ipamc.model.plan import Plan
 from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
@@ -444,6 +446,16 @@ def test_a_planned_node_is_cut_out_of_its_pattern() -> None:
     shown = to_markdown([ask("decommission", made, cut=Cut(by="rack"), nodes=("w-3",))])
     assert "write w-{1..2}, w-{4..9} in place of w-{1..9}" in shown
     assert "remove: w-3" in shown
+
+
+def test_blocks_that_a_leaver_moved_away_from_are_among_its_lines_in_quarantine() -> None:
+    here = made()
+    first = next(line for line in here.lock.lines if line.node == NAMES[3])
+    moved = replace(first, block=parse_block("10.0.9.0/26"), state=State.QUARANTINED, moved=True)
+    here = replace(here, lock=replace(here.lock, lines=(*here.lock.lines, moved)))
+    (checked,) = [step.check for step in steps(ask("decommission", here)) if step.key == "quarantined"]
+    assert checked
+    assert checked.expect == str(len(NAMES[3:]) + 1)
 
 
 def test_markdown_shows_text_as_it_is() -> None:

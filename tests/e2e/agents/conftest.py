@@ -43,7 +43,7 @@ LEFT = (
     AGENT_PODS,
     ENDPOINTS,
     "/apis/cilium.io/v2/ciliumidentities",
-    *(f"/apis/cilium.io/v2/cilium{kind}" for kind in BGP),
+    *(f"/apis/cilium.io/{version}/cilium{kind}" for kind in BGP for version in ("v2alpha1", "v2")),
     POLICIES,
     "/apis/apps/v1/namespaces/kube-system/daemonsets",
 )

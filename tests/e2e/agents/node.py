@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.e2e.agents.machine import Machine, attempt
-from tests.e2e.api import MERGE, NODES, Api, Object
+from tests.e2e.api import MERGE, NODES, STRATEGIC, Api, Object
 from tests.e2e.processes import Program
 
 PATIENCE = 300
@@ -68,7 +68,7 @@ class Node(Machine):
     # The kubelet
 
     def register(self, labels: Mapping[str, str] | None = None, **spec: object) -> Object:
-        """Make its Node object, as a kubelet does where there is none."""
+        """Make its Node object, as a kubelet does where there is none: it is Ready once an agent was, which brings the CNI plugin."""
         addresses = [
             {"type": "InternalIP", "address": self.address},
             {"type": "InternalIP", "address": self.address_6},
@@ -82,7 +82,7 @@ class Node(Machine):
             "spec": spec,
             "status": {
                 "addresses": addresses,
-                "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+                "conditions": [{"type": "Ready", "status": str(self.reported)}],
                 "nodeInfo": NODE_INFO,
             },
         }
@@ -93,7 +93,6 @@ class Node(Machine):
     def start_agent(self) -> None:
         """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
         assert not self.agent
-        self.reported = False
         self._uid = self._create_pod()
         kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
         self.run(
@@ -141,7 +140,7 @@ class Node(Machine):
         return Path(f"/proc/{self.agent.process.pid}/exe").readlink()
 
     def ready(self) -> bool:
-        """Tell whether the agent says that all is well; its Pod says the same then."""
+        """Tell whether the agent says that all is well; its Pod and its Node say the same then."""
         said = attempt(self.inside("cilium-dbg", "status", "--brief"), environment=self.environment)
         if said.stdout.strip() != "OK":
             return False
@@ -155,6 +154,8 @@ class Node(Machine):
             "containerStatuses": [container],
         }
         self.api.sure("PATCH", f"{AGENT_PODS}/{self.pod}/status", {"status": status}, MERGE)
+        made = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+        self.api.ask("PATCH", f"{NODES}/{self.name}/status", made, STRATEGIC)  # somebody may have deleted it
         self.reported = True
         return True
 
@@ -169,7 +170,7 @@ class Node(Machine):
             if self.agent:
                 self.agent.stop(how, 60)
                 self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
-            self.agent, self._uid = None, ""
+            self.agent, self._uid, self.reported = None, "", False
 
     def look_after(self, pods: Mapping[str, Object]) -> None:
         """Do what a kubelet and a DaemonSet do: report an agent that is ready, and start it again where its Pod was deleted.

@@ -68,7 +68,7 @@ def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, o
     nodes = inventory([{"name": "a"}])
     lab = begin([cluster("multi-pool", ipFamilies=BOTH), *some, nodes], "a", without=["IPC0526"])
     started(lab, "a")
-    waits(lab, "a", "pool to become available")
+    waits(lab, "a", "to become available")
 
 
 @shows("IPC0568")

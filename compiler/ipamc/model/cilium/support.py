@@ -4,9 +4,8 @@ A cell of `TABLE`, one capability of one minor, is yes or no, and known in one o
 server of that minor did it in a test; *read*, its source at the tag of `READ_AT` says so; *inferred*,
 neither, and it follows from other minors. Of agents, that is run which `make e2e-agents` shows
 (tests/e2e/agents), or functions of theirs that a small program can call (tests/e2e/servers/agent); of charts,
-what Helm renders. After a
-run of a server or an agent add its minor to the `run` of its rows, and run `pytest
-tests/model/test_versions.py tests/test_cases.py --update`.
+what Helm renders. After a run of a server or an agent add its minor to the `run` of its rows, and run
+`pytest tests/model/test_versions.py tests/test_cases.py --update`.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ class Row(Struct, frozen=True):
 _KUBERNETES, _CLUSTER_POOL, _MULTI_POOL, _CRD = "kubernetes", "cluster-pool", "multi-pool", "crd"
 _ONE_BLOCK, _ALL_BUT_CRD = f"{_KUBERNETES}, {_CLUSTER_POOL}", f"{_KUBERNETES}, {_CLUSTER_POOL}, {_MULTI_POOL}"
 _ALL = f"{_ALL_BUT_CRD}, {_CRD}"
-_WITH_CILIUM_NODES = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
+_CILIUMNODE = f"{_CLUSTER_POOL}, {_MULTI_POOL}, {_CRD}"
 _SERVERS = (12, 15, 16, 17, 18, 19, 20)
 """The minors whose operators and functions of agents are run; all but the first have multi-pool mode."""
-_AGENTS = (15, 18, 19, 20)
+_AGENTS = (15, 16, 17, 18, 19, 20)
 """The minors whose whole agents are run."""
 _CHARTS = tuple(range(12, LAST[1] + 1))
 """The minors whose chart Helm renders, at the release of `READ_AT`."""
@@ -85,13 +84,9 @@ TABLE = (
     Row(C.KEPT_POD_CIDRS, _CLUSTER_POOL, run=_SERVERS, decides="`ciliumnodes/`"),
     Row(C.UNDONE_POD_CIDRS, _CLUSTER_POOL, since=19, run=_SERVERS),
     Row(C.BYSTANDER, _CLUSTER_POOL, run=_SERVERS, decides="`component/`, `helm-values.yaml`, IPC0515"),
-    Row(C.NODE_GC, _WITH_CILIUM_NODES, since=12, run=_SERVERS),
+    Row(C.NODE_GC, _CILIUMNODE, since=12, run=_SERVERS),
     Row(
-        C.DO_NOT_GC,
-        _WITH_CILIUM_NODES,
-        since=18,
-        run=_SERVERS,
-        decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568",
+        C.DO_NOT_GC, _CILIUMNODE, since=18, run=_SERVERS, decides="`ciliumnodes/`, `seeds/`, IPC0553, IPC0568"
     ),
     Row(C.MULTI_POOL, _MULTI_POOL, since=14, run=_SERVERS, decides="IPC0521"),
     Row(C.DEFAULT_IP_POOL, _MULTI_POOL, since=15, run=_AGENTS, decides="`pinning`, IPC0523"),
@@ -115,12 +110,16 @@ TABLE = (
     ),
     Row(C.EGRESS_INTERFACES, f"{_MULTI_POOL}, {_CRD}", since=19, run=_AGENTS, decides="IPC0934"),
     Row(
-        C.SKIP_MASQUERADE, _MULTI_POOL, since=19, decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581"
+        C.SKIP_MASQUERADE,
+        _MULTI_POOL,
+        since=19,
+        run=_AGENTS[1:4],
+        decides="`configmap.yaml`, `ippools.yaml`, IPC0562, IPC0581",
     ),
-    Row(C.IP_MASQ_AGENT, _ALL, run=(18,), decides="`ip-masq-agent.yaml`"),
-    Row(C.IP_MASQ_AGENT_IPV6, _ALL, since=14, decides="`ip-masq-agent.yaml`, IPC0581"),
-    Row(C.HELM_IP_MASQ_CONFIG, _ALL, since=13, decides="`helm-values.yaml`"),
-    Row(C.IPV6_NATIVE_ROUTING, _ALL, since=12, decides="`configmap.yaml`, IPC0581"),
+    Row(C.IP_MASQ_AGENT, _ALL, run=_AGENTS[1:4], decides="`ip-masq-agent.yaml`"),
+    Row(C.IP_MASQ_AGENT_IPV6, _ALL, since=14, run=_AGENTS[1:4], decides="`ip-masq-agent.yaml`, IPC0581"),
+    Row(C.HELM_IP_MASQ_CONFIG, _ALL, since=13, run=_CHARTS, decides="`helm-values.yaml`"),
+    Row(C.IPV6_NATIVE_ROUTING, _ALL, since=12, run=_AGENTS[1:4], decides="`configmap.yaml`, IPC0581"),
     Row(C.CRD_ADDRESSES, _CRD, run=_AGENTS, decides="`ciliumnodes/`"),
     Row(C.CRD_NATIVE_ONLY, _CRD, inferred=(11, 12, 13), run=_AGENTS, decides="IPC0532"),
     Row(C.CRD_NOT_ANNOUNCED, _CRD, run=_AGENTS, decides="IPC0541, IPC0542"),
@@ -190,8 +189,7 @@ SOURCES: Mapping[Capability, str] = {
     "github.com/cilium/ipam up to 1.13",
     C.IPV6_BITMAP: "clusterSubnetMaxDiff in pkg/ipam/cidrset/cidr_set.go, in github.com/cilium/ipam up to "
     "1.13",
-    C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod: go.universe.tf/metallb is gone "
-    "from 1.17",
+    C.METALLB: "BGPAnnouncePodCIDR in daemon/cmd/daemon_main.go; go.mod, which has no metallb from 1.17 on",
     C.METALLB_CILIUM_NODE: "issue #18852; daemon/cmd/daemon.go, pkg/bgp/speaker/cell.go from 1.16: in "
     "kubernetes mode it is the Node in every minor",
     C.BGP_CONTROL_PLANE: "pkg/bgpv1, pkg/bgp from 1.19; CanAdvertisePodCIDR in types/utils.go",

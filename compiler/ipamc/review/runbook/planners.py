@@ -97,9 +97,11 @@ def decommission(
     """Return the steps by which nodes leave. `pools` are removed with them."""
     planned = {node.name: node.planned for node in plan.cluster.nodes}
     going = [node for node in sorted(nodes) if plan.held.get(node) or node in planned]
+    left = [line for line in plan.lock.lines if line.node in going and line.state is not State.RELEASED]
+    followers = {pool.name for pool in plan.cluster.pools if pool.follows}  # they have no quarantine
     values = {
         "going": going,
-        "lines": sum(len(plan.held.get(node, ())) for node in going),
+        "lines": sum(line.pool not in followers for line in left),
         "planned": [node for node in going if planned.get(node)],
         "patterns": [
             (pattern, ", ".join(less(pattern, frozenset(going))) or "nothing")
