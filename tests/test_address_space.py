@@ -17,31 +17,10 @@ from ipamc.cli import main
 from ipamc.model.cidr import BITS, Block, parse_block
 from ipamc.model.diagnostics import Place
 from ipamc.model.space import ClusterPrefixes, Prefix
+from tests.support.spaces import cluster, inventory, pool
 
 AT = Place("built.yaml")
 ALL = ["compile", "--jobs", "1"]
-
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: NAME}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
-  addressSpace: fabric
-"""
-POOLS = """\
-apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {name: POOL}
-spec:
-  ipv4: {cidrs: [CIDR], blockSize: 27}
-"""
-NODES = """\
-apiVersion: ipamc/v1alpha1
-kind: NodeInventory
-nodes: [{name: NAME-1}]
-"""
 
 
 @pytest.fixture
@@ -57,9 +36,9 @@ def fabric(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start(name: str, cidr: str, *, parent: str = "clusters") -> None:
     folder = Path(parent, name)
     folder.mkdir(parents=True)
-    (folder / "cluster.yaml").write_text(CLUSTER.replace("NAME", name))
-    (folder / "ippools.yaml").write_text(POOLS.replace("POOL", f"pods-of-{name}").replace("CIDR", cidr))
-    (folder / "nodes.yaml").write_text(NODES.replace("NAME", name))
+    (folder / "cluster.yaml").write_text(cluster(name))
+    (folder / "ippools.yaml").write_text(pool(f"cidrs: [{cidr}]", size=27, name=f"pods-of-{name}"))
+    (folder / "nodes.yaml").write_text(inventory(f"{name}-1"))
 
 
 def edit(path: str, old: str, new: str) -> None:
@@ -200,7 +179,7 @@ def test_what_one_excludes_another_may_have() -> None:
 def test_a_range_counts_even_if_nothing_is_given_out_of_it(
     field: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = POOLS.replace("POOL", "more").replace("CIDR", "10.1.0.0/16") + f"  {field}\n"
+    more = pool("cidrs: [10.1.0.0/16]", size=27, name="more") + f"  {field}\n"
     Path("clusters/red/more.yaml").write_text(more)
     assert refused("compile --jobs 1", capsys) == {
         "blue": ["IPC0701 ippools.yaml"],

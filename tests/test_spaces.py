@@ -8,13 +8,14 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ipamc.workspace import spaces
 from tests.support.in_process import ipamc
+from tests.support.spaces import cluster, inventory, member, pool
 
 ENVIRONMENT = {"SOURCE_DATE_EPOCH": "1795305600", "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
 SPACE = """\
@@ -23,25 +24,6 @@ kind: AddressSpace
 metadata: {name: fabric}
 spec:
   ipv4: {cidrs: [10.0.0.0/12], prefixLength: 19}
-"""
-CLUSTER = """\
-apiVersion: ipamc/v1alpha1
-kind: Cluster
-metadata: {name: NAME}
-spec:
-  cilium: {version: "1.18", managedBy: helm}
-  ipam: {mode: cluster-pool}
-  addressSpace: fabric
----
-apiVersion: ipamc/v1alpha1
-kind: IPPool
-metadata: {name: pods}
-spec:
-  ipv4: {RANGES, blockSize: 25}
----
-apiVersion: ipamc/v1alpha1
-kind: NodeInventory
-nodes: [{name: n1}, {name: n2}]
 """
 Run = Callable[..., tuple[int, str]]
 
@@ -60,7 +42,7 @@ def run(tmp_path: Path) -> Run:
         ("b", "from: fabric, prefixLength: 20"),
         ("c", "cidrs: [10.0.0.0/19]"),
     ):
-        write(tmp_path, f"{name}/c.yaml", CLUSTER.replace("NAME", name).replace("RANGES", ranges))
+        write(tmp_path, f"{name}/c.yaml", member(name, ranges))
     assert call("compile", "--jobs", "1")[0] == 0
     git(tmp_path, "init", "--quiet")
     commit(tmp_path)
@@ -130,7 +112,7 @@ def test_a_range_of_its_own_is_taken_in_as_it_is(run: Run, tmp_path: Path) -> No
 def test_a_cluster_that_goes_leaves_its_range_in_quarantine(run: Run, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "clusters/a")
     assert run("compile", "fabric")[0] == 0
-    write(tmp_path, "d/c.yaml", CLUSTER.replace("NAME", "d").replace("RANGES", "from: fabric"))
+    write(tmp_path, "d/c.yaml", member("d", "from: fabric"))
     assert run("compile", "--jobs", "1")[0] == 0
     assert ("d", "10.0.96.0/19") in index(tmp_path)
 
@@ -164,14 +146,6 @@ def test_another_name_keeps_the_range_by_consent(
     assert run("compile", "--check", "--jobs", "1")[0] == 0
 
 
-def test_a_cluster_that_names_no_space_asks_from_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
-    ours, pool, _ = CLUSTER.replace("NAME", "d").replace("  addressSpace: fabric\n", "").split("---\n")
-    write(tmp_path, "d/cluster.yaml", ours)
-    write(tmp_path, "d/pools.yaml", pool.replace("RANGES", "from: fabric"))
-    assert run("compile", "--jobs", "1")[0] == 0
-    assert ("d", "10.0.96.0/19") in index(tmp_path)
-
-
 def test_one_compile_changes_only_its_own_lines(run: Run, tmp_path: Path) -> None:
     edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "cidrs: [10.0.0.0/19, 10.1.0.0/19]")
     code, said = run("compile", "c", "--check")
@@ -187,7 +161,7 @@ def test_two_that_collide_only_together_are_refused_by_the_check_of_both(run: Ru
     one = (tmp_path / "clusters/c/c.yaml").read_text()
     theirs = (tmp_path / "clusters/fabric/rendered/index.jsonl").read_text()
     git(tmp_path, "checkout", "--quiet", ".")
-    write(tmp_path, "d/c.yaml", CLUSTER.replace("NAME", "d").replace("RANGES", "cidrs: [10.1.16.0/20]"))
+    write(tmp_path, "d/c.yaml", member("d", "cidrs: [10.1.16.0/20]"))
     assert run("compile", "d")[0] == 0
     write(tmp_path, "c/c.yaml", one)  # git merges both without a conflict, and takes one side's index
     for text in (theirs, (tmp_path / "clusters/fabric/rendered/index.jsonl").read_text()):
@@ -252,6 +226,53 @@ def test_a_free_address_and_a_held_one_are_found(run: Run) -> None:
     assert (code, "a/pods" in said, "n1" in said) == (0, True, True)
 
 
+OWN = "cidrs: [10.0.0.0/19]"
+EXCLUDED = "addressSpace: fabric\n  excludedCIDRs: [192.0.2.0/24]"
+SEEN = """\
+apiVersion: cilium.io/v2
+kind: CiliumNode
+metadata: {name: ghost}
+spec: {ipam: {podCIDRs: [192.0.2.128/25]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "row"),
+    [
+        ("c/c.yaml", member("c", OWN), ""),
+        ("c/c.yaml", member("c", OWN).replace("addressSpace: fabric", EXCLUDED), "excluded"),
+        ("c/c.yaml", member("c", OWN).replace("addressSpace: fabric", "ipFamilies: [IPv4]"), ""),
+        ("c/c.yaml", member("c", "cidrs: [10.0.0.0/19, 192.0.2.0/24]"), "free"),
+        ("c/c.yaml", member("c", r'cidrs: [10.0.0.0/19, "\x3192.0.2.0/24"]'), "free"),
+        ("c/c.yaml", "kind: [ # 192.0.2.0/24", "IPC0001"),
+        ("c/c.yaml", member("c", "cidrs: [192.0.2.0/24]"), "free"),
+        ("c/c.yaml", f"# {'large ' * 20_000}\n" + member("c", "cidrs: [192.0.2.0/24]"), "free"),
+        ("a/seen.yaml", SEEN, "in use by a CiliumNode"),
+        ("a/nodes.json", '{"kind": "NodeInventory", "apiVersion": "ipamc/v1alpha1", "nodes": []}', ""),
+        ("fabric/space.yaml", SPACE.replace("10.0.0.0/12", "10.0.0.0/12, 192.0.0.0/19"), "free"),
+        ("fabric/rendered/index.jsonl", "", "IPC0705"),
+        ("d/c.yaml", member("d", "cidrs: [192.0.2.0/24]"), "free"),
+    ],
+)
+def test_an_address_that_is_in_no_index_is_looked_for_in_the_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, row: str
+) -> None:
+    """Files that say nothing about it are not read: the answer is that of reading all."""
+    write(tmp_path, name, text)
+    quick = run("which", "192.0.2.200")
+    monkeypatch.setattr(spaces, "silent_members", lambda *_: frozenset())
+    assert quick == run("which", "192.0.2.200")
+    assert row in quick[1]
+    assert bool(row) == ("no pool of" not in quick[1])
+
+
+def test_members_that_say_nothing_about_an_address_are_not_read(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr("ipamc.review.as_needed.load_without_nodes")
+    assert run("which", "192.0.2.200") == (1, "no node has 192.0.2.200, and no pool of 4 clusters has it\n")
+
+
 NO_NODES = "fabric is an address space; it has no nodes: name a cluster"
 
 
@@ -285,7 +306,7 @@ def test_of_two_branches_that_ask_at_once_one_is_placed_again(run: Run, tmp_path
     git(tmp_path, "branch", "other")
     for branch, name in (("main", "zz"), ("other", "bb")):
         git(tmp_path, "checkout", branch)
-        write(tmp_path, f"{name}/c.yaml", CLUSTER.replace("NAME", name).replace("RANGES", "from: fabric"))
+        write(tmp_path, f"{name}/c.yaml", member(name, "from: fabric"))
         assert run("compile", "fabric", name, "--jobs", "1")[0] == 0
         commit(tmp_path)
     code, said = run("ci", "merge", "main")
@@ -314,7 +335,7 @@ def test_a_space_compiles_in_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_a_cluster_that_names_the_kind_in_a_comment_is_no_space(run: Run, tmp_path: Path) -> None:
-    write(tmp_path, "new/c.yaml", "# AddressSpace fabric\n" + CLUSTER.replace("NAME", "new"))
+    write(tmp_path, "new/c.yaml", "# AddressSpace fabric\n" + member("new", "from: fabric"))
     assert NO_NODES not in run("runbook", "new")[1]
 
 
@@ -343,10 +364,186 @@ def test_a_writer_of_the_index_waits_for_a_compile_of_the_space(run: Run, tmp_pa
     edit(tmp_path, "c/c.yaml", "cidrs: [10.0.0.0/19]", "cidrs: [10.0.0.0/19, 10.1.0.0/19]")
     handle = os.open(tmp_path / "clusters/fabric", os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    timer = threading.Timer(0.5, os.close, [handle])
+    steps: list[str] = []
+
+    def release() -> None:
+        steps.append("released")
+        os.close(handle)
+
+    timer = threading.Timer(0.5, release)
     timer.start()
-    start = time.monotonic()
     assert run("compile", "c")[0] == 0
+    steps.append("compiled")
     timer.join()
-    assert time.monotonic() - start > 0.4
+    assert steps == ["released", "compiled"]
     assert index(tmp_path) == [*START, ("c", "10.1.0.0/19")]
+
+
+def test_a_space_is_told_of_in_ranges(run: Run, tmp_path: Path) -> None:
+    for command, said in (
+        ("lock fabric --leave a/pods", "a/pods cannot leave: it is still asked for by a cluster"),
+        ("lock fabric --renumber z", "z matches no held line of a range asked for by a cluster"),
+        ("lock fabric --release a/pods", "take a/pods out of its cluster, and release each by its name"),
+        ("lock fabric --rename a/pods=z", "'z' is no name of a range: it is not CLUSTER/POOL"),
+        ("why a/podz", "did you mean 'a/pods'?"),
+        ("why a/pods --at HEAD", "is told of the files on the disk alone: omit --at"),
+        ("which a/pods", "  range    a/pods\n"),
+        ("which 10.0.40.0", "10.0.40.0/32  free\n  cluster  a\n"),
+        ("show fabric", "fabric: 2 clusters with 2 ranges"),
+        ("show fabric --runway", "| RANGES A WEEK |"),
+    ):
+        assert said in run(*command.split())[1], command
+    write(tmp_path, "new/c.yaml", cluster("new").replace("  addressSpace: fabric\n", ""))
+    write(tmp_path, "new/ippools.yaml", pool("from: fabricc", size=25))
+    assert (
+        "did you mean fabric? If not, let the space decide: ipamc compile fabricc" in run("compile", "new")[1]
+    )
+    write(tmp_path, "new/ippools.yaml", pool("from: fabric, prefixLength: 12", size=25))
+    said = run("compile", "fabric")[1]
+    assert "pool fabric has no room for 1 range: new/pods; " in said
+    assert "clusters/new/ippools.yaml:5:16: range new/pods needs a block" in said
+    for name in ("a", "b", "new"):
+        shutil.rmtree(tmp_path / "clusters" / name)
+    said = run("compile", "fabric")[1]
+    assert "no cluster asks for a range while the lock has blocks of 2 ranges: a/pods, b/pods" in said
+    assert "restore the folders of their clusters, and `from` in their pools" in said
+
+
+def test_why_tells_which_level_gave_a_range(run: Run, tmp_path: Path) -> None:
+    levels = '  levels: [{name: eu, clusterSelector: region == "eu", ipv4: {cidrs: [10.8.0.0/13]}}]\n'
+    write(tmp_path, "fabric/space.yaml", SPACE + levels)
+    write(
+        tmp_path,
+        "d/c.yaml",
+        member("d", "from: fabric").replace("{name: d}", "{name: d, labels: {region: eu}}"),
+    )
+    assert run("compile", "fabric")[0] == 0
+    said = (
+        "d/pods of fabric: held\n"
+        "  range        region=eu\n"
+        "               clusters/d/c.yaml:13\n"
+        "  first        eu: the only candidate\n"
+        '               clusters/fabric/space.yaml:6: clusterSelector region == "eu"\n'
+        "  passed over  fabric: comes later by requirements: 0, and eu has 1\n"
+        "               clusters/fabric/space.yaml:5: clusterSelector all()\n"
+        "  block        10.8.0.0/19 of eu, held; a pool keeps the range that it has\n"
+        "               clusters/fabric/ipam.lock:4\n"
+    )
+    assert run("why", "d/pods") == (0, said)
+
+
+def test_a_level_may_have_a_whole_cidr_of_the_space(run: Run, tmp_path: Path) -> None:
+    levels = '  levels: [{name: eu, clusterSelector: region == "eu", ipv4: {cidrs: [10.16.0.0/12]}}]\n'
+    write(tmp_path, "fabric/space.yaml", SPACE.replace("/12]", "/12, 10.16.0.0/12]") + levels)
+    assert run("compile", "fabric")[0] == 0
+    write(tmp_path, "fabric/space.yaml", SPACE + levels.replace("10.16", "10.0"))
+    assert run("compile", "fabric")[0] == 0
+    write(tmp_path, "d/c.yaml", member("d", "from: fabric"))
+    said = run("compile", "fabric")[1]
+    assert "1 range without a candidate pool: d/pods (no labels)" in said
+    assert "widen a level's clusterSelector, or add a range for all to the space" in said
+
+
+def test_a_document_that_was_lost_is_restored(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "clusters/fabric/space.yaml").unlink()
+    for command in ("compile", "plan", "show"):
+        code, said = run(command, "fabric")
+        assert (code, "IPC0105" in said, "ipamc init" in said) == (1, True, False)
+        assert "git checkout HEAD -- clusters/fabric; or, once no pool asks it, remove the folder" in said
+    assert run("compile", "a")[0] == 0
+
+
+def test_what_asks_is_known_wherever_its_documents_are(run: Run, tmp_path: Path) -> None:
+    """In files of their own, without `addressSpace`, or without the kind that was deleted by mistake."""
+    write(
+        tmp_path,
+        "new/cluster.yaml",
+        "# asks the AddressSpace\n" + cluster("new").replace("  addressSpace: fabric\n", ""),
+    )
+    write(tmp_path, "new/nodes.yaml", inventory("n1"))
+    write(tmp_path, "new/ippools.yaml", pool("from: fabric", size=25))
+    assert run("compile", "fabric", "new")[0] == 0
+    assert index(tmp_path)[-1] == ("new", "10.0.96.0/19")
+    assert run("compile", "new", "--check")[0] == 0
+    edit(tmp_path, "new/ippools.yaml", "kind: IPPool\n", "")
+    code, said = run("compile", "fabric")
+    assert (
+        code,
+        "cluster new may have the same addresses, and cannot be read: the document has no kind" in said,
+    ) == (1, True)
+    edit(tmp_path, "fabric/space.yaml", "kind: AddressSpace\n", "")
+    assert "write kind: AddressSpace" in run("compile", "fabric")[1]
+
+
+def test_what_clusters_have_of_their_own_is_not_free(run: Run, tmp_path: Path) -> None:
+    """The /12 has 128 /19: those of a and c, and half of one of b, are taken. A commit tells the same."""
+    for words in ((), ("--at", "HEAD")):
+        assert "125 ranges" in run("show", "fabric", *words)[1]
+    assert "excluded: c/pods" in run("which", "10.0.20.0")[1]
+    edit(tmp_path, "b/c.yaml", "prefixLength: 20", "prefixLength: 20, ranges: 2")
+    for _ in ("before the compile", "after it"):
+        said = run("plan", "fabric", "--base", "HEAD")[1]
+        assert ("+ b/pods/2 10.0.80.0/20 fabric" in said, "  pools\n" in said, "capacity" in said) == (
+            True,
+            False,
+            False,
+        )
+        assert run("compile", "--jobs", "1")[0] == 0
+
+
+def test_suggest_proposes_what_asks_the_space(run: Run, tmp_path: Path) -> None:
+    reserved = "  reserved: [{cidr: 10.0.96.0/19, reason: machines}]\n"
+    write(tmp_path, "fabric/space.yaml", SPACE + reserved)
+    shutil.rmtree(tmp_path / "clusters/b")
+    assert run("compile", "fabric")[0] == 0
+    code, said = run("suggest", "pool", "a", "--size", "19", "--count", "9")
+    assert (code, "in 10.0.0.0/12 (fabric of address space fabric)" in said) == (0, True)
+    assert "  ipv4: {from: fabric, prefixLength: 19, blockSize: 25}\n" in said
+    assert "reserved in address space fabric: 10.0.96.0/19 (machines)" in said
+    assert "10.0.96.0/19  64 blocks" not in said
+    assert "10.0.64.0/19  64 blocks" not in said, "a half of it is in quarantine"
+    assert (
+        "{from: fabric, ranges: 2, blockSize: 25}"
+        in run("suggest", "pool", "a", "--pool", "pods", "--size", "19")[1]
+    )
+    assert (
+        "{cidrs: [10.1.0.0/19], blockSize"
+        in run("suggest", "pool", "a", "--size", "19", "--from", "10.1.0.0/16")[1]
+    )
+
+
+def test_a_cluster_leaves_while_another_one_grows(run: Run, tmp_path: Path) -> None:
+    git(tmp_path, "branch", "--move", "main")
+    git(tmp_path, "checkout", "-b", "grow")
+    edit(tmp_path, "b/c.yaml", "prefixLength: 20", "prefixLength: 20, ranges: 2")
+    assert run("compile", "--jobs", "1")[0] == 0
+    commit(tmp_path)
+    git(tmp_path, "checkout", "main")
+    shutil.rmtree(tmp_path / "clusters/a")
+    assert run("compile", "fabric")[0] == 0
+    commit(tmp_path)
+    git(tmp_path, "checkout", "grow")
+    code, said = run("ci", "merge", "main")
+    assert code == 0, said
+    assert index(tmp_path) == [("c", "10.0.0.0/19"), ("b", "10.0.64.0/20"), ("b", "10.0.80.0/20")]
+    assert (
+        '"node":"a/pods","quarantined":"2026-11-22"' in (tmp_path / "clusters/fabric/ipam.lock").read_text()
+    )
+    assert run("compile", "--check", "--jobs", "1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cluster"),
+    [
+        ('"10.0.32.0/19","cluster":"a"', '"10.0.32.0/19","cluster":"b"', "a"),
+        ('"range":1}\n{"cidr":"10.0.64', '"range":1,"pending":true}\n{"cidr":"10.0.64', ""),
+        ('"pool":"pods","range":1}\n{"cidr":"10.0.64', '"pool":"pods","range":2}\n{"cidr":"10.0.64', "a"),
+        ('{"cidr":"10.0.0.0/19","cluster":"c","pool":"pods"}', '{"cidr":"10.0.0.0/20","cluster":"c","pool":"pods"}', "c"),
+    ],
+)  # fmt: skip
+def test_an_edit_of_the_index_is_refused(run: Run, tmp_path: Path, old: str, new: str, cluster: str) -> None:
+    """By the check of the space, which is made for each change; and by that of the cluster that loses by it."""
+    edit(tmp_path, "fabric/rendered/index.jsonl", old, new)
+    code, said = run("compile", "fabric", "--check")
+    assert (code, "out of date: rendered/index.jsonl" in said) == (1, True)
+    assert not cluster or run("compile", cluster, "--check")[0] == 1

@@ -18,9 +18,37 @@ from rooms below its own, and only workspace/ does I/O; a test checks both.
     model/         values that all rooms share. model/selector/; model/cilium/: what each version does
 """
 
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
 try:
     from ipamc._version import __version__
 except ImportError:  # a checkout that was not installed
     __version__ = "0.0.0"
 
-__all__ = ["__version__"]
+__all__ = ["__version__", "on_demand"]
+
+
+class _OnDemand:
+    """A module that is imported when something of it is first asked for."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._name), name)
+
+
+def on_demand(package: str, *names: str) -> list[_OnDemand]:
+    """Bind modules of a package that few runs need to their names there, and return them.
+    Who uses one writes `from PACKAGE import NAME`. It is imported when it is first asked for something.
+    """
+    found = [_OnDemand(f"{package}.{name}") for name in names]
+    vars(sys.modules[package]).update(zip(names, found, strict=True))
+    return found
+
+
+on_demand(__name__, "address_space")

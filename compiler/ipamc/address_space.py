@@ -12,6 +12,7 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
+ASKS = re.compile(rb"""\bfrom["']?\s*:""").search
+"""Tells whether a file may have a pool that asks an address space: an escaped key is not found here."""
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
 
@@ -80,7 +83,8 @@ def survey(
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
     # Most inventories have none of these words, and they take most of the time.
-    wanted = {path: data for path, data in inputs.sources.items() if any(word in data for word in POOL_WORDS)}
+    texts = inputs.sources.items()
+    wanted = {path: data for path, data in texts if ASKS(data) or any(word in data for word in POOL_WORDS)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces
@@ -366,11 +370,13 @@ def check_renamed(
 
 
 def check_index(mine: ClusterPrefixes, path: str, index: Index) -> Iterator[Diagnostic]:
-    """Yield every finding about a cluster and the lines of others in an index. O(lines)."""
+    """Yield every finding about a cluster among the lines that an index has of others. O(lines before it)."""
     own = outermost(prefix.block for prefix in mine.prefixes)
     others: dict[str, list[Prefix]] = {}
     members = [mine]
     for number, (block, line) in enumerate(index.lines, 2):
+        if block and (not own or block[:2] > (own[-1].family, own[-1].last)):
+            break  # lines are by address, those without any first
         if line.cluster == mine.cluster:
             continue
         if block is None:

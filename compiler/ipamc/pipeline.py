@@ -8,19 +8,10 @@ from contextlib import contextmanager
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ipamc.address_space import (
-    check_index,
-    check_members,
-    check_renamed,
-    check_together,
-    held_lines,
-    prefixes_of,
-)
-from ipamc.assertions.run import TestResult, elsewhere, of_cluster, run_tests
-from ipamc.check import check, check_plan
-from ipamc.check.admission import policy_too_large
+from ipamc import address_space
+from ipamc.assertions import run
+from ipamc.check import admission, check, check_plan, masquerade
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.masquerade import check_masquerading
 from ipamc.check.published import check_adopt, check_mode_change, check_published
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
@@ -34,17 +25,17 @@ from ipamc.model.lock import Consent, Lock
 from ipamc.model.plan import Plan
 from ipamc.model.progress import phase
 from ipamc.model.space import ClusterPrefixes, Surveyed
+from ipamc.place import spaces
 from ipamc.place.allocate.allocate import allocate
 from ipamc.place.candidates import assign, shared_pools
 from ipamc.place.quarantine import released_on
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.place.spaces import index_lines, with_given, with_members, with_others
+from ipamc.read import space_index
 from ipamc.read.locate import Texts, locate
 from ipamc.read.parts import INDEX
 from ipamc.read.read import read, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.read.rules import index_unreadable
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, space_of
 from ipamc.render.arrange import arrange
 from ipamc.render.verify import verify
 from ipamc.render.yaml import emit
@@ -84,11 +75,20 @@ class Inputs(Struct, frozen=True, kw_only=True):
     assume: Version | None = None
     """The known minor to assume in this run for a Cilium that is newer than all known ones."""
 
-    def index_of(self, space: str) -> Index | None:
+    def index_of(self, space: str) -> space_index.Index | None:
         """Return the index of an address space with which its members are compared, or None."""
-        texts = [text for path, text in self.spaces.items() if space_of(path) == space]
-        found = load_index(texts[0], space) if texts else None
-        return found if isinstance(found, Index) else None
+        for path, text in self.spaces.items():
+            if space_index.space_of(path) == space:
+                found = space_index.load_index(text, space)
+                return found if isinstance(found, space_index.Index) else None
+        return None
+
+    @property
+    def indexed(self) -> list[space_index.IndexLine]:
+        """The lines of the index that an earlier compile of an address space wrote."""
+        text = self.published.get(INDEX)
+        found = space_index.load_index(text, self.name) if text else self.index_of(self.name)
+        return [line for _, line in found.lines] if found and not isinstance(found, str) else []
 
     @property
     def before(self) -> Rendered:
@@ -103,14 +103,14 @@ class Compilation(Struct, frozen=True, kw_only=True):
     lock: str
     plan: Plan
     diagnostics: tuple[Located, ...]  # warnings and notes, located, in order of file, line and column
-    index: Mapping[str, tuple[IndexLine, ...]] = field(default_factory=dict)
+    index: Mapping[str, tuple[space_index.IndexLine, ...]] = field(default_factory=dict)
     """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
 
 
 class MadeTests(Struct, frozen=True, kw_only=True):
     """The tests of a cluster, and their results."""
 
-    results: tuple[TestResult, ...]
+    results: tuple[run.TestResult, ...]
     """Tests of the cluster, then shared tests for other clusters. Their findings are located."""
     places: tuple[Span, ...]  # the place of each
 
@@ -119,7 +119,12 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     """Read a cluster and its lock, and check them; place nothing, read no tests. Raises Refused."""
     with _located(inputs):
         cluster, lock = _load(inputs, Log(), tests=False)
-        return (_as_indexed(cluster, lock, inputs) if cluster.is_space else cluster), lock
+        if cluster.is_space and inputs.surveyed:
+            members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
+            cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
+        elif cluster.is_space:  # nobody read its members
+            cluster = spaces.with_others(cluster, inputs.indexed)
+        return cluster, lock
 
 
 def _load(inputs: Inputs, log: Log, *, tests: bool) -> tuple[Cluster, Lock]:
@@ -150,24 +155,29 @@ def compile_cluster(inputs: Inputs) -> Compilation:
         plan, before = _plan(inputs, log)
         # The tests in documents of kind Tests.
         phase("testing")
-        log.keep(run_tests(plan, inputs.today))
+        if plan.cluster.tests:
+            log.keep(run.run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> the addresses that each occupies now.
-            lines = index_lines(with_given(_members(inputs), plan.lock.lines, inputs.consent))
-            files, index = {INDEX: dump_index(inputs.name, lines)}, {}
+            given = spaces.with_given(_members(inputs), plan.lock.lines, inputs.consent)
+            lines = spaces.index_lines(given)
+            files, index = {INDEX: space_index.dump_index(inputs.name, lines)}, {}
         else:
             # The cluster's addresses, compared with the others of its address space.
             index = _beside_others(inputs, plan, log)
             # Plan -> objects by file -> text by file.
             space = inputs.index_of(plan.cluster.address_space)
-            others = space.others(inputs.name) if space else inputs.members
-            log.add(check_masquerading(plan, others))
+            others = None
+            if plan.cluster.masquerade:
+                others = space.others(inputs.name) if space else inputs.members
+                log.add(masquerade.check_masquerading(plan, others))
             phase("rendering")
             arranged = arrange(plan, before, others or ())
             files = emit(arranged, inputs.templates)
             # Limits of the apiserver, and errors of templates.
             phase("checking what was rendered")
-            log.add((*config_map_too_large(plan.cluster, files), *policy_too_large(plan.cluster, files)))
+            policies = admission.policy_too_large(plan.cluster, files) if plan.cluster.admission.used else ()
+            log.add((*config_map_too_large(plan.cluster, files), *policies))
             log.add(verify(arranged, files, inputs.schemas, f"{inputs.folder}/rendered"))
     found = locate(log.diagnostics, texts_of(inputs))
     return Compilation(files=files, lock=dumps(plan.lock), plan=plan, diagnostics=found, index=index)
@@ -181,10 +191,10 @@ def make_tests(inputs: Inputs) -> MadeTests:
     with _located(inputs):
         plan, _ = _plan(inputs, log)
         phase("testing")
-        made, found = run_tests(plan, inputs.today)
+        made, found = run.run_tests(plan, inputs.today)
         if len(made) < len(plan.cluster.tests):
             log.add(found)
-    results = (*made, *elsewhere(plan.cluster, _shared(inputs, Log())))
+    results = (*made, *run.elsewhere(plan.cluster, _shared(inputs, Log())))
     sources = texts_of(inputs)
     texts = Texts(sources, [result.test.at for result in results])
     located = (
@@ -201,14 +211,14 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if not inputs.untested and (cluster.tests or inputs.shared or inputs.not_shared):
         # All tests that apply to the cluster.
         log.add(inputs.not_shared)
-        cluster = replace(cluster, tests=tuple(log.keep(of_cluster(cluster, _shared(inputs, log)))))
+        cluster = replace(cluster, tests=tuple(log.keep(run.of_cluster(cluster, _shared(inputs, log)))))
     if cluster.is_space:
         # Pools of clusters are its nodes.
-        log.add(check_members(cluster, inputs.surveyed))
-        members = with_given(_members(inputs), lock.lines, inputs.consent)
-        log.add(check_together(members))
-        cluster = with_members(cluster, lock, members, _former(inputs))
-        log.add(check_renamed(cluster, lock, members, inputs.consent))
+        log.add(address_space.check_members(cluster, inputs.surveyed))
+        members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
+        log.add(address_space.check_together(members))
+        cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
+        log.add(address_space.check_renamed(cluster, lock, members, inputs.consent))
     log.add(check_mode_change(cluster, lock, inputs.lock, before))
     # Node -> its pools in order, with sizes.
     phase("placing")
@@ -242,36 +252,27 @@ def _members(inputs: Inputs) -> list[ClusterPrefixes]:
     return [found for found in every if found.space == inputs.name]
 
 
-def _former(inputs: Inputs) -> Iterator[IndexLine]:
-    """Yield the lines of the index that an earlier compile of a space wrote, or of the last commit's."""
-    text = inputs.published.get(INDEX)
-    found = load_index(text, inputs.name) if text else inputs.index_of(inputs.name)
-    return (line for _, line in found.lines) if isinstance(found, Index) else iter(())
-
-
-def _as_indexed(space: Cluster, lock: Lock, inputs: Inputs) -> Cluster:
-    """Return a space with its members; those that were not read are taken from its index."""
-    if inputs.surveyed:
-        return with_members(space, lock, _members(inputs), _former(inputs))
-    return with_others(space, _former(inputs))
-
-
-def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[IndexLine, ...]]:
+def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[space_index.IndexLine, ...]]:
     """Compare a cluster with the indexes of address spaces; return its lines there that must change.
     Lines of ranges that a space gave can change only in the space.
     """
-    changed: dict[str, tuple[IndexLine, ...]] = {}
+    changed: dict[str, tuple[space_index.IndexLine, ...]] = {}
     for path, text in inputs.spaces.items():
-        found, space = load_index(text, space_of(path)), plan.cluster.address_space
-        if not isinstance(found, Index):
-            log.add([index_unreadable(path, found)] if space_of(path) == space else [])
+        name, space = space_index.space_of(path), plan.cluster.address_space
+        found = space_index.load_index(text, name)
+        if not isinstance(found, space_index.Index):
+            log.add([index_unreadable(path, found)] if name == space else [])
             continue
         before = found.of(inputs.name)
-        own: Iterable[IndexLine] = ()
+        own: Iterable[space_index.IndexLine] = ()
         if found.space == space:
-            mine = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
-            log.add(check_index(mine, path, found))
-            own = index_lines([replace(mine, prefixes=tuple(one for one in mine.prefixes if not one.number))])
+            mine = address_space.prefixes_of(
+                plan.cluster, address_space.held_lines(plan.lock), inputs.lock_path, inputs.lock
+            )
+            log.add(address_space.check_index(mine, path, found))
+            own = spaces.index_lines(
+                [replace(mine, prefixes=tuple(one for one in mine.prefixes if not one.number))]
+            )
         now = [*(line for line in before if line.range), *own]
         if set(now) != set(before):
             changed[path] = tuple(now)

@@ -580,7 +580,7 @@ def test_a_cluster_that_is_refused_or_has_no_lock_is_told(
     assert done.returncode == 1
     page = opened(Path("page.html").resolve())
     assert page.locator(".failed").inner_text() == "clusters/odd could not be read: not on this page"
-    assert "0 nodes with 0 blocks; 1 node of the inventory without a block; " in page.inner_text("#cluster-1")
+    assert "0 nodes with 0 blocks; 1 node in the inventory without a block; " in page.inner_text("#cluster-1")
 
 
 @pytest.mark.deep

@@ -19,49 +19,40 @@ from tests.support.living import policy
 from tests.support.pipelines import Repository, inventory
 
 KUBECTL = """\
-#!{python}
+#!/bin/sh
+if [ "$1" = build ]; then
+    for name in $(sed -n '/^resources:/,$s/^- //p' "$2/kustomization.yaml"); do echo ---; cat "$2/$name"; done
+    exit
+fi
+shift 2
+printf '%s\\n' "$*" >> {state}/calls
+case "$1 $2" in
+"get crds") shift 2; for name; do case $name in -*|custom*) ;; *) echo "$name   True" ;; esac; done ;;
+"get "*) cat {state}/get/"$2" 2> /dev/null || {{ echo "Error from server (Forbidden): $2" >&2; exit 1; }} ;;
+"apply "*) exec {python} -IS {state}/apply "$@" ;;
+esac
+"""
+"""A shell starts in a millisecond, and nearly all calls list something."""
+APPLY = """\
 import json, pathlib, sys
 
 state = pathlib.Path("{state}")
-arguments = sys.argv[1:]
-if arguments[0] == "build":
-    folder = pathlib.Path(arguments[1])
-    lines = (folder / "kustomization.yaml").read_text().partition("resources:")[2].split()
-    print("---\\n".join((folder / name).read_text() for name in lines if name.endswith(".yaml")))
+if "--dry-run=server" in sys.argv:
+    print((state / "answer").read_text() or (state / "sent").read_text())  # all commits that were sent
     sys.exit()
-verb, *rest = arguments[2:]
-with (state / "calls").open("a") as calls:
-    calls.write(" ".join([verb, *rest]) + "\\n")
-cluster = json.loads((state / "cluster.json").read_text())
-if verb == "get" and rest[0] in cluster["forbidden"]:
-    sys.exit("Error from server (Forbidden): " + rest[0])
-if verb == "get" and rest[0] == "crds":
-    print("".join(name + "   True\\n" for name in rest[1:] if not name.startswith(("-", "custom"))), end="")
-elif verb == "get":
-    found = cluster.get(rest[0])
-    if rest[-1].startswith("jsonpath"):
-        print("".join(row + "\\n" for row in found), end="")
-    elif rest[0] in ("configmaps", "deployments.apps"):
-        print(json.dumps(found) if found else "")
-    else:
-        print(json.dumps({{"items": found}}))
-if verb == "apply" and "--dry-run=server" in rest:
-    sent = (state / "sent").read_text()
-    print(cluster["answer"] or sent)  # all commits that were sent
-    sys.exit()
-if verb == "apply":
-    text = sys.stdin.read()
-    with (state / "sent").open("a") as sent:
-        sent.write(text + "\\n")
-    found = json.loads(text)
-    assert (found["apiVersion"], found["kind"]) == ("v1", "List")  # what every kubectl reads
-    refused = [item for item in found["items"] if item["metadata"]["name"] in cluster["refused"]]
-    for item in found["items"]:
-        group = "ciliumnode.cilium.io/" if item["kind"] == "CiliumNode" else item["kind"].lower() + "/"
-        if item not in refused:
-            print(group + item["metadata"]["name"] + " serverside-applied")
-    if refused:
-        sys.exit("error: Apply failed with 1 conflict: conflict with \\"agent\\": .spec.ipam.podCIDRs")
+text = sys.stdin.read()
+with (state / "sent").open("a") as sent:
+    sent.write(text + "\\n")
+found = json.loads(text)
+assert (found["apiVersion"], found["kind"]) == ("v1", "List")  # what every kubectl reads
+names = (state / "refused").read_text().split()
+refused = [item for item in found["items"] if item["metadata"]["name"] in names]
+for item in found["items"]:
+    group = "ciliumnode.cilium.io/" if item["kind"] == "CiliumNode" else item["kind"].lower() + "/"
+    if item not in refused:
+        print(group + item["metadata"]["name"] + " serverside-applied")
+if refused:
+    sys.exit("error: Apply failed with 1 conflict: conflict with \\"agent\\": .spec.ipam.podCIDRs")
 """
 
 
@@ -75,10 +66,10 @@ class Cluster:
         self.repository.commit("three nodes")
         self.state = folder / "state"
         self.state.mkdir()
-        script = folder / "kubectl"
-        script.write_text(KUBECTL.format(python=sys.executable, state=self.state))
-        script.chmod(0o755)
-        self.program = str(script)
+        self.program = str(folder / "kubectl")
+        Path(self.program).write_text(KUBECTL.format(python=sys.executable, state=self.state))
+        Path(self.program).chmod(0o755)
+        (self.state / "apply").write_text(APPLY.format(state=self.state))
         self.has: dict[str, Any] = {}
 
     def reset(self) -> None:
@@ -99,12 +90,28 @@ class Cluster:
             **{f"{resource}.admissionregistration.k8s.io": [] for resource in POLICIES.values()},
         }
 
+    def serve(self) -> dict[str, str]:
+        """Let kubectl answer what the cluster has now; return the variables that name it."""
+        listed = {**self.has}
+        texts = {"answer": listed.pop("answer"), "refused": " ".join(listed.pop("refused"))}
+        for name, text in {"calls": "", "sent": "", **texts}.items():
+            (self.state / name).write_text(text)
+        (self.state / "get").mkdir(exist_ok=True)
+        forbidden = listed.pop("forbidden")
+        for resource, found in listed.items():
+            path = self.state / "get" / resource
+            if resource in {"nodes", "pods"}:
+                path.write_text("".join(f"{row}\n" for row in found), encoding="utf-8")
+            else:
+                one = resource in {"configmaps", "deployments.apps"}
+                path.write_text("" if found is None else json.dumps(found if one else {"items": found}))
+            if resource in forbidden:
+                path.unlink()
+        return {"KUBECTL": self.program, "KUSTOMIZE": self.program, "IPAMC_WAIT": "0"}
+
     def apply(self, *options: str, code: int = 0, target: str = "red") -> str:
         """Run `ipamc ci apply red`, or of a part."""
-        (self.state / "cluster.json").write_text(json.dumps(self.has))
-        for name in ("calls", "sent"):
-            (self.state / name).write_text("")
-        variables = {"KUBECTL": self.program, "KUSTOMIZE": self.program, "IPAMC_WAIT": "0"}
+        variables = self.serve()
         return self.repository.run("ipamc", "ci", "apply", target, *options, code=code, **variables)
 
     def calls(self, verb: str) -> list[str]:

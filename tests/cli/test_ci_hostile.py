@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
@@ -293,13 +293,14 @@ def cluster(made_cluster: Cluster) -> Cluster:
 
 def odd_kubectl(cluster: Cluster, **answers: str) -> str:
     """Write a kubectl that prints a text for a resource, and asks the usual one for the others."""
-    path = cluster.state / "odd"
-    table = {name.replace("_", "."): text for name, text in answers.items()}
+    path, odd = cluster.state / "kubectl", cluster.state / "odd"
+    shutil.rmtree(odd, ignore_errors=True)
+    odd.mkdir()
+    for name, text in answers.items():
+        (odd / name.replace("_", ".")).write_bytes(text.encode("utf-8", "surrogateescape"))
     path.write_text(
-        f"#!{sys.executable}\nimport os, sys\ntable = {table!r}\nrest = sys.argv[4:]\n"
-        "text = table.get(rest[0]) if rest and sys.argv[3] == 'get' else None\n"
-        f"if text is None: os.execv({cluster.program!r}, [{cluster.program!r}, *sys.argv[1:]])\n"
-        "sys.stdout.buffer.write(text.encode('utf-8', 'surrogateescape'))\n"
+        f'#!/bin/sh\nif [ "$3" = get ] && [ -e {odd}/"$4" ]; then exec cat {odd}/"$4"; fi\n'
+        f'exec {cluster.program} "$@"\n'
     )
     path.chmod(0o755)
     return str(path)
@@ -307,9 +308,7 @@ def odd_kubectl(cluster: Cluster, **answers: str) -> str:
 
 def refused(cluster: Cluster, code: int = 1, **variables: str) -> str:
     """Run `ipamc ci apply`, which refuses; return what it prints."""
-    (cluster.state / "cluster.json").write_text(json.dumps(cluster.has))
-    (cluster.state / "sent").write_text("")
-    variables = {"KUBECTL": cluster.program, "KUSTOMIZE": cluster.program, "IPAMC_WAIT": "0", **variables}
+    variables = {**cluster.serve(), **variables}
     said = cluster.repository.run("ipamc", "ci", "apply", "red", code=code, **variables)
     assert "Traceback" not in said
     assert cluster.sent() == []

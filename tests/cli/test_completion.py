@@ -9,26 +9,22 @@ import resource
 import select
 import shutil
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from ipamc.cli import main
+from tests.support.forking import serve
 from tests.support.two_nodes import CLUSTER
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the command `ipamc`, as an installation makes it."""
-    folder = tmp_path_factory.mktemp("bin")
-    path = folder / "ipamc"
-    path.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m ipamc "$@"\n')
-    path.chmod(0o755)
-    return folder
+@pytest.fixture
+def program() -> Path:
+    """Return a folder with the command `ipamc`."""
+    return serve()
 
 
 @pytest.fixture
@@ -102,7 +98,6 @@ OFFERED = {
 }
 
 
-@pytest.mark.deep
 @pytest.mark.parametrize("line", OFFERED)
 def test_what_is_offered(line: str, program: Path, repository: Path) -> None:  # noqa: ARG001
     assert offered(program, line) == OFFERED[line]

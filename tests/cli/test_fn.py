@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -345,6 +345,7 @@ def values() -> st.SearchStrategy[Any]:
 
 
 @given(items=st.lists(st.dictionaries(st.text(max_size=3), values(), max_size=3), max_size=3))
+@example([{"small": 1e-05, "large": -1e16, "usual": 2.5e-07}])
 def test_every_reader_reads_what_is_written(items: list[Object]) -> None:
     text = dumps(items, [])
     for read in (yaml.safe_load, YAML(typ="safe", pure=True).load):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
@@ -115,16 +114,6 @@ def test_the_second_press_does_not_take_the_line_away(tmp_path: Path) -> None:
     assert err == "\ninterrupted while compiling red: nothing was written; run again: ipamc compile\n"
 
 
-SLEEPS = """\
-if verb == "apply":
-    text = sys.stdin.read()
-    if "PART" in text:
-        (state / "busy").touch()
-        import time
-        time.sleep(600)
-"""
-
-
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("part", "said"),
@@ -138,24 +127,19 @@ def test_an_apply_says_what_was_sent(tmp_path: Path, part: str, said: str) -> No
     cluster = Cluster(tmp_path)
     cluster.reset()
     cluster.flags("--ipam=kubernetes")
-    script = Path(cluster.program)
-    text = script.read_text()
+    variables = cluster.serve()
+    apply = cluster.state / "apply"
     if part == "crds":
-        slow = 'if verb == "get" and rest[0] == "crds":\n    (state / "busy").touch()\n    import time\n    time.sleep(600)\n'
-        script.write_text(
-            text.replace('if verb == "get" and rest[0] in', f"{slow}if verb == 'get' and rest[0] in", 1)
-        )
+        apply = Path(cluster.program)
+        slow, before = f'"get crds") touch {cluster.state}/busy; exec sleep 600 ;;\n', '"get crds")'
     else:
-        slow = SLEEPS.replace("PART", part)
-        text = text.replace(
-            'if verb == "apply":\n    text = sys.stdin.read()\n', f"{slow}if verb == 'apply':\n", 1
-        )
-        script.write_text(text)
-    (cluster.state / "cluster.json").write_text(json.dumps(cluster.has))
+        slow = f"if {part!r} in text:\n    (state / 'busy').touch()\n    import time\n    time.sleep(600)\n"
+        before = "with (state"
+    apply.write_text(apply.read_text().replace(before, slow + before, 1))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "ipamc", "ci", "apply", "red"],
         cwd=cluster.repository.folder,
-        env={**os.environ, "KUBECTL": cluster.program, "KUSTOMIZE": cluster.program, "IPAMC_WAIT": "0"},
+        env={**os.environ, **variables},
         stderr=subprocess.PIPE,
         text=True,
     )

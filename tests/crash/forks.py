@@ -7,7 +7,9 @@ real signal, and starts in milliseconds. `tests.crash.runs` talks to it; nothing
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
+import gc
 import importlib
 import io
 import json
@@ -25,6 +27,7 @@ import ipamc
 from ipamc.cli import main
 from ipamc.workspace.signals import stop_in_order
 
+ROOT = Path(__file__).parents[2]
 AUDITED = frozenset(
     {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod"}
 )
@@ -189,6 +192,11 @@ def serve() -> None:
     for module in pkgutil.walk_packages(ipamc.__path__, "ipamc."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
+    with contextlib.redirect_stderr(io.StringIO()):
+        main(
+            ["compile", "--check", str(ROOT / "clusters/zones")]
+        )  # what the first compile keeps for others is made once
+    gc.freeze()  # a fork that collects garbage would copy all that is imported
     for line in sys.stdin:
         task = json.loads(line)
         if "resume" in task:

@@ -47,7 +47,7 @@ def texts() -> dict[str, dict[str, str]]:
     """Return every text that a cluster or a case renders, by target and by place."""
     found: dict[str, dict[str, str]] = {target: {} for target in TARGETS}
     for name, each in everything().items():
-        for file in arrange(each.plan):
+        for file in () if each.plan.cluster.is_space else arrange(each.plan):
             found[file.template.removesuffix(".yaml.j2")][f"{name}: {file.path}"] = each.files[file.path]
     return found
 

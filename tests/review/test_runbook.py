@@ -21,8 +21,7 @@ from ipamc.model.admission import Admission
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import State
 from ipamc.model.plan import Plan
-from ipamc.report.runbook import to_json, to_markdown
-from ipamc.report.runbook.looped import groups, written
+from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
 from ipamc.review.runbook.template import parse

@@ -125,8 +125,9 @@ def test_the_schema_of_an_output_tells_what_every_field_means(name: str) -> None
 
 def read_variables() -> Iterator[str]:
     """Yield the names of the environment variables that ipamc looks at by name."""
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    texts = [path.read_text() for path in PACKAGE.rglob("*.py")]
+    for source in filter(re.compile(r"\b(variable|command|environ\.get|token_of)\(|envvar=").search, texts):
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
                 called = ast.unparse(node.func) if isinstance(node.args[0].value, str) else ""
                 if called in {"variable", "command", "os.environ.get", "token_of"}:

@@ -10,3 +10,7 @@ assertion_rules  the findings, and why a node has a block
 Future blocks count: a held block, or the pending one that will replace it. A held block that will be
 replaced may break a test until its node has moved; otherwise no renumber could mend what a test finds.
 """
+
+from ipamc import on_demand
+
+on_demand(__name__, "run")

@@ -84,10 +84,17 @@ class Rooms:
         else:
             kinds = list(self._kinds(asserts))
             if not kinds:
-                return self._no_kind(test, asserts)
+                if asserts.selector is not None and not self._subjects.of(asserts.selector):
+                    return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
+                of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
+                near = self._subjects.nearest(asserts.each, self._subjects.labels)
+                return no_nodes(test, at / "each", f"no node{of} has the label {shown(asserts.each)}", near)
         findings = []
         for kind in kinds:
-            found = self._room(kind.offers, asserts.nodes)
+            key = id(kind.offers), asserts.nodes
+            if key not in self._known:
+                self._known[key] = self._place(kind.offers, asserts.nodes)
+            found = self._known[key]
             if found.room < asserts.nodes:
                 also = [*_places(found.pools), kind.at]
                 way_out = self._way_out(found.pools, asserts.nodes - found.room)
@@ -107,39 +114,20 @@ class Rooms:
             kinds = [want for group in some for want in self._subjects.kinds(group)]
             self._subjects.count(len(some) + len(kinds))
             for want in sorted(kinds, key=lambda want: want.node.name):
-                offers = self._offers_like(want)
+                offers = self._like.get(want.node.name)
+                if offers is None:  # the pools of a further node with its labels, but for its host name
+                    labels = want.node.labels
+                    labels = {**labels, HOSTNAME: ""} if HOSTNAME in labels else labels
+                    offers = self._like[want.node.name] = self._offers(labels)
                 if id(offers) not in known:
                     known.add(id(offers))
                     of = f" ({asserts.each}={value})" if asserts.each else ""
                     at = Related(want.node.at, f"{want.node.name}, as an example")
                     yield _Kind(offers, f" like {want.node.name}{of}", at)
 
-    def _no_kind(self, test: Assertion, asserts: Room) -> Judgement:
-        at = test.at / "room"
-        if asserts.selector is not None and not self._subjects.of(asserts.selector):
-            return no_nodes_of(test, at / "nodeSelector", asserts.selector, self._subjects)
-        of = f" of {cut(asserts.selector.canonical)}" if asserts.selector else ""
-        near = self._subjects.nearest(asserts.each, self._subjects.labels)
-        return no_nodes(test, at / "each", f"no node{of} has the label {shown(asserts.each)}", near)
-
-    def _offers_like(self, want: Want) -> tuple[Offer, ...]:
-        """Return the pools of a further node with a node's labels except the host name."""
-        offers = self._like.get(want.node.name)
-        if offers is None:
-            labels = want.node.labels
-            labels = {**labels, HOSTNAME: ""} if HOSTNAME in labels else labels
-            offers = self._like[want.node.name] = self._offers(labels)
-        return offers
-
     def _offers(self, labels: Mapping[str, str]) -> tuple[Offer, ...]:
         """Return the pools of a future node. No selector and no pin names it."""
         return self._chooser.choose(Node("", dict(labels), self._plan.cluster.at))
-
-    def _room(self, offers: tuple[Offer, ...], wanted: int) -> _Found:
-        key = id(offers), wanted
-        if key not in self._known:
-            self._known[key] = self._place(offers, wanted)
-        return self._known[key]
 
     def _spend(self, blocks: int, pools: Sequence[Pool]) -> None:
         """Count the work before it is done. Raises TooMany."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from ipamc.model.assertion import Assertion
+from ipamc.assertions import assertion_rules as rules
+from ipamc.assertions.apart import Aparts
+from ipamc.assertions.blocks import Judgement, check_blocks, check_node, check_nothing, check_renumbers
+from ipamc.assertions.rooms import Rooms
+from ipamc.assertions.subjects import Subjects, TooMany
+from ipamc.model.assertion import Apart, Assertion, BlocksOf, NodeHas, NothingIn, Room
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import Diagnostic, Severity
 from ipamc.model.plan import Plan
-
-if TYPE_CHECKING:
-    from ipamc.assertions.blocks import Judgement
 
 MOST = 1000
 """The most tests of a cluster."""
@@ -49,8 +50,6 @@ class TestResult(Struct, frozen=True, kw_only=True):
 
 def elsewhere(cluster: Cluster, shared: Sequence[Assertion]) -> list[TestResult]:
     """Return the tests of files beside a cluster that apply to others."""
-    from ipamc.assertions import assertion_rules as rules  # noqa: PLC0415 - only `ipamc test` needs it
-
     status, noun = TestStatus.ELSEWHERE, "clusters"
     return [
         TestResult(test=test, status=status, subjects=0, noun=noun, idle=(rules.no_cluster(test),))
@@ -68,8 +67,6 @@ def of_cluster(cluster: Cluster, shared: Sequence[Assertion]) -> tuple[list[Asse
     """Return the tests for a cluster: its own, and those of files beside it for its address space."""
     if not (cluster.tests or shared):
         return [], []
-    from ipamc.assertions import assertion_rules as rules  # noqa: PLC0415 - few clusters have tests
-
     own = cluster.tests
     strangers = [test for test in own if test.space not in {"", cluster.address_space}]
     tests = [*own, *(test for test in shared if _holds(test, cluster))]
@@ -86,11 +83,37 @@ def run_tests(plan: Plan, today: str) -> tuple[tuple[TestResult, ...], list[Diag
     """
     if not plan.cluster.tests:
         return (), []
-    from ipamc.assertions.judge import judged  # noqa: PLC0415 - few clusters have tests
-
     found: list[Diagnostic] = []
-    results = tuple(_result(test, judgement, plan) for test, judgement in judged(plan, today, found))
+    results = tuple(_result(test, judgement, plan) for test, judgement in _judged(plan, today, found))
     return results, [*(finding for result in results for finding in result.findings), *found]
+
+
+def _judged(plan: Plan, today: str, found: list[Diagnostic]) -> Iterator[tuple[Assertion, Judgement]]:
+    """Yield each test of a plan with its verdict, in order. Adds to `found` why others could not be made."""
+    tests, number = plan.cluster.tests, 0
+    try:
+        subjects = Subjects(plan)
+        rooms, aparts = Rooms(subjects, today), Aparts(subjects)
+        for number, test in enumerate(tests):  # noqa: B007 - of the test that fails
+            yield test, _judgement(test, subjects, rooms, aparts, today)
+    except TooMany as problem:
+        found.append(rules.too_much(tests[number].at, str(problem)))
+
+
+def _judgement(test: Assertion, subjects: Subjects, rooms: Rooms, aparts: Aparts, today: str) -> Judgement:
+    match test.asserts:
+        case BlocksOf() as asserts:
+            return check_blocks(test, asserts, subjects)
+        case NodeHas() as asserts:
+            return check_node(test, asserts, subjects)
+        case Room() as asserts:
+            return rooms.check(test, asserts)
+        case Apart() as asserts:
+            return aparts.check(test, asserts)
+        case NothingIn() as asserts:
+            return check_nothing(test, asserts, subjects)
+        case asserts:
+            return check_renumbers(test, asserts, subjects, today)
 
 
 def _result(test: Assertion, judgement: Judgement, plan: Plan) -> TestResult:

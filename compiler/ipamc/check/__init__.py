@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from ipamc import on_demand
 from ipamc.check import capacity, drift
-from ipamc.check.admission import check_admission
-from ipamc.check.bgp import check_bgp
-from ipamc.check.follows import check_follows, held_by_another
-from ipamc.check.masquerade import masquerading_too_early
 from ipamc.check.modes import adopt_without_unlisted, check_modes, control_plane, metallb
 from ipamc.check.multi_pool import check_multi_pool, check_pods, default_pool_lacks_family
 from ipamc.check.pools import check_pins, check_pools, check_usage, ipv6_too_wide
@@ -18,23 +16,32 @@ from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 
+if TYPE_CHECKING:
+    from ipamc.check import admission, bgp, follows, masquerade
+else:
+    admission, bgp, follows, masquerade = on_demand(__name__, "admission", "bgp", "follows", "masquerade")
+
 
 def check(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield the findings that need neither lock nor plan."""
     yield from check_modes(cluster)
     yield from check_pools(cluster)
     yield from check_pins(cluster)
-    yield from check_follows(cluster)
+    if any(pool.follows for pool in cluster.pools):
+        yield from follows.check_follows(cluster)
     yield from check_multi_pool(cluster)
-    yield from masquerading_too_early(cluster)
+    if cluster.masquerade:
+        yield from masquerade.masquerading_too_early(cluster)
     yield from check_pods(cluster)
     yield from check_usage(cluster)
     if cluster.bgp == "metallb":
         yield from metallb(cluster)
     elif cluster.bgp == "control-plane":
         yield from control_plane(cluster)
-    yield from check_bgp(cluster)
-    yield from check_admission(cluster)
+    if cluster.advertisements or cluster.peer_configs or cluster.peer_clusters:
+        yield from bgp.check_bgp(cluster)
+    if cluster.admission.used:
+        yield from admission.check_admission(cluster)
 
 
 def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
@@ -44,7 +51,8 @@ def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
     yield from drift.several_pod_cidrs(plan)
     yield from drift.node_without_uid(plan)
     yield from drift.pin_not_held(plan)
-    yield from held_by_another(plan)
+    if any(pool.follows for pool in plan.cluster.pools):
+        yield from follows.held_by_another(plan)
     yield from capacity.nearly_full(plan.cluster, today)
     yield from capacity.fewer_than_max_pods(plan)
     yield from capacity.too_many_shards_needed(plan)

@@ -19,10 +19,9 @@ EXPRESSION = 100_000
 
 def check_admission(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield findings about `admission`."""
-    if cluster.admission.used:
-        yield from kubernetes_without_policies(cluster)
-        yield from nothing_to_assign(cluster)
-        yield from nothing_to_enforce(cluster)
+    yield from kubernetes_without_policies(cluster)
+    yield from nothing_to_assign(cluster)
+    yield from nothing_to_enforce(cluster)
 
 
 def kubernetes_without_policies(cluster: Cluster) -> Iterator[Diagnostic]:
@@ -71,7 +70,7 @@ def nothing_to_enforce(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:
     """IPC0574: an admission policy is at most 1.4 MB, an expression in it 100,000 characters."""
-    for path, rendered in files.items() if cluster.admission.used else ():
+    for path, rendered in files.items():
         if path.startswith("admission/"):
             at = cluster.field("spec", "admission")
             if (largest := max(map(len, rendered.split("\n---\n")))) > LARGEST:

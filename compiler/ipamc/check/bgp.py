@@ -21,10 +21,8 @@ _POLICY = "CiliumBGPPeeringPolicy"
 
 def check_bgp(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield findings about BGP control plane objects in the input and to render."""
-    if cluster.advertisements or cluster.peer_configs or cluster.peer_clusters:
-        yield from bgp_objects_too_early(cluster)
-        if cluster.bgp != "control-plane":
-            return
+    yield from bgp_objects_too_early(cluster)
+    if cluster.bgp == "control-plane":
         yield from nothing_advertised(cluster)
         yield from never_advertised(cluster)
         yield from nothing_for_peers(cluster)

@@ -17,8 +17,6 @@ from ipamc.model.pool_words import suggest_pool, with_reserved
 def check_follows(cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield every finding about `follows` that needs no lock."""
     pools = [pool for pool in cluster.pools if pool.follows]
-    if not pools:
-        return
     yield from mode_without_follows(cluster, pools)
     for pool in pools:
         for part in pool.families.values():

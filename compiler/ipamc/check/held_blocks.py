@@ -12,7 +12,7 @@ from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
-from ipamc.model.pool_words import terms_by
+from ipamc.model.pool_words import terms
 
 MOST_NAMED = 20
 """The most nodes that a command names."""
@@ -48,7 +48,7 @@ class Faulty(Struct, frozen=True, kw_only=True):
     def held_by(self) -> str:
         """Return the nodes, and their blocks."""
         blocks = [f"{line.node} ({line.block})" for line in self.lines]
-        unit = terms_by(self.lines[0].node).unit
+        unit = terms(self.lines[0].node).unit
         return several(blocks, unit, number=len({line.node for line in self.lines}))
 
     def move(self, cluster: Cluster, where: str) -> str:

@@ -79,7 +79,18 @@ def merge(*, rev: str) -> int:
     finished = False
     try:
         with accounted(lambda: Account("nothing is merged")):
-            _resolve_rendered()
+            # One side of rendered files is taken, which the compile writes again. Locks stay: `onto` reads
+            # their sides from the index.
+            unmerged = git.unmerged(".")
+            generated = re.compile(
+                rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
+            ).fullmatch
+            if others := sorted(path for path in unmerged if not generated(path)):
+                raise Trouble(f"a person must decide, both sides changed: {names(others)}")
+            rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
+            for side in (2, 3):  # ours, if there is one, else theirs
+                if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
+                    git.restore(".", side, paths)
             day = today()
             tasks = [ClusterRun(folder=folder, today=day, onto=commit) for folder in there().values()]
             code = conclude(compile_all(tasks, None), "full")
@@ -92,17 +103,3 @@ def merge(*, rev: str) -> int:
         if not finished:
             git.take_back(".")
             say("the merge was undone: merge by hand, then run ipamc lock --onto and ipamc compile")
-
-
-def _resolve_rendered() -> None:
-    """Take one side of rendered files, which the compile writes again; raise Trouble for other conflicts.
-    Locks stay: `onto` reads their sides from the index.
-    """
-    unmerged = git.unmerged(".")
-    generated = re.compile(rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)").fullmatch
-    if others := sorted(path for path in unmerged if not generated(path)):
-        raise Trouble(f"a person must decide, both sides changed: {names(others)}")
-    rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
-    for side in (2, 3):  # ours, if there is one, else theirs
-        if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
-            git.restore(".", side, paths)

@@ -94,8 +94,8 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.workspace.spaces import of_space
 
     inputs = source.inputs(folder, rendered=False)
-    if of_space(inputs.lock, inputs.sources):  # also what its clusters ask for
-        inputs = source.inputs(folder)
+    if of_space(inputs.lock, inputs.sources):
+        inputs = source.inputs(folder)  # also what its clusters ask for
     cluster, lock = load_cluster(inputs)
     mapped = map_of(cluster, lock, assign(cluster), day)
     versions = versions_of(lock)

@@ -97,7 +97,6 @@ def failed(task: ClusterRun, exception: BaseException) -> Outcome:
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.model.plan import StaleReason
     from ipamc.pipeline import compile_cluster, load_cluster
-    from ipamc.workspace.neighbours import with_members
 
     read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
     inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
@@ -110,7 +109,10 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
         if inputs.surveyed:  # with the ranges of the lock on the disk, or none if that has conflict markers
             inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
     limited = merged if "all" not in task.consent.leave else None
-    inputs = with_members(inputs, task.neighbours)
+    if any(b"masquerade" in data for data in inputs.sources.values()):
+        from ipamc.workspace.neighbours import with_members
+
+        inputs = with_members(inputs, task.neighbours)
     try:
         compilation = compile_cluster(inputs)
     except Refused:

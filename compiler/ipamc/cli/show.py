@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ipamc.cli.command import Verb
+from ipamc.cli.command import REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, tell
-from ipamc.cli.future import tell_future
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
-from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, show, show_csv, show_record
+from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, progress, show, show_csv, show_record
 from ipamc.model.diagnostics import count
 from ipamc.workspace.trouble import Trouble
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster
     from ipamc.model.lock import Lock
     from ipamc.report.aggregates import ClusterAggregates
+    from ipamc.report.runway import History
+    from ipamc.review.runway import Runway
     from ipamc.review.shown_pools import Choice, ShownCluster
+    from ipamc.review.what_if import WhatIf
     from ipamc.workspace.source import Source
 
 Made = TypeVar("Made")
@@ -285,3 +289,88 @@ def _write_aggregates(
         show(FORMATS[output](found, match))
     else:
         show(render(found, colour=colour(sys.stdout)))
+
+
+_COMMON = {"clusters", "output", "at", "assume", "style", "report"}
+"""Parameters of `show` that both questions have, too."""
+
+
+def tell_future(
+    source: Source, changes: tuple[str, ...], pools: tuple[str, ...], *, runway: bool, output: str, style: str
+) -> int:
+    """Answer --what-if or --runway; return the exit code. Raises UsageError for other options."""
+    if runway and changes:
+        raise click.UsageError("--runway and --what-if are two questions: ask one after the other")
+    name, own = ("--runway", {"runway", "pools"}) if runway else ("--what-if", {"changes"})
+    context = click.get_current_context()
+    for param in context.command.params:
+        given = context.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if given and param.name not in own | _COMMON:
+            raise click.UsageError(f"{name} takes no {param.opts[0]}")
+    if output not in {"text", "json"}:
+        raise click.UsageError(f"{name} is no --output {output}: text or json")
+    if runway:
+        return _tell_runway(source, pools, output, style)
+    from ipamc.report import what_if as report
+    from ipamc.review.node_changes import ChangeError, parse_change
+    from ipamc.review.what_if import what_if
+    from ipamc.workspace.spaces import not_space
+
+    if len(source.folders) != 1:
+        raise click.UsageError("--what-if asks about the nodes of one cluster: name it")
+    folder, problems = not_space(*source.folders), Problems()
+    answer: WhatIf | None = None
+    misfit = ""
+    with progress("compiling in thought"), problems.of(folder):
+        try:
+            answer = what_if(source.inputs(folder), [parse_change(text) for text in changes], source.day())
+        except ChangeError as problem:
+            misfit = str(problem)
+    if misfit:
+        raise click.UsageError(f"--what-if {misfit}")
+    if answer and output == "json":
+        show_record({"version": report.VERSION, **source.record(), **report.record(answer)})
+    elif answer:
+        show(report.text(answer))
+    code = problems.conclude(style, answered=answer is not None)
+    return code if answer is None or answer.fits else REFUSED
+
+
+def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
+    """Print how long pools of these names or patterns, or all, have room; return the exit code."""
+    from ipamc.report import runway as report
+    from ipamc.review.as_needed import enough_for_use, load_without_nodes
+    from ipamc.review.runway import runway, to_read
+    from ipamc.review.shown_pools import Choice, without_match
+    from ipamc.workspace.lock_history import is_last, lock_history, texts
+
+    problems, choice = Problems(), Choice(pools=tuple(pools))
+    known: set[str] = set()
+    found: list[tuple[Runway, History]] = []
+    with progress("reading the history"):
+        for folder in source.folders:
+            with problems.of(folder):
+                inputs = source.inputs(folder, rendered=False)
+                cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
+                past = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
+                today = source.day()
+                seconds = [version.second for version in past.versions]
+                wanted = [past.versions[number] for number in to_read(seconds, today)]
+                one = runway(cluster, lock, seconds, (text for _, text in texts(past, wanted)), today)
+                known.update(one.cluster.pools_by_name)
+                chosen = tuple(pool for pool in one.pools if choice.has_pool(pool.use.pool.name))
+                history = report.History(
+                    commits=[(version.commit, version.second) for version in past.versions],
+                    shallow=past.shallow,
+                    cut=past.cut,
+                    uncommitted=bool(past.versions) and not is_last(past, inputs.lock),
+                )
+                found.append((replace(one, pools=chosen), history))
+    if output == "json":
+        head = {"version": report.VERSION, **source.record(), "today": source.day()}
+        show_record({**head, "clusters": [report.record(*one) for one in found]})
+    else:
+        show("\n".join(report.text(*one) for one in found))
+    where, missing = count(len(source.folders), "cluster"), list(without_match(pools, known))
+    tell(style, *(f"no pool of {where} is named {name}" for name in missing))
+    return problems.conclude(style, answered=not missing)

@@ -98,8 +98,6 @@ class _Search(Struct):
         from ipamc.lock.file_rules import row_at
         from ipamc.lock.lookup import of, over
         from ipamc.report.holders import LockAnswer
-        from ipamc.report.utilisation import about_started
-        from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
 
         name = name_of(folder)
         found = set(over(text, path, self.query.block) if self.query.block else ())
@@ -109,18 +107,30 @@ class _Search(Struct):
             raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
+            from ipamc.report.utilisation import about_started
+            from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
+
             with suppress(Refused):
                 inputs = self.source.inputs(folder, rendered=False)
                 cluster, lock, _ = load_without_nodes(inputs, enough_for_started)
                 started = started_with(cluster, lock) & {row.line.block for row in found}
-        if started:
-            self.notes.append(about_started(name, started))
+            if started:
+                self.notes.append(about_started(name, started))
         for row in sorted(found, key=lambda row: row.number):
             at = row_at(path, row.number, b"")
             yield LockAnswer(cluster=name, line=row.line, at=at, started=row.line.block in started)
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that overlaps no line of a lock."""
+        from ipamc.workspace.spaces import silent_members
+
+        silent = silent_members(self.source.folders, self.source.spaces or (), block)
+        for folder in self.source.folders:
+            with self.problems.of(folder):
+                if folder not in silent:
+                    yield from self._unheld(folder, block)
+
+    def _unheld(self, folder: str, block: Block) -> Iterator[InputAnswer]:
         from msgspec.structs import replace
 
         from ipamc.read.locate import Texts
@@ -128,19 +138,17 @@ class _Search(Struct):
         from ipamc.review.as_needed import enough_for_addresses, load_without_nodes
         from ipamc.review.explain_address import explain_address
 
-        for folder in self.source.folders:
-            with self.problems.of(folder):
-                inputs = self.source.inputs(folder, rendered=False)
-                # Lines of a lock can only remove answers: without any answer the lock need not be read.
-                without = replace(inputs, lock=None, rendered=False)
-                cluster, lock, sources = load_without_nodes(without, enough_for_addresses)
-                some = explain_address(cluster, lock, block)
-                if some and inputs.lock is not None:
-                    cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
-                    some = explain_address(cluster, lock, block)
-                texts = Texts(sources, [unheld.at for unheld in some])
-                for unheld in some:
-                    yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
+        inputs = self.source.inputs(folder, rendered=False)
+        # Lines of a lock can only remove answers: without any answer the lock need not be read.
+        without = replace(inputs, lock=None, rendered=False)
+        cluster, lock, sources = load_without_nodes(without, enough_for_addresses)
+        some = explain_address(cluster, lock, block)
+        if some and inputs.lock is not None:
+            cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
+            some = explain_address(cluster, lock, block)
+        texts = Texts(sources, [unheld.at for unheld in some])
+        for unheld in some:
+            yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
 
     def not_held(self, answers: list[LockAnswer | InputAnswer]) -> str:
         """Return the line for an address or a node that is in no lock."""

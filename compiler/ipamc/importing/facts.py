@@ -16,8 +16,14 @@ from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
 from ipamc.model.diagnostics import Span
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.read.dump.managed import Offering, offering_of
-from ipamc.read.dump.programs import controller_flags, list_at, minor_of_kubelet, programs_of, texts_of
-from ipamc.read.dump.workload import words_of
+from ipamc.read.dump.programs import (
+    controller_flags,
+    list_at,
+    minor_of_kubelet,
+    programs_of,
+    texts_of,
+    words_of,
+)
 
 _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")

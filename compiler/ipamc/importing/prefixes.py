@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from ipamc.importing.draft import DraftPool
 from ipamc.model.address_sets import aggregated, blocks_over, covers, nested, outermost
 from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
-from ipamc.model.cluster import Cluster, Pool
+from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import (
     At,
     Diagnostic,
@@ -266,30 +266,26 @@ def differences(plan: Plan, cluster: Cluster) -> Iterator[Diagnostic]:
     """Yield a finding for each existing pool that differs from the plan. The order of ranges is ignored."""
     for planned in plan.pools:
         if pool := cluster.pools_by_name.get(planned.draft.name):
-            yield from _of_pool(planned, pool)
-
-
-def _of_pool(planned: PlannedPool, pool: Pool) -> Iterator[Diagnostic]:
-    for family, ranges in sorted(planned.draft.ranges.items()):
-        part = pool.families.get(family)
-        there = [cidr.block for cidr in part.ranges] if part else []
-        at = part.at if part else pool.at
-        if missing := _beyond(there, ranges):
-            text = f"has no {names(map(str, missing))}, which is planned"
-            yield not_as_planned(planned, missing[0], at, text, "add it to the cidrs of the pool")
-        if beyond := _beyond(ranges, there):
-            way_out = "nothing, if only the plan is behind"
-            way_out += "; to give it up: ipamc runbook CLUSTER --change decommission"
-            text = f"has {names(map(str, beyond))}, which is not planned"
-            yield not_as_planned(planned, ranges[0], at, text, way_out)
-        size = planned.draft.sizes[family]
-        if part and part.block_size != size:
-            text = f"has the blockSize {part.block_size}, and {size} is planned"
-            yield not_as_planned(planned, ranges[0], at, text, "change one of the two")
-    if left := _beyond([cidr.block for cidr in pool.reserved], planned.draft.reserved):
-        text = f"may give {names(map(str, left))} to nodes, which the plan keeps free"
-        way_out = "see who has it: ipamc which CIDR; then add it to the reserved of the pool"
-        yield not_as_planned(planned, next(iter(planned.at)), pool.at, text, way_out)
+            for family, ranges in sorted(planned.draft.ranges.items()):
+                part = pool.families.get(family)
+                there = [cidr.block for cidr in part.ranges] if part else []
+                at = part.at if part else pool.at
+                if missing := _beyond(there, ranges):
+                    text = f"has no {names(map(str, missing))}, which is planned"
+                    yield not_as_planned(planned, missing[0], at, text, "add it to the cidrs of the pool")
+                if beyond := _beyond(ranges, there):
+                    way_out = "nothing, if only the plan is behind"
+                    way_out += "; to give it up: ipamc runbook CLUSTER --change decommission"
+                    text = f"has {names(map(str, beyond))}, which is not planned"
+                    yield not_as_planned(planned, ranges[0], at, text, way_out)
+                size = planned.draft.sizes[family]
+                if part and part.block_size != size:
+                    text = f"has the blockSize {part.block_size}, and {size} is planned"
+                    yield not_as_planned(planned, ranges[0], at, text, "change one of the two")
+            if left := _beyond([cidr.block for cidr in pool.reserved], planned.draft.reserved):
+                text = f"may give {names(map(str, left))} to nodes, which the plan keeps free"
+                way_out = "see who has it: ipamc which CIDR; then add it to the reserved of the pool"
+                yield not_as_planned(planned, next(iter(planned.at)), pool.at, text, way_out)
 
 
 def _beyond(known: Iterable[Block], blocks: Iterable[Block]) -> list[Block]:

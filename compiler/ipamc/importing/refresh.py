@@ -60,7 +60,11 @@ def refresh(
     a selector tests stay. `rebuilt`: every node has a new uid.
     """
     log = Log()
-    homes = _written_files(cluster, folder, dump, sources)
+    # The inventories with a node that exists, nodes.yaml first, are written. Another file counts only if
+    # it is one NodeInventory and nothing else, which would be lost.
+    joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
+    first, *others = dict.fromkeys((*inventories(cluster, folder), *joined))
+    homes = [first, *(path for path in others if is_inventory(path, sources.get(path, b"")))]
     log.add(_elsewhere(cluster, folder, dump, homes))
     if dump.is_of_another(cluster) and not rebuilt:
         nodes = sorted(node.name for node in cluster.nodes if not node.planned)
@@ -170,15 +174,6 @@ def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic
             gone.setdefault(node.at.path, []).append(node)
     for path, nodes in gone.items():
         yield rules.never_seen(nodes[0].at, path.removeprefix(f"{folder}/"), [node.name for node in nodes])
-
-
-def _written_files(cluster: Cluster, folder: str, dump: Dump, sources: Mapping[str, bytes]) -> list[str]:
-    """Return the inventories with a node that exists, nodes.yaml first, by path: a refresh writes them.
-    Another file counts only if it is one NodeInventory and nothing else, which would be lost.
-    """
-    joined = [node.at.path for node in cluster.nodes if node.planned and node.name in dump.nodes_by_name]
-    first, *others = dict.fromkeys((*inventories(cluster, folder), *joined))
-    return [first, *(path for path in others if is_inventory(path, sources.get(path, b"")))]
 
 
 def is_inventory(path: str, data: bytes) -> bool:

@@ -109,7 +109,8 @@ def rename_refused(
 ) -> Iterator[Diagnostic]:
     """IPC0430: `--rename OLD=NEW` hands a dead node's lines to its replacement."""
     parts = new.split("/") if cluster.is_space else [new]
-    if problem := next(filter(None, map(subdomain_problem, parts)), None):
+    problem = next(filter(None, map(subdomain_problem, parts)), None)
+    if problem := problem or ("is not CLUSTER/POOL" if cluster.is_space and len(parts) < 2 else ""):
         words = terms(cluster)
         fix = f"write the name of the new {words.unit} as it is {words.listed}"
         message = f"{shown(new)} is no name of a {words.unit}: it {problem}"

@@ -56,7 +56,25 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
             return Merged(text=ours)
         if base == ours:
             return Merged(text=theirs)
-        return _merge_lines(header, _three_way(header, before, one, two, trunks))
+        locks = _three_way(header, before, one, two, trunks)
+        # If nodes were renumbered to two places, once with ours, once with theirs.
+        apart = renumbered_apart(locks)
+        resolved = [resolve(version) for version in (locks.split(apart) if apart else [locks])]
+        texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
+        for text in texts:
+            _read(text, "merged")  # a change of mode can make it invalid
+        given_up = [drop for _, dropped in resolved for drop in dropped]
+        given_up.sort(key=lambda drop: (drop.line.block, drop.line.node, drop.line.state, drop.holder.block))
+        of_a_line = {(drop.line.block, drop.line.node): drop for drop in reversed(given_up)}
+        dropped = tuple(reversed(of_a_line.values()))
+        if texts[0] == texts[-1]:
+            return Merged(text=texts[0], dropped=dropped)
+        conflicts = []
+        for (node, _, _), both in sorted(apart.items()):
+            places = " and ".join(", ".join(map(str, blocks)) for blocks in both)
+            conflicts.append(f"node {node} is renumbered to two places: {places}")
+        text = _with_markers(header, *(lines for lines, _ in resolved))
+        return Merged(text=text, dropped=dropped, conflicts=tuple(conflicts))
     except _Unmergeable as problem:
         return Merged(text=unmerged(ours, theirs), conflicts=(str(problem),))
 
@@ -68,27 +86,6 @@ def unmerged(ours: bytes, theirs: bytes) -> bytes:
 
 def _rows(text: bytes) -> list[bytes]:
     return text.removesuffix(b"\n").split(b"\n") if text else []
-
-
-def _merge_lines(header: Lock, locks: ThreeWay) -> Merged:
-    """Merge the lines; if nodes were renumbered to two places, once with ours, once with theirs."""
-    apart = renumbered_apart(locks)
-    resolved = [resolve(version) for version in (locks.split(apart) if apart else [locks])]
-    texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
-    for text in texts:
-        _read(text, "merged")  # a change of mode can make it invalid
-    given_up = [drop for _, dropped in resolved for drop in dropped]
-    given_up.sort(key=lambda drop: (drop.line.block, drop.line.node, drop.line.state, drop.holder.block))
-    of_a_line = {(drop.line.block, drop.line.node): drop for drop in reversed(given_up)}
-    dropped = tuple(reversed(of_a_line.values()))
-    if texts[0] == texts[-1]:
-        return Merged(text=texts[0], dropped=dropped)
-    conflicts = []
-    for (node, _, _), both in sorted(apart.items()):
-        places = " and ".join(", ".join(map(str, blocks)) for blocks in both)
-        conflicts.append(f"node {node} is renumbered to two places: {places}")
-    text = _with_markers(header, *(lines for lines, _ in resolved))
-    return Merged(text=text, dropped=dropped, conflicts=tuple(conflicts))
 
 
 def _read(text: bytes, name: str, tolerable: Container[str] = ()) -> Lock:

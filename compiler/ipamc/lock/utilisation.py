@@ -69,48 +69,42 @@ def utilisation(cluster: Cluster, lock: Lock) -> tuple[PoolUse, ...]:
             ranges = []
             for cidr in part.ranges:
                 block, lines = cidr.block, lines_over(lock.lines, cidr.block)
-                kept = _in_order(blocks_over(reserved, block), blocks_over(excluded, block))
+                apart = _in_order(blocks_over(reserved, block), blocks_over(excluded, block))
                 outside, pinned = blocks_over(without_line, block), blocks_over(pins, block)
-                use = _range_use(block, part.block_size, lines, outside, kept, pinned)
+                every = [line.block for line in lines]
+                kept = [line for line in lines if line.state is not State.HELD]  # few, in most clusters none
+                quarantined = [line.block for line in kept if line.state is State.QUARANTINED]
+                released = [
+                    line.block
+                    for line in kept
+                    if line.state is State.RELEASED
+                    and not blocks_over(outside, line.block)  # a machine has it
+                ]
+                held = [line.block for line in lines if line.in_use] if kept else every
+                occupied = _in_order(every, outside)
+                in_quarantine, free_again = (
+                    addresses_taken(block, quarantined),
+                    addresses_taken(block, released),
+                )
+                used = addresses_taken(block, occupied)
+                taken = addresses_taken(block, _in_order(occupied, apart)) if apart else used
+                free = _in_order(held, quarantined, outside, apart, pinned)
+                use = Use(
+                    total=block.size,
+                    held=used - in_quarantine - free_again,
+                    quarantined=in_quarantine,
+                    released=free_again,
+                    reserved=taken - used,
+                    free=block.size - taken,
+                    blocks_held=len(held) - bool(held and held[0].first < block.first),
+                    blocks_free=_places(block, part.block_size, free),
+                    blocks=_places(block, part.block_size, ()),
+                )
                 ranges.append(RangeUse(range=cidr, use=use))
             uses, parts = [counted.use for counted in ranges], Use.__struct_fields__
             total = Use(**{name: sum(getattr(use, name) for use in uses) for name in parts})
             found.append(PoolUse(pool=pool, family=part, use=total, ranges=tuple(ranges)))
     return tuple(found)
-
-
-def _range_use(
-    block: Block,
-    prefix: int,
-    lines: Sequence[Line],
-    without_line: Sequence[Block],
-    reserved: Sequence[Block],
-    pins: Sequence[Block],
-) -> Use:
-    every = [line.block for line in lines]
-    kept = [line for line in lines if line.state is not State.HELD]  # few, in most clusters none
-    quarantined = [line.block for line in kept if line.state is State.QUARANTINED]
-    released = [
-        line.block
-        for line in kept
-        if line.state is State.RELEASED and not blocks_over(without_line, line.block)  # else a machine has it
-    ]
-    held = [line.block for line in lines if line.in_use] if kept else every
-    occupied = _in_order(every, without_line)
-    in_quarantine, free_again = addresses_taken(block, quarantined), addresses_taken(block, released)
-    used = addresses_taken(block, occupied)
-    taken = addresses_taken(block, _in_order(occupied, reserved)) if reserved else used
-    return Use(
-        total=block.size,
-        held=used - in_quarantine - free_again,
-        quarantined=in_quarantine,
-        released=free_again,
-        reserved=taken - used,
-        free=block.size - taken,
-        blocks_held=len(held) - bool(held and held[0].first < block.first),
-        blocks_free=_places(block, prefix, _in_order(held, quarantined, without_line, reserved, pins)),
-        blocks=_places(block, prefix, ()),
-    )
 
 
 def _in_order(*many: Sequence[Block]) -> Sequence[Block]:

@@ -125,6 +125,14 @@ def parse_block(text: str, *, pods: bool = True) -> Block:
     return _parse_slowly(text, pods=pods)
 
 
+def parse_either(text: str) -> Block:
+    """Read a CIDR, or an address as the block of this address only. Raises CidrError."""
+    if "/" in text:
+        return parse_block(text, pods=False)
+    family, number = parse_address(text)
+    return Block(family, number, BITS[family])
+
+
 def _parse_slowly(text: str, *, pods: bool) -> Block:
     address, slash, length = text.partition("/")
     if not slash:

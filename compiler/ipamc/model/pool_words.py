@@ -146,17 +146,15 @@ class Terms(NamedTuple):
     listed: str  # where present owners are listed
     home: str  # what to remove such an owner from
     selector: str  # the field that selects owners
+    size: str  # the field of a prefix length
 
 
-_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector")
-_RANGES = Terms("range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector")
+_NODES = Terms("node", "block", "node", "in the inventory", "the inventory", "nodeSelector", "blockSize")
+_RANGES = Terms(
+    "range", "range", "cluster", "asked for by a cluster", "its cluster", "clusterSelector", "prefixLength"
+)
 
 
-def terms_by(name: str) -> Terms:
-    """Return the words for the owner of a line with this name: that of a range is CLUSTER/POOL."""
-    return _RANGES if "/" in name else _NODES
-
-
-def terms(of: Cluster | Lock) -> Terms:
-    """Return the words for a cluster, or for an address space."""
-    return _RANGES if of.mode is Mode.SPACE else _NODES
+def terms(of: Cluster | Lock | str) -> Terms:
+    """Return the words for a cluster or an address space, or for a line by its name: a range has a slash."""
+    return _RANGES if ("/" in of if isinstance(of, str) else of.mode is Mode.SPACE) else _NODES

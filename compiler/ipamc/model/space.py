@@ -18,8 +18,7 @@ class Ask(Struct, frozen=True, kw_only=True):
     """Prefix length of each range; 0: the space's."""
     ranges: int = 1
     """The number of requested ranges."""
-    beside: tuple[str, ...] = ()
-    """The address spaces that have an index beside the cluster."""
+    beside: tuple[str, ...] = ()  # the address spaces that have an index beside the cluster
     at: Place
 
 

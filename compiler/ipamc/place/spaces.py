@@ -63,10 +63,11 @@ def with_members(
 
 def with_others(space: Cluster, lines: Iterable[IndexLine]) -> Cluster:
     """Return a space with the clusters' own CIDRs, as in the lines of an index, as excluded."""
-    others = (
-        (line, f"{line.cluster}/{line.pool or line.node}") for line in lines if line.cidr and not line.range
+    excluded = (
+        Range(parse_block(line.cidr, pods=False), space.at, f"{line.cluster}/{line.pool or line.node}")
+        for line in lines
+        if line.cidr and not line.range
     )
-    excluded = (Range(parse_block(line.cidr, pods=False), space.at, whose) for line, whose in others)
     return replace(space, excluded=tuple(excluded))
 
 

@@ -14,3 +14,7 @@ hints               what was meant by a refused word; hint_words: the words of o
 rules               the findings
 dump/               dumps of a running cluster; csv_table: tables of prefixes
 """
+
+from ipamc import on_demand
+
+on_demand(__name__, "hints", "node_names", "space_index")

@@ -72,6 +72,9 @@ def kind_of_fields(value: Mapping[str, Any]) -> str:
         return "Tests"
     if isinstance(spec, Mapping) and ("cilium" in spec or "ipam" in spec):
         return "Cluster"
+    part = spec.get("ipv4", spec.get("ipv6")) if isinstance(spec, Mapping) else None
+    if isinstance(part, Mapping) and "prefixLength" in part and "blockSize" not in part:
+        return "AddressSpace"
     return "IPPool" if isinstance(spec, Mapping) and ("ipv4" in spec or "ipv6" in spec) else ""
 
 

@@ -23,11 +23,12 @@ from ipamc.read.syntax.yaml_cut import cut
 _SYNTAX = "IPC0001"
 _LAST = "IPC02"
 """Codes up to this are about the form of the text, others about its meaning."""
-_VARIABLE = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)|\$[A-Za-z_]\w*")
-_TEMPLATE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>")
-_NO_BREAK = re.compile("[\u00a0\u2007\u202f]")
-_COMMENT = re.compile(r"(?:^|(?<=\s))//.*")
-_DIGEST = re.compile(r"\S*@sha256:[0-9a-f]+")
+# Compiled where they are used: most runs have no error.
+_VARIABLE = r"\$\{[^}]*\}|\$\([^)]*\)|\$[A-Za-z_]\w*"
+_TEMPLATE = r"\{\{.*?\}\}|\{%.*?%\}|<%.*?%>"
+_NO_BREAK = "[\u00a0\u2007\u202f]"
+_COMMENT = r"(?:^|(?<=\s))//.*"
+_DIGEST = r"\S*@sha256:[0-9a-f]+"
 _AROUND = 256
 """Characters on both sides of a place that are searched: a line can be a whole document full of findings."""
 _IN_JSON = (_TEMPLATE, _VARIABLE, _NO_BREAK, _DIGEST)
@@ -56,21 +57,21 @@ def _foreign(span: Span, *, near: bool) -> Iterator[re.Match[str]]:
         start, near = start - 1, True
     for pattern in _IN_JSON if span.path.endswith(".json") else _IN_TEXT:
         last = min(end, start + _AROUND) + _AROUND
-        for found in pattern.finditer(span.source, max(0, start - _AROUND), last):
+        for found in re.compile(pattern).finditer(span.source, max(0, start - _AROUND), last):
             if found.start() <= start <= found.end() if near else start <= found.start() < end:
                 yield found
 
 
 def _foreign_help(found: re.Match[str], span: Span) -> str:
     text = shortened(found.group())
-    if found.re is _VARIABLE:
+    if found.re.pattern == _VARIABLE:
         return f"{text} is a variable that nobody expanded, and ipamc expands none: write what it stands for"
-    if found.re is _TEMPLATE:
+    if found.re.pattern == _TEMPLATE:
         return f"{text} is a template that nobody rendered, and ipamc renders none: write what it stands for"
-    if found.re is _NO_BREAK:
+    if found.re.pattern == _NO_BREAK:
         spaces = rf"sed -i 's/\xc2\xa0/ /g' {typed(span.path)}" if text == "\u00a0" else "write blanks there"
         return f"it has a no-break space (U+{ord(text):04X}), which looks like a blank: {spaces}"
-    if found.re is _COMMENT:
+    if found.re.pattern == _COMMENT:
         return "a comment begins with #, not with //"
     return (
         "a digest alone names no version; kubectl -n kube-system exec ds/cilium -c cilium-agent -- "

@@ -18,15 +18,14 @@ from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
-from ipamc.read import rules
+from ipamc.read import rules, space_index
 from ipamc.read.decode import Mistyped, mistyped, shape
 from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
-from ipamc.read.space_index import Index, load_index, space_of, with_ranges
+from ipamc.read.syntax import json_stream
 from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
 from ipamc.read.syntax.encoding import check, decode
-from ipamc.read.syntax.json_stream import json_documents
 from ipamc.read.syntax.other_text import conflict_marker, other_text
 from ipamc.read.syntax.yaml import cut_documents, yaml_documents
 from ipamc.read.syntax.yaml_cut import cut
@@ -148,16 +147,19 @@ class Assembly(Struct):
         asks = [part.ask for pool in whole.pools for part in pool.families.values() if part.ask]
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
-        indexes: dict[str, Index] = {}
-        for path, text in spaces.items() if asks else ():
-            if space_of(path) == space:
-                index = load_index(text, space)
-                if isinstance(index, Index):
-                    indexes[space] = index
+        whole = replace(whole, address_space=space)
+        return with_followed(self._with_ranges(whole, spaces) if asks else whole)
+
+    def _with_ranges(self, cluster: Cluster, spaces: Mapping[str, bytes]) -> Cluster:
+        indexes: dict[str, space_index.Index] = {}
+        for path, text in spaces.items():
+            if space_index.space_of(path) == cluster.address_space:
+                index = space_index.load_index(text, cluster.address_space)
+                if isinstance(index, space_index.Index):
+                    indexes[cluster.address_space] = index
                 else:
                     self.found.append(rules.index_unreadable(path, index))
-        beside = tuple(map(space_of, spaces))
-        return with_followed(with_ranges(replace(whole, address_space=space), indexes, beside))
+        return space_index.with_ranges(cluster, indexes, tuple(map(space_index.space_of, spaces)))
 
 
 def _name_at(value: Named) -> At:
@@ -243,7 +245,9 @@ def _read_file(
     late: list[Mistyped] = []
     try:
         is_json = path.endswith(".json")
-        documents = json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
+        documents = (
+            json_stream.json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
+        )
         for item in chain.from_iterable(walk(document, reading) for document in documents):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.model.cidr import BITS, Address, Block, CidrError, parse_address, parse_block
+from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_either
 from ipamc.model.diagnostics import At, Diagnostic, Refused, Span, error
 from ipamc.model.routes import Route, Table
 from ipamc.read.syntax.document import Unreadable
@@ -152,10 +152,7 @@ def _block(text: str, hop: Address | None = None) -> Block:
     """
     if text == "default":
         return Block(hop[0] if hop else 4, 0, 0)
-    if "/" in text:
-        return parse_block(text, pods=False)
-    family, number = parse_address(text)
-    return Block(family, number, BITS[family])
+    return parse_either(text)
 
 
 _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"

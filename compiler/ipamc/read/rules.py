@@ -195,14 +195,10 @@ def other_folder(at: At, found: Cluster, name: str, folder: str, *, second: bool
 def no_cluster(at: At, name: str, folder: str, kind: str) -> Diagnostic:
     """IPC0105: a folder has exactly one Cluster."""
     if kind == "AddressSpace":
+        message = f"no {kind} in the folder {shown(name)}, which has its lock"
         restore = f"restore its document: git checkout HEAD -- {typed(folder)}"
-        remove = f"or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"
-        return error(
-            "IPC0105",
-            at,
-            f"no {kind} in the folder {shown(name)}, which has its lock",
-            help=f"{restore}; {remove}",
-        )
+        fix = f"{restore}; or, once no pool asks it, remove the folder: git rm -r {typed(folder)}"
+        return error("IPC0105", at, message, help=fix)
     better = as_subdomain(name)
     rename = "" if better in {"", name} else f"{_renamed(name, folder, better)}, then "
     here = PurePath(folder)

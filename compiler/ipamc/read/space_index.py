@@ -16,12 +16,21 @@ import msgspec
 from msgspec.structs import replace
 
 from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import Block, CidrError, Range, parse_block
+from ipamc.model.cidr import Block, CidrError, Range, parse_block, parse_either
 from ipamc.model.cluster import Cluster, PoolFamily
 from ipamc.model.wording import shown
 
 _FORMAT = 1
 _strange = re.compile(r"[^A-Za-z0-9./-]").search
+_ADDRESS = re.compile(
+    rb"(?:[0-9]+\.){3}[0-9]+(?:/[0-9]+)?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?"
+)
+_HIDDEN_TEXT = re.compile(rb"[\\!\0]|CiliumNode")
+"""Escapes, tags and another encoding hide an address; which of a CiliumNode counts, Nodes say too."""
+is_inventory = re.compile(
+    rb'\s*\{\s*(?:"apiVersion"\s*:\s*"ipamc/v1alpha1"\s*,\s*)?"kind"\s*:\s*"NodeInventory"'
+).match
+"""Whether a file in JSON that begins so has nothing but entries of nodes, or is refused."""
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,8 +126,6 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
     `beside` are all spaces with an index. A range that will replace another comes after it. Pools that
     request fewer ranges than they have use the first ones.
     """
-    if not any(part.ask for pool in cluster.pools for part in pool.families.values()):
-        return cluster
     given: dict[tuple[str, str], list[tuple[int, bool, Block]]] = {}
     for name, index in indexes.items():
         for block, line in index.lines:
@@ -139,3 +146,16 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
         for pool in cluster.pools
     ]
     return replace(cluster, pools=tuple(pools))
+
+
+def may_mention(data: bytes, block: Block) -> bool:
+    """Tell whether a file may have an address of a block, or a CIDR over it. It is searched, not parsed."""
+    if not data.isascii() or _HIDDEN_TEXT.search(data):
+        return True
+    for text in map(bytes.decode, set(_ADDRESS.findall(data))):
+        try:
+            if parse_either(text).overlaps(block):
+                return True
+        except CidrError:
+            return True
+    return False

@@ -13,8 +13,7 @@ from msgspec.structs import replace
 
 from ipamc.model.cidr import Address, Block, CidrError, Range, network_of, parse_address, parse_block
 from ipamc.model.diagnostics import At, Findings, Place
-from ipamc.model.selector import label_syntax
-from ipamc.model.selector.calico_tokens import from_kubectl
+from ipamc.model.selector import calico_tokens, label_syntax
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_calico
 from ipamc.read import rules
@@ -268,7 +267,7 @@ class Reading(Struct):
         try:
             return parse_calico(text)
         except SelectorError as problem:
-            if better := from_kubectl(text):
+            if better := calico_tokens.from_kubectl(text):
                 problem.help = f"write {better}"
                 if better == f"has({text})":
                     problem.help += f", or {{matchLabels: {{kubernetes.io/hostname: {text}}}}} for one node"

@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ipamc.model import masquerade
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import longest_prefix
 from ipamc.model.cilium.versions import waits_for_agent
 from ipamc.model.cluster import Mode
 from ipamc.model.lock import Line, State
-from ipamc.model.masquerade import unmasqueraded
 from ipamc.model.plan import Plan
 from ipamc.read.parts import ADMISSION
 from ipamc.read.rendered import Rendered
@@ -52,7 +52,9 @@ def _layout(plan: Plan, before: Rendered | None, members: Sequence[Block]) -> La
         before=before or Rendered(),
         shards=[names[number] for number in numbers],
         held=_held(plan),
-        unmasqueraded=unmasqueraded(cluster, plan.lock.lines, members),
+        unmasqueraded=masquerade.unmasqueraded(cluster, plan.lock.lines, members)
+        if cluster.masquerade
+        else (),
         masks={family: longest_prefix(cluster, family, plan.lock.lines) for family in cluster.families}
         if cluster.mode is Mode.CLUSTER_POOL
         else {},

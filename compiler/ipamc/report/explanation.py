@@ -7,7 +7,7 @@ from typing import Any
 
 from ipamc.model.diagnostics import At, Span, count
 from ipamc.model.plan import Origin
-from ipamc.model.pool_words import terms_by
+from ipamc.model.pool_words import terms
 from ipamc.place.candidates import rank
 from ipamc.report.terminal_text import visible, where
 from ipamc.report.utilisation import state, state_record
@@ -26,7 +26,7 @@ _WIDTH = 13
 def text(node: ExplainedNode, lock: str, find: Find) -> str:
     """Return a row for each reason, with file and line of its source; `lock` is the lock's path."""
     planned = ", planned: it has not joined yet" if node.planned else ""
-    words = terms_by(node.node)
+    words = terms(node.node)
     rows = [f"{visible(node.node)} of {visible(node.cluster)}: {node.status}{planned}"]
     rows += [_row("note", note) for note in node.notes]
     if node.at:

@@ -44,10 +44,8 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
     If that is wider than `columns`, each answer is a paragraph: names of nodes have up to 253 characters.
     """
     rows = list(map(_row, answers))
-    head = [
-        title if title != "NODE" or not any("/" in row[3] for row in rows) else "NODE OR RANGE"
-        for title in _HEAD
-    ]
+    of_ranges = "NODE OR RANGE" if any("/" in row[3] for row in rows) else "NODE"
+    head = (*_HEAD[:3], of_ranges, *_HEAD[4:])
     used = [number for number in range(len(_HEAD)) if any(row[number] for row in rows)]
     groups = groupby(zip(answers, rows, strict=True), key=lambda pair: pair[0].cluster)
     parts = [[tuple(row[number] for number in used) for _, row in group] for _, group in groups]
@@ -56,7 +54,8 @@ def table(answers: Sequence[LockAnswer | InputAnswer], columns: int) -> str:
         return drawn
     paragraphs = []
     for row in rows:
-        cells = dict(zip(_HEAD, row, strict=True))
+        titles = (*_HEAD[:3], "RANGE" if "/" in row[3] else "NODE", *_HEAD[4:])
+        cells = dict(zip(titles, row, strict=True))
         lines = [f"{cells.pop('BLOCK')}  {cells.pop('STATE')}\n"]
         lines += [f"  {name.lower():7}  {text}\n" for name, text in cells.items() if text]
         paragraphs.append("".join(lines))

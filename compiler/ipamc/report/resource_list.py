@@ -141,7 +141,7 @@ def _scalar(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, float):
-        return repr(value)
+        return repr(value) if "." in repr(value) else repr(value).replace("e", ".0e")  # YAML 1.1 wants a dot
     if isinstance(value, dict | list):
         return "{}" if isinstance(value, dict) else "[]"
     return quoted(value) if isinstance(value, str) else scalar(value)

@@ -23,11 +23,6 @@ UNKNOWN = (
 )
 
 
-def asks(answer: Suggestions) -> bool:
-    """Return whether the pool should request its range: a new pool, or one that already requests."""
-    return answer.pool is None or any(part.ask for part in answer.pool.families.values())
-
-
 def about_space(space: Cluster) -> str:
     """Return the line with the CIDRs that an address space reserves, and the advice to reserve more."""
     kept = {each.block: each.reason for pool in space.pools for each in pool.reserved}
@@ -93,9 +88,9 @@ def _nearness(answer: Suggestions, block: Block, near: Near) -> str:
 
 def _where(answer: Suggestions, block: Block) -> str:
     pool = answer.pool
-    if answer.space and asks(answer):
-        then = f"ipamc compile {answer.space.name}"
-        return f"address space {visible(answer.space.name)} chooses the place, this one or another: {then}"
+    asked = [part.ask.space for part in pool.families.values() if part.ask] if pool else []
+    if space := next(iter(asked), answer.space.name if answer.space and not pool else ""):
+        return visible(f"address space {space} chooses the place, this one or another: ipamc compile {space}")
     if pool is None:
         return f"a new pool with {block}; write its name and whom it selects"
     if pool.dialect is Dialect.NATIVE:

@@ -286,7 +286,16 @@ class _Decisions:
         if after.state is State.RELEASED and place and place.pool.follows:
             return f"the next compile releases it: pool {place.pool.name} {never(place.pool)}"
         if line.state is State.QUARANTINED:
-            return self._of_quarantined(line, after)
+            if after.in_use:
+                return "the next compile gives it back: the node has returned"
+            kept = "kept for the node if it returns"
+            if line.moved:
+                kept = "the node has moved to another block, and this one never returns to it"
+            days = self.cluster.quarantine_days
+            until = (
+                "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
+            )
+            return f"{kept}; in quarantine {until}"
         if line.state is State.PENDING:
             if after.state is State.HELD:
                 return "the next compile makes it held: the node has moved"
@@ -302,16 +311,6 @@ class _Decisions:
             operator = "Cilium's operator decides here, and the CiliumNodes say otherwise"
             return f"the next compile releases it: {operator}"
         return self._of_held(line, want)
-
-    def _of_quarantined(self, line: Line, after: Line) -> str:
-        if after.in_use:
-            return "the next compile gives it back: the node has returned"
-        kept = "kept for the node if it returns"
-        if line.moved:
-            kept = "the node has moved to another block, and this one never returns to it"
-        days = self.cluster.quarantine_days
-        until = "for ever" if days is None else f"until {first_day(line.since, days) or 'the calendar ends'}"
-        return f"{kept}; in quarantine {until}"
 
     def _of_held(self, line: Line, want: Want | None) -> str:
         place = self.ranges.of(line.block)

@@ -237,24 +237,6 @@ class Ledger:
         except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
             return None
         self._rows = rows
-        return self._apply(gone, come)
-
-    def _decoded(self, rows: Iterable[bytes]) -> list[tuple[str, Key, int]]:
-        """Return node, pool and addresses of the held lines among some rows. Raises ValueError."""
-        filled = [row for row in rows if row]
-        records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        pairs = zip(filled, records, strict=True)  # each line has one record
-        some = [record for _, record in pairs if record.state is State.HELD]
-        held = [(parse_block(record.block, pods=False), record) for record in some]
-        held.sort(key=lambda pair: pair[0])
-        pools = self._ranges.pools_of([block for block, _ in held])
-        lines = []
-        for (block, record), pool in zip(held, pools, strict=True):
-            named = record.pool if record.pool in self._names else ""
-            lines.append((record.node, (pool.name if pool else named, block.family), block.size))
-        return lines
-
-    def _apply(self, gone: Iterable[tuple[str, Key, int]], come: Iterable[tuple[str, Key, int]]) -> Delta:
         changes: dict[str, dict[Key, int]] = {}
         for sign, lines in ((-1, gone), (1, come)):
             for node, key, size in lines:
@@ -282,6 +264,21 @@ class Ledger:
             else:
                 self._nodes.pop(node, None)
         return Delta(own=own, switched=moved)
+
+    def _decoded(self, rows: Iterable[bytes]) -> list[tuple[str, Key, int]]:
+        """Return node, pool and addresses of the held lines among some. Raises ValueError."""
+        filled = [row for row in rows if row]
+        records = decode_records(b"\n".join(filled) + b"\n") if filled else []
+        pairs = zip(filled, records, strict=True)  # no line has two records
+        some = [record for _, record in pairs if record.state is State.HELD]
+        held = [(parse_block(record.block, pods=False), record) for record in some]
+        held.sort(key=lambda pair: pair[0])
+        pools = self._ranges.pools_of([block for block, _ in held])
+        lines = []
+        for (block, record), pool in zip(held, pools, strict=True):
+            named = record.pool if record.pool in self._names else ""
+            lines.append((record.node, (pool.name if pool else named, block.family), block.size))
+        return lines
 
 
 def runway(

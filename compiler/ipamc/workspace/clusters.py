@@ -51,9 +51,11 @@ def find(given: Sequence[str] = ()) -> list[str]:
     A link counts as a folder; reading it raises. Raises Misnamed; Trouble if clusters/ is empty or missing
     and no CLUSTER is given, or if clusters/ is itself a link.
     """
-    folders = [_typed(text) for text in given] if given else _all_names()
+    if not given:
+        return _all_names()
+    folders = {disk.identity(folder): folder for folder in map(_typed, reversed(given))}
     return sorted(
-        {disk.identity(folder): folder for folder in reversed(folders)}.values(),
+        folders.values(),
         key=lambda folder: (name_of(folder), folder),
     )
 

@@ -30,11 +30,9 @@ SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
 def below(parent: str) -> list[str]:
     """Return the folders and links directly below a folder, in order of name, without hidden (.NAME) ones."""
-    return [
-        PurePath(parent, path.name).as_posix()
-        for path in sorted(Path(parent).iterdir())
-        if is_folder(str(path)) and not path.name.startswith(".")
-    ]
+    with os.scandir(parent) as entries:
+        names = [each.name for each in entries if each.is_symlink() or each.is_dir()]
+    return [PurePath(parent, name).as_posix() for name in sorted(names) if not name.startswith(".")]
 
 
 def is_folder(path: str) -> bool:

@@ -152,15 +152,8 @@ class Requests(Struct, frozen=True, kw_only=True):
             method = "MERGE" if known.allow_merge_commit else squash
             self._mutate(_AUTO_MERGE, id=request.node_id, commit=commit, method=method)
             return
-        self._wait_for_pipeline(request, commit, pushed=pushed)
-        fields = {"sha": commit, "auto_merge": True, "should_remove_source_branch": True}
-        fields["merge_when_pipeline_succeeds"] = True  # the name of auto_merge before GitLab 17.11
-        self.forge.change(f"{self._path(request)}/merge", fields)
-
-    def _wait_for_pipeline(self, request: Request, commit: str, *, pushed: bool) -> None:
-        """Wait until GitLab has a pipeline for a commit: without one GitLab would merge at once.
-        The pipeline of a merged result has another commit; it is recognized because it is new.
-        """
+        # Without a pipeline of the commit GitLab would merge at once. That of a merged result has another
+        # commit; it is recognized because it is new.
         old = request.head_pipeline.id if pushed and request.head_pipeline else 0
         end = time.monotonic() + PATIENCE
         while True:
@@ -175,6 +168,9 @@ class Requests(Struct, frozen=True, kw_only=True):
             time.sleep(PAUSE)
         if pipeline.status in {"failed", "canceled", "canceling", "skipped", "manual"}:
             raise Trouble(f"its pipeline is {pipeline.status}")
+        fields = {"sha": commit, "auto_merge": True, "should_remove_source_branch": True}
+        fields["merge_when_pipeline_succeeds"] = True  # the name of auto_merge before GitLab 17.11
+        self.forge.change(f"{self._path(request)}/merge", fields)
 
     def stop(self, request: Request) -> None:
         """Disable automatic merging."""

@@ -6,19 +6,24 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
 
 from ipamc.model.diagnostics import Diagnostic, Place, Refused, Span
+from ipamc.read import space_index
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.cluster_lock import is_leftover
 from ipamc.workspace.clusters import parent_of
 from ipamc.workspace.disk import RENDERED, SUFFIXES
 from ipamc.workspace.safe_read import Irregular, refuse_links
 
+if TYPE_CHECKING:
+    from ipamc.model.cidr import Block
+
 SHARED_TESTS = tuple(f"tests{suffix}" for suffix in sorted(SUFFIXES))
 """The names of files with tests for all clusters, beside their folders. Other tools have files there, too."""
 
-_HEAD = 1 << 16  # bytes that are searched in a file that is no input
-# Compiled at first use: few runs need them.
+_HEAD = 1 << 16  # bytes that are looked at of a file that is not read
+# Compiled where they are used: few runs need them.
 _OBJECT = rb"""(?:\xef\xbb\xbf)?(?:\s|#[^\n]*\n|---[^\n]*\n|\{)*["']?(?:apiVersion|kind)["']?\s*:"""
 _KIND = (
     rb"""\bkind["']?\s*:\s*["']?(Cluster|IPPool|ClusterCIDR|NodeInventory|Node|CiliumNode|Tests)(?:List)?\b"""
@@ -55,6 +60,18 @@ def source_paths(folder: str) -> list[str]:
     """Return the paths of all inputs of a cluster, sorted, including files that reading refuses."""
     refuse_links(folder)
     return sorted(path for path in _files(folder) if _is_candidate(path))
+
+
+def may_mention(folder: str, block: Block) -> bool:
+    """Tell whether an input of a cluster may have an address of a block, entries of nodes aside.
+    Of a large file only the beginning is read. Raises Trouble as `read_sources` does.
+    """
+    for path in source_paths(folder):
+        data = safe_read.head(path, _HEAD)
+        small = 0 < len(data) < _HEAD
+        if not (space_index.is_inventory(data) or (small and not space_index.may_mention(data, block))):
+            return True
+    return False
 
 
 def _read_source(path: str, folder: str) -> bytes:

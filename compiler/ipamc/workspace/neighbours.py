@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
 
 
-_FROM = re.compile(rb"""\bfrom["']?\s*:""")
 _NAMED = re.compile(rb"""\b(?:addressSpace|from)["']?\s*:\s*["']?([A-Za-z0-9.-]+)""")
 
 
@@ -77,7 +76,9 @@ def neighbours(
 
 def _mentions(sources: Mapping[str, bytes]) -> bool:
     """Return whether documents may name an address space or request one. Misses escaped keys."""
-    return any(b"addressSpace" in data or _FROM.search(data) for data in sources.values())
+    from ipamc.address_space import ASKS
+
+    return any(b"addressSpace" in data or ASKS(data) for data in sources.values())
 
 
 def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:

@@ -281,7 +281,29 @@ def serve() -> None:
     """Run the tasks from stdin until it is closed; never returns."""
     code = 0
     try:
-        _serve()
+        tasks, answers = (os.fdopen(os.dup(number), mode) for number, mode in ((0, "rb"), (1, "wb")))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(2, 1)  # output of a library must not mix with answers
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent process, too
+        stop_in_order()
+        inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=(tasks, inbox), daemon=True).start()
+        let_into_this_thread()
+        while True:
+            do, task = pickle.loads(inbox.get())  # noqa: S301 - from our own process
+            try:
+                result = do(task)
+                try:
+                    answer = pickle.dumps(result)
+                except Exception as problem:  # noqa: BLE001 - any exception is a failed task
+                    answer = pickle.dumps(do.args[1](task, problem))
+                keep_from_this_thread()  # half an answer would be unreadable
+            except Stopped as stopped:
+                with contextlib.suppress(OSError):  # the parent process is gone
+                    send(answers, Ended(do.args[1](task, stopped)))
+                raise
+            send(answers, answer)
+            let_into_this_thread()
     except Stopped as stopped:
         code = 128 + stopped.number
     except BaseException:  # noqa: BLE001 - the parent process sees the exit code
@@ -290,32 +312,6 @@ def serve() -> None:
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-def _serve() -> None:
-    tasks, answers = (os.fdopen(os.dup(number), mode) for number, mode in ((0, "rb"), (1, "wb")))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(2, 1)  # output of a library must not mix with answers
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent process, too
-    stop_in_order()
-    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(tasks, inbox), daemon=True).start()
-    let_into_this_thread()
-    while True:
-        do, task = pickle.loads(inbox.get())  # noqa: S301 - from our own process
-        try:
-            result = do(task)
-            try:
-                answer = pickle.dumps(result)
-            except Exception as problem:  # noqa: BLE001 - any exception is a failed task
-                answer = pickle.dumps(do.args[1](task, problem))
-            keep_from_this_thread()  # half an answer would be unreadable
-        except Stopped as stopped:
-            with contextlib.suppress(OSError):  # the parent process is gone
-                send(answers, Ended(do.args[1](task, stopped)))
-            raise
-        send(answers, answer)
-        let_into_this_thread()
 
 
 def _listen(tasks: IO[bytes], inbox: queue.SimpleQueue[bytes]) -> None:

@@ -137,6 +137,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
+    spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
     known: _Known | None = None
 
     def has(self, folder: str) -> bool:

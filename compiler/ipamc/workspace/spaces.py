@@ -7,13 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.inputs import read_sources
+from ipamc.workspace.inputs import may_mention, read_sources
 from ipamc.workspace.trouble import Misnamed, Trouble
 
 if TYPE_CHECKING:
+    from ipamc.model.cidr import Block
     from ipamc.model.space import Surveyed
     from ipamc.read.space_index import IndexLine
 
@@ -62,9 +64,27 @@ def indexes_for(folder: str, spaces: Sequence[str] | None = None, *, own: bool =
 def spaces_in(parent: str) -> tuple[str, ...]:
     """Return the folders below one that have an index. O(folders)."""
     try:
-        return tuple(folder for folder in disk.below(parent) if Path(index_path(folder)).is_file())
+        return tuple(folder for folder in disk.below(parent) if Path(folder, disk.RENDERED, INDEX).is_file())
     except OSError:
         return ()
+
+
+def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
+    """Return those folders of address spaces and their members that certainly say nothing about a block:
+    neither an index nor their own files have an address of it. They take a twentieth of what reading takes.
+    """
+    silent, over = set[str](), set[str]()
+    try:
+        for space in spaces:
+            index = space_index.load_index(safe_read.read(index_path(space)) or b"", name_of(space))
+            if isinstance(index, space_index.Index):
+                silent |= {index.space, *(line.cluster for _, line in index.lines)}
+                lines = [line for found, line in index.lines if found and found.overlaps(block)]
+                over |= {line.cluster for line in lines} | ({index.space} if lines else set())
+        silent -= over
+        return frozenset(each for each in folders if name_of(each) in silent and not may_mention(each, block))
+    except (Trouble, OSError):  # whatever it is, who reads the cluster reports it
+        return frozenset()
 
 
 def survey_members(folder: str, lock: bytes | None) -> Surveyed:
@@ -84,7 +104,6 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     """Write lines of clusters into indexes; lines that others wrote there meanwhile stay.
     `changed` yields a path, a cluster, and its lines.
     """
-    from ipamc.read.space_index import Index, dump_index, load_index, space_of
     from ipamc.workspace.cluster_lock import lock_folder
 
     by_path: dict[str, dict[str, Sequence[IndexLine]]] = {}
@@ -93,8 +112,8 @@ def write_indexes(changed: Iterable[tuple[str, str, Sequence[IndexLine]]]) -> No
     for path, clusters in by_path.items():
         # A compile of the space has it locked, and so has every other run that writes lines here.
         with lock_folder(PurePath(path).parent.parent.as_posix(), wait=True):
-            found = load_index(safe_read.read(path) or b"", space_of(path))
-            if isinstance(found, Index):
+            found = space_index.load_index(safe_read.read(path) or b"", space_index.space_of(path))
+            if isinstance(found, space_index.Index):
                 kept = [line for _, line in found.lines if line.cluster not in clusters]
                 new = [line for lines in clusters.values() for line in lines]
-                disk.replace(path, dump_index(found.space, [*kept, *new]))
+                disk.replace(path, space_index.dump_index(found.space, [*kept, *new]))

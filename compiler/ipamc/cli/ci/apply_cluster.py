@@ -18,7 +18,7 @@ from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
-from ipamc.read.rendered import Rendered, identity
+from ipamc.read.rendered import identity
 from ipamc.review.live.admission import commit_of, naming, probes
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
@@ -122,23 +122,17 @@ def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts
     if missing := sorted(set(given) - set(there.parts)):
         raise Trouble(f"there is no {', '.join(missing)} in {there.shown}")
     compiled = recompiled(folder)
-    _refuse_incomplete(name, there, compiled.rendered)
-    commit = known(".", "HEAD") if ADMISSION in there.parts else ""
-    some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
-    return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
-
-
-def _refuse_incomplete(name: str, there: Manifests, wanted: Rendered) -> None:
-    """Raise Trouble if a part lacks an object that the lock calls for.
-    This comes before kustomize builds: a kustomization that was not compiled may run and fetch anything.
-    """
-    if found := list(rendered_differences(there, wanted)):
+    # Before kustomize builds: a kustomization that was not compiled may run and fetch anything.
+    if found := list(rendered_differences(there, compiled.rendered)):
         for problem in found[:SHOWN]:
             say(f"error: {name}: {there.shown}: {problem}")
         raise Trouble(
             f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
             f"run ipamc compile {name}, and look for what was lost"
         )
+    commit = known(".", "HEAD") if ADMISSION in there.parts else ""
+    some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
+    return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
 
 
 def _built(kube: Kube, there: Manifests, part: str) -> list[Object]:

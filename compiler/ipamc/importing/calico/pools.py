@@ -173,7 +173,28 @@ def grouped(pools: Sequence[CalicoPool], taken: Iterable[Block]) -> Grouped:
         if small := tuple(block for block in left if block.prefix > pool.size):
             cut[pool.name] = small
     some = [pool for pool in pools if whole[pool.name]]
-    active, unlike = _by_selector([pool for pool in some if not pool.halted], whole)
+    # A group for each selector; apart are pools with another block size than the group's first.
+    alike: dict[str, list[CalicoPool]] = {}
+    for pool in (pool for pool in some if not pool.halted):
+        alike.setdefault(pool.selector.canonical, []).append(pool)
+    active, unlike = [], []
+    for members in alike.values():
+        sizes: dict[int, int] = {}
+        ranges: dict[int, tuple[Block, ...]] = {}
+        chosen = []
+        for pool in members:
+            family = pool.block.family
+            if sizes.setdefault(family, pool.size) == pool.size:
+                ranges[family] = (*ranges.get(family, ()), *whole[pool.name])
+                chosen.append(pool)
+            else:
+                first = next(each for each in chosen if each.block.family == family)
+                why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
+                unlike.append(_group_of_one(pool, whole, why))
+        ordered = {family: ranges[family] for family in sorted(ranges)}
+        ordered_sizes = {family: sizes[family] for family in ordered}
+        selector = members[0].selector
+        active.append(Group(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
     split = list(_disjoint(active))
     halted = [_group_of_one(pool, whole) for pool in some if pool.halted]
     halted += unlike + [group for group in split if group.halted]
@@ -193,34 +214,6 @@ def _group_of_one(pool: CalicoPool, whole: Mapping[str, tuple[Block, ...]], why:
         selector=pool.selector,
         halted=why or pool.halted,
     )
-
-
-def _by_selector(
-    pools: Iterable[CalicoPool], whole: Mapping[str, tuple[Block, ...]]
-) -> tuple[list[Group], list[Group]]:
-    """Return a group for each selector, and the pools with another block size than the group's first."""
-    alike: dict[str, list[CalicoPool]] = {}
-    for pool in pools:
-        alike.setdefault(pool.selector.canonical, []).append(pool)
-    groups, others = [], []
-    for members in alike.values():
-        sizes: dict[int, int] = {}
-        ranges: dict[int, tuple[Block, ...]] = {}
-        chosen = []
-        for pool in members:
-            family = pool.block.family
-            if sizes.setdefault(family, pool.size) == pool.size:
-                ranges[family] = (*ranges.get(family, ()), *whole[pool.name])
-                chosen.append(pool)
-            else:
-                first = next(each for each in chosen if each.block.family == family)
-                why = f"pool {first.name} selects the same nodes, and has blocks of /{first.size}"
-                others.append(_group_of_one(pool, whole, why))
-        ordered = {family: ranges[family] for family in sorted(ranges)}
-        ordered_sizes = {family: sizes[family] for family in ordered}
-        selector = members[0].selector
-        groups.append(Group(pools=tuple(chosen), ranges=ordered, sizes=ordered_sizes, selector=selector))
-    return groups, others
 
 
 def _disjoint(groups: Sequence[Group]) -> Iterator[Group]:

@@ -9,3 +9,7 @@ expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names
 error               the error for a refused selector
 """
+
+from ipamc import on_demand
+
+on_demand(__name__, "calico", "calico_tokens")

@@ -82,21 +82,17 @@ def _label(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str:
         if allowed and not allowed(test.values[0]):
             return f"no label value {test.operator} {shown(test.values[0])}"
     if outcomes.listed:
-        return _listed(key, outcomes, tests)
+        values = sorted(outcomes.members)
+        legal = [value for value in values if not label_value_problem(value)]
+        if values and not legal:
+            return f"no label can have the value {shown(values[0])}, which {label_value_problem(values[0])}"
+        if len(legal) * len(tests) > _MOST_TESTS:
+            return ""
+        passes = [(matcher(test), negated) for test, negated in tests]
+        if any(all(test({key: value}, "") is not negated for test, negated in passes) for value in legal):
+            return ""
+        return f"no value of {key} satisfies all its conditions"
     return _interval(key, needed) or _affixes(key, needed)
-
-
-def _listed(key: str, outcomes: Outcomes, tests: list[tuple[Test, bool]]) -> str:
-    values = sorted(outcomes.members)
-    legal = [value for value in values if not label_value_problem(value)]
-    if values and not legal:
-        return f"no label can have the value {shown(values[0])}, which {label_value_problem(values[0])}"
-    if len(legal) * len(tests) > _MOST_TESTS:
-        return ""
-    passes = [(matcher(test), negated) for test, negated in tests]
-    if any(all(test({key: value}, "") is not negated for test, negated in passes) for value in legal):
-        return ""
-    return f"no value of {key} satisfies all its conditions"
 
 
 def _interval(key: str, needed: list[Test]) -> str:

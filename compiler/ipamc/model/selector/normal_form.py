@@ -103,7 +103,17 @@ def normal(expression: Expression, *, negated: bool = False) -> Normal:
         case Named():
             return OtherTest(expression, negated)
         case Test():
-            return _test(expression, negated=negated)
+            values = frozenset(expression.values)
+            match expression.operator:
+                case Operator.EQUAL | Operator.IN:
+                    outcomes = Outcomes(values, listed=True, absent=False)
+                case Operator.UNEQUAL | Operator.NOT_IN:
+                    outcomes = Outcomes(values, listed=False, absent=True)
+                case Operator.HAS:
+                    outcomes = Outcomes(frozenset(), listed=False, absent=False)
+                case _:
+                    return OtherTest(expression, negated)
+            return _condition(expression.key, outcomes.opposite() if negated else outcomes)
         case Not(part):
             return normal(part, negated=not negated)
         case And() | Or():
@@ -128,20 +138,6 @@ def _members(expression: Expression, negated: bool, every: bool) -> Iterator[tup
                 waiting += ((each, opposite) for each in reversed(parts))
             case _:
                 yield part, opposite
-
-
-def _test(test: Test, *, negated: bool) -> Normal:
-    values = frozenset(test.values)
-    match test.operator:
-        case Operator.EQUAL | Operator.IN:
-            outcomes = Outcomes(values, listed=True, absent=False)
-        case Operator.UNEQUAL | Operator.NOT_IN:
-            outcomes = Outcomes(values, listed=False, absent=True)
-        case Operator.HAS:
-            outcomes = Outcomes(frozenset(), listed=False, absent=False)
-        case _:
-            return OtherTest(test, negated)
-    return _condition(test.key, outcomes.opposite() if negated else outcomes)
 
 
 def _condition(key: str, outcomes: Outcomes) -> Normal:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 
-from ipamc.model.selector import calico, contradictions, kubernetes, normal_form
-from ipamc.model.selector.calico_tokens import Cursor
+from msgspec import Struct
+
+from ipamc.model.selector import calico, calico_tokens, contradictions, kubernetes, normal_form
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     Always,
@@ -50,8 +50,7 @@ class Spot(NamedTuple):
     """In characters, in a text."""
 
 
-@dataclass(frozen=True)
-class Selector:
+class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     """Selects nodes. Two selectors are equal if language and canonical text are equal.
     Derived values are computed once: pools with the same text share one Selector.
     """
@@ -59,18 +58,26 @@ class Selector:
     language: Language
     canonical: str
     """One text for all spellings: Calico's rendering, or one like `labels.Selector.String()`."""
-    requirements: int = field(compare=False)
+    requirements: int
     """How specific it is: 1 for each test, entry or field; `&&` sums, `||` takes the smallest."""
-    keys: frozenset[str] = field(compare=False)
+    keys: frozenset[str]
     """Label keys that it tests; it ignores other labels of a node."""
-    names: frozenset[str] = field(compare=False)
+    names: frozenset[str]
     """Node names that it tests (matchFields)."""
-    effort: int = field(compare=False)
+    effort: int
     """The approximate number of tests to evaluate it for one node."""
-    expression: Expression = field(compare=False, repr=False)
-    source: Source = field(compare=False, repr=False)
+    expression: Expression
+    source: Source
     """As written."""
-    _matches: Matcher = field(compare=False, repr=False)
+    _matches: Matcher
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return self.canonical == other.canonical and self.language == other.language
+
+    def __hash__(self) -> int:
+        return hash((self.language, self.canonical))
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle it without the function, which the other process compiles again."""
@@ -134,7 +141,7 @@ def parse_calico(text: str) -> Selector:
     than 200 levels, and more than `MAX_LENGTH` characters. The reader of Calico's own pools refuses text
     longer than `MAX_CALICO_LENGTH`.
     """
-    return _given(_parsed_calico(text))
+    return _given(_parsed_calico(text)) if text else EVERY
 
 
 def parse_label_selector(obj: Mapping[str, object] | None) -> Selector:
@@ -300,7 +307,7 @@ def find_keys(source: Source) -> dict[str, Spot]:
 
 def _in_text(text: str) -> Iterator[tuple[str, Spot]]:
     """Yield every token: a label is one of them."""
-    cursor = Cursor(text)
+    cursor = calico_tokens.Cursor(text)
     while not cursor.ended:
         at, token = cursor.at, cursor.peek()
         yield token, Spot(offset=at)

@@ -20,9 +20,9 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Demand, Offer, Origin, Plan, Reconciled, Want
 from ipamc.model.progress import track
+from ipamc.place.allocate import shortage
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges
-from ipamc.place.allocate.shortage import Short, Unserved, half_room, no_family, no_room, no_room_to_grow
 from ipamc.place.quarantine import last_day
 from ipamc.place.reconcile.renumber import complete_placed
 from ipamc.place.reconcile.transitions import without_quarantine
@@ -37,10 +37,10 @@ class Placement(Struct, frozen=True, kw_only=True):
     plan: Plan
     after: Occupancy
     """The plan's lines, and other addresses that newcomers may not have."""
-    short: Sequence[Short]
-    stunted: Sequence[Short]
+    short: Sequence[shortage.Short]
+    stunted: Sequence[shortage.Short]
     """Nodes with all blocks that they need, for which there is no room to grow."""
-    unserved: Sequence[Unserved]
+    unserved: Sequence[shortage.Unserved]
     conflicts: Sequence[PinConflict]
 
 
@@ -49,13 +49,13 @@ def allocate(
 ) -> tuple[Plan, list[Diagnostic]]:
     """Place what nodes still need; report the nodes that got nothing, and why. Costs the same as `place`."""
     made = place(cluster, wants, reconciled, today)
-    return made.plan, [
-        *pin_conflicts(cluster, made.plan.lock, made.conflicts),
-        *no_room(cluster, made.short, made.after, reconciled.lock),
-        *half_room(cluster, made.short, made.after, reconciled.lock),
-        *no_family(cluster, made.unserved),
-        *no_room_to_grow(cluster, made.stunted, made.after),
-    ]
+    found = list(pin_conflicts(cluster, made.plan.lock, made.conflicts))
+    if made.short or made.unserved or made.stunted:
+        found += shortage.no_room(cluster, made.short, made.after, reconciled.lock)
+        found += shortage.half_room(cluster, made.short, made.after, reconciled.lock)
+        found += shortage.no_family(cluster, made.unserved)
+        found += shortage.no_room_to_grow(cluster, made.stunted, made.after)
+    return made.plan, found
 
 
 def place(cluster: Cluster, wants: tuple[Want, ...], reconciled: Reconciled, today: str) -> Placement:

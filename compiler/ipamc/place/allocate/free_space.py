@@ -87,7 +87,15 @@ class Space:
         """Take the place that `find` has just returned."""
         _, first, prefix = place.block
         if place.reuse is not None:
-            self._drop_lines(place.reuse)
+            for line in place.reuse.lines:
+                self._occupancy.reused.add(line.block)
+                if line.block.prefix < place.reuse.block.prefix:
+                    left_over = self._occupancy.unblocked(line.block, place.reuse.block)
+                    if self._ranges[place.reuse.order].contains(line.block):
+                        for piece in left_over:
+                            self._push((place.reuse.order << self._bits) + piece.first, piece.prefix)
+                    else:
+                        self._occupancy.free(left_over)
         else:
             self._cut(place.key, place.length, prefix)
         self._note(first, prefix)
@@ -175,18 +183,6 @@ class Space:
         """Return whether a larger block was placed over this one, together with old lines beside it."""
         larger = ((size, placed) for size, placed in self._placed.items() if size < length)
         return any(first & -(1 << (self._bits - size)) in placed for size, placed in larger)
-
-    def _drop_lines(self, reuse: Reuse) -> None:
-        """Drop the lines under a place. The rest of a larger line becomes free."""
-        for line in reuse.lines:
-            self._occupancy.reused.add(line.block)
-            if line.block.prefix < reuse.block.prefix:
-                left_over = self._occupancy.unblocked(line.block, reuse.block)
-                if self._ranges[reuse.order].contains(line.block):
-                    for piece in left_over:
-                        self._push((reuse.order << self._bits) + piece.first, piece.prefix)
-                else:
-                    self._occupancy.free(left_over)
 
     def _absorb(self, order: int, piece: Block) -> None:
         """Add the freed rest of a line, as far as it lies in a range of this space."""

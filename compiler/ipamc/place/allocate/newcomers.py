@@ -13,9 +13,9 @@ from ipamc.model.cluster import Pool
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Demand, Offer, Origin, Want
 from ipamc.model.pool_words import never
+from ipamc.place.allocate import shortage
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
-from ipamc.place.allocate.shortage import Passed, Short, Unserved, ip
 
 Families = tuple[int, ...]
 
@@ -27,7 +27,7 @@ class _Explained(NamedTuple):
 
     full: Families
     room: Families
-    passed: tuple[Passed, ...]
+    passed: tuple[shortage.Passed, ...]
     until: int | None
     """Valid as long as there are this many new lines; None: for ever, because full pools stay full."""
 
@@ -47,9 +47,9 @@ class Newcomers(Struct):
     spaces: dict[tuple[str, int], Space] = field(default_factory=dict)
     lines: list[Line] = field(default_factory=list)
     origins: dict[Block, Origin] = field(default_factory=dict)
-    short: list[Short] = field(default_factory=list)
-    unserved: list[Unserved] = field(default_factory=list)
-    stunted: list[Short] = field(default_factory=list)
+    short: list[shortage.Short] = field(default_factory=list)
+    unserved: list[shortage.Unserved] = field(default_factory=list)
+    stunted: list[shortage.Short] = field(default_factory=list)
     """Nodes with all blocks that they need, for which there is no room to grow."""
     state: State = State.HELD
     """The state of new lines: pending for nodes that are renumbered."""
@@ -63,7 +63,7 @@ class Newcomers(Struct):
     _full: dict[tuple[int, Families], int] = field(default_factory=dict)
     """By replacements and missing families: how many of the first are full for all of these families."""
     _explained: dict[object, _Explained] = field(default_factory=dict)
-    _passed: dict[Passed, Passed] = field(default_factory=dict)
+    _passed: dict[shortage.Passed, shortage.Passed] = field(default_factory=dict)
     """Equal reasons share one value: thousands of nodes may be rejected by thousands of pools."""
 
     def place(self, demands: Iterable[Demand], state: State) -> None:
@@ -102,7 +102,13 @@ class Newcomers(Struct):
             offer = offers[place]
             asked = _asked(offer, missing)
             if not asked:
-                place = self._next(offers, missing, place)
+                # On to the next offer that has a missing family.
+                known = self._askable.get((id(offers), missing))
+                if known is None:
+                    known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
+                    self._askable[id(offers), missing] = known
+                index = bisect.bisect_left(known, place)
+                place = known[index] if index < len(known) else len(offers)
                 continue
             if self._give(node, offer, asked):
                 if asked == missing:
@@ -116,23 +122,16 @@ class Newcomers(Struct):
             if not missing:
                 return
             place += 1
-        self.unserved.append(Unserved(want.node, missing, self._without_family(offers, missing)))
-
-    def _next(self, offers: tuple[Offer, ...], missing: Families, place: int) -> int:
-        """Return the index of the first offer from `place` on that has a missing family."""
-        known = self._askable.get((id(offers), missing))
-        if known is None:
-            known = [number for number, offer in enumerate(offers) if _asked(offer, missing)]
-            self._askable[id(offers), missing] = known
-        index = bisect.bisect_left(known, place)
-        return known[index] if index < len(known) else len(offers)
+        self.unserved.append(shortage.Unserved(want.node, missing, self._without_family(offers, missing)))
 
     def _serve_pool(self, demand: Demand, offer: Offer) -> None:
         """Place blocks of one pool for a node; for growth, all but the last have all their addresses."""
         node, growth, count = demand.want.node, demand.growth, demand.count
         short = self.stunted if growth else self.short
         if why := never(offer.pool):
-            short.append(Short(node, offer, tuple(count), (), (Passed(offer.pool.name, why),)))
+            short.append(
+                shortage.Short(node, offer, tuple(count), (), (shortage.Passed(offer.pool.name, why),))
+            )
             return
         usage = offer.pool.usage
         first = usage.addresses if usage and not growth and self.state is State.HELD else 0
@@ -143,7 +142,7 @@ class Newcomers(Struct):
             if not all(self._give(node.name, offer, (family,), some) for some in addresses):
                 full.append(family)
         if full:
-            short.append(Short(node, offer, tuple(full), (), ()))
+            short.append(shortage.Short(node, offer, tuple(full), (), ()))
 
     def _replace_full(self, node: str, full: Offer, asked: Families, missing: Families) -> Families:
         """Serve the families of a full pool from its replacements; return the families still missing."""
@@ -194,17 +193,17 @@ class Newcomers(Struct):
         sizes, pool = offer.sizes, offer.pool
         return tuple([family for family in families if self._space(pool, family).find(sizes[family])])
 
-    def _explain(self, want: Want, full: Offer, asked: Families, missing: Families) -> Short:
+    def _explain(self, want: Want, full: Offer, asked: Families, missing: Families) -> shortage.Short:
         """Return why no pool serves a node; equal nodes share it until a pool may have become full."""
         key = id(want.offers), id(full), asked, missing
         known = self._explained.get(key)
         if known is None or known.until not in {None, len(self.lines)}:
             known = self._explained[key] = self._why(want.offers, full, asked, missing)
-        return Short(want.node, full, known.full, known.room, known.passed)
+        return shortage.Short(want.node, full, known.full, known.room, known.passed)
 
     def _why(self, offers: tuple[Offer, ...], full: Offer, asked: Families, missing: Families) -> _Explained:
         room = self._room(full, asked)
-        passed: dict[str, Passed] = {}
+        passed: dict[str, shortage.Passed] = {}
         may = {full.pool.name, *(other.pool.name for other in full.instead)}
         for other in full.instead:
             passed[other.pool.name] = self._because(other.pool.name, self._why_not(other, missing))
@@ -221,7 +220,7 @@ class Newcomers(Struct):
             until=len(self.lines) if may_change else None,
         )
 
-    def _without_family(self, offers: tuple[Offer, ...], missing: Families) -> tuple[Passed, ...]:
+    def _without_family(self, offers: tuple[Offer, ...], missing: Families) -> tuple[shortage.Passed, ...]:
         """Return why no offer gives a family that is missing at the end."""
         key = id(offers), missing
         known = self._explained.get(key)
@@ -231,8 +230,8 @@ class Newcomers(Struct):
             known = self._explained[key] = _Explained(full=(), room=(), passed=tuple(passed), until=None)
         return known.passed
 
-    def _because(self, pool: str, why: str, *, barred: bool = False) -> Passed:
-        passed = Passed(pool, why, barred)
+    def _because(self, pool: str, why: str, *, barred: bool = False) -> shortage.Passed:
+        passed = shortage.Passed(pool, why, barred)
         return self._passed.setdefault(passed, passed)
 
     def _why_not(self, offer: Offer, missing: Families) -> str:
@@ -240,7 +239,7 @@ class Newcomers(Struct):
         if not asked:
             return never(offer.pool) or _has_no(missing)
         room = self._room(offer, asked)
-        return f"{_NO_ROOM} in {ip(_less(asked, room))}" if room else "is full"
+        return f"{_NO_ROOM} in {shortage.ip(_less(asked, room))}" if room else "is full"
 
 
 def _asked(offer: Offer, missing: Families) -> Families:

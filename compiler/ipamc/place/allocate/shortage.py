@@ -178,7 +178,17 @@ def _full_pool(
     release = ""
     for family, prefix in full:
         part = pool.families[family]
-        use = _use(part, after)
+        total = held = quarantined = blocked = 0
+        for block in (cidr.block for cidr in part.ranges):
+            total += block.size
+            lines = lines_over(after.lines, block)
+            held += sum(shared(line.block, block).size for line in lines if line.in_use)
+            waiting = (line for line in lines if not line.in_use and not after.reusable(line))
+            quarantined += sum(shared(line.block, block).size for line in waiting)
+            for inside in (shared(kept, block) for kept in blocks_over(after.blocked, block)):
+                in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
+                blocked += inside.size - in_lines
+        use = _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
         reuse = _next_reuse(part, prefix, after) if use.quarantined else None
         contents.append(_contents(cluster, part, prefix, use, reuse))
         if before:
@@ -240,20 +250,6 @@ class _Use(Struct, frozen=True, kw_only=True):
     def free(self) -> int:
         """The rest."""
         return self.total - self.held - self.quarantined - self.blocked
-
-
-def _use(part: PoolFamily, after: Occupancy) -> _Use:
-    total = held = quarantined = blocked = 0
-    for block in (cidr.block for cidr in part.ranges):
-        total += block.size
-        lines = lines_over(after.lines, block)
-        held += sum(shared(line.block, block).size for line in lines if line.in_use)
-        waiting = (line for line in lines if not line.in_use and not after.reusable(line))
-        quarantined += sum(shared(line.block, block).size for line in waiting)
-        for inside in (shared(kept, block) for kept in blocks_over(after.blocked, block)):
-            in_lines = addresses_taken(inside, (line.block for line in lines_over(lines, inside)))
-            blocked += inside.size - in_lines
-    return _Use(total=total, held=held, quarantined=quarantined, blocked=blocked)
 
 
 def _blocks(addresses: int, size: int) -> str:

@@ -32,26 +32,10 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
 from ipamc.place.candidates import unlisted_pools, unmatched_refused, unmatched_skipped
+from ipamc.place.reconcile import transitions
 from ipamc.place.reconcile.adopt import conflicts, give_way, lay_out
 from ipamc.place.reconcile.context import Context
 from ipamc.place.reconcile.renumber import grow, no_held_line, no_pending_line, renumber, resize
-from ipamc.place.reconcile.transitions import (
-    adopt,
-    ask,
-    come_back,
-    complete,
-    follow,
-    has_arrived,
-    leave,
-    moved_with_address,
-    needs,
-    newcomer,
-    replaced_keys,
-    settle,
-    state_of,
-    without_move,
-    without_quarantine,
-)
 from ipamc.read.rendered import Rendered
 
 FEW = 3
@@ -198,16 +182,20 @@ def _by_node(
         if own is None:
             if consent.adopt_pods and consent.adopts(name):
                 shown = evidence.with_told(node)
-            nodes.append(newcomer(want, context) if not shown else state_of(name, want, shown, (), context))
+            nodes.append(
+                transitions.newcomer(want, context)
+                if not shown
+                else transitions.state_of(name, want, shown, (), context)
+            )
         elif not shown and is_settled(want, own, context):
             idle[name] = (own[0][0],)
         elif (found := faults_if_idle(want, shown, own, context)) is None:
-            nodes.append(state_of(name, want, shown, (line for line, _ in own), context))
+            nodes.append(transitions.state_of(name, want, shown, (line for line, _ in own), context))
         else:
             idle[name] = tuple([line for line, _ in own if line.state is State.HELD])
             faults += [(line, fault, want) for line, fault in found]
     for name, own in by_node.items():
-        nodes.append(state_of(name, None, (), (line for line, _ in own), context))
+        nodes.append(transitions.state_of(name, None, (), (line for line, _ in own), context))
     return idle, faults, nodes
 
 
@@ -227,28 +215,28 @@ def _advance(node: NodeState, context: Context) -> NodeState:
     """Apply the steps to a node; if blocks follow addresses, nothing is in quarantine before or after."""
     if not context.by_address:
         return _steps(node, context)
-    ready = without_quarantine(node, context.ranges)
+    ready = transitions.without_quarantine(node, context.ranges)
     if ready.want:
-        ready = moved_with_address(ready, ready.want, context)
-    return without_quarantine(_steps(ready, context), context.ranges)
+        ready = transitions.moved_with_address(ready, ready.want, context)
+    return transitions.without_quarantine(_steps(ready, context), context.ranges)
 
 
 def _steps(node: NodeState, context: Context) -> NodeState:
     """Apply the steps to a node, in the order of the rules."""
     want = node.want
     if want is None:
-        return leave(node, context)
+        return transitions.leave(node, context)
     if not node.lines and not node.shown:
         return node
     if node.lines:
-        node = come_back(node, want, context)
-        if node.pending and has_arrived(node, one_block=context.one_block):
-            node = complete(node, context.today, one_block=context.one_block)
+        node = transitions.come_back(node, want, context)
+        if node.pending and transitions.has_arrived(node, one_block=context.one_block):
+            node = transitions.complete(node, context.today, one_block=context.one_block)
         elif node.pending and node.name in context.consent.settle:
-            node = settle(node, context)
-    node = adopt(without_move(node, context), context)
-    node = resize(without_move(follow(node, context), context), context)
-    return grow(ask(renumber(node, want, context), want, context), want, context)
+            node = transitions.settle(node, context)
+    node = transitions.adopt(transitions.without_move(node, context), context)
+    node = resize(transitions.without_move(transitions.follow(node, context), context), context)
+    return grow(transitions.ask(renumber(node, want, context), want, context), want, context)
 
 
 def _faulty(
@@ -262,7 +250,7 @@ def _faulty(
         if node.want is None:
             continue
         new = {line.block: line for line in node.in_use}
-        keys = replaced_keys(node, one_block=context.one_block)
+        keys = transitions.replaced_keys(node, one_block=context.one_block)
         for line in node.written:
             if line.in_use and (now := new.pop(line.block, None)):
                 for fault in context.faults(node.want, line):
@@ -349,7 +337,7 @@ def faults_if_idle(
             held.append(line)
             if found := classify(context.cluster, want, line, pool):
                 faults += [(line, fault) for fault in found]
-    if not held or needs(want, held, (), context, follows=context.decides(want, shown, held)):
+    if not held or transitions.needs(want, held, (), context, follows=context.decides(want, shown, held)):
         return None
     if len(held) < len(lines):
         families = {line.block.family for line in held}

@@ -198,22 +198,18 @@ def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
         line += data.count(b"\n", start, end)
         start = end
     if start < len(data):
-        yield from _of_other(path, data[start:], line)
-
-
-def _of_other(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
-    """Yield the objects of text that is not JSON: kubectl's YAML, and calicoctl's export."""
-    if other := recognised(data):
-        at = first_line(path, b"\n" * (line - 1) + data)
-        raise Unreadable(rules.unreadable_dump(at, other.problem, other.help(rules.AGAIN)))
-    lists, *more = PARTS.split(data)
-    yield from _of_yaml(path, "\n" * (line - 1) + decode(path, lists))
-    if more:
-        if len(more) != IPAM:
-            way_out = "run calicoctl datastore migrate export again"
-            raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF, way_out))
-        for value in exported(_decoded(path, more[-1], Export)):
-            yield DumpItem(value["apiVersion"], value["kind"], 0, value)
+        data = data[start:]
+        if other := recognised(data):
+            at = first_line(path, b"\n" * (line - 1) + data)
+            raise Unreadable(rules.unreadable_dump(at, other.problem, other.help(rules.AGAIN)))
+        lists, *more = PARTS.split(data)
+        yield from _of_yaml(path, "\n" * (line - 1) + decode(path, lists))
+        if more:
+            if len(more) != IPAM:
+                way_out = "run calicoctl datastore migrate export again"
+                raise Unreadable(rules.unreadable_dump(Span(path), _CUT_OFF, way_out))
+            for value in exported(_decoded(path, more[-1], Export)):
+                yield DumpItem(value["apiVersion"], value["kind"], 0, value)
 
 
 def _of_value(path: str, data: bytes, line: int, depth: int = 0) -> Iterator[DumpItem]:

@@ -10,9 +10,26 @@ from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.dump import Dump, SeenObject, SeenPod
 from ipamc.read.dump.kinds import release_of
-from ipamc.read.dump.workload import containers
 from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.yaml import yaml_documents
+
+
+def containers(workload: Any) -> list[Mapping[str, Any]]:
+    """Return the containers of a workload."""
+    found = member(workload, "spec", "template", "spec", "containers")
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+def words_of(deployment: Any) -> tuple[str, ...]:
+    """Return the words of the operator's command line, from its Deployment, whose shape nobody checked.
+    They are of the container cilium-operator, and of all containers where none is called so.
+    """
+    every = containers(deployment)
+    some = [container for container in every if container.get("name") == OPERATOR] or every
+    lines = [container.get(key) for container in some for key in ("command", "args")]
+    texts = (str(text) for line in lines if isinstance(line, list) for text in line)
+    return tuple(word for text in texts for word in text.split())
+
 
 CONTROLLER = "kube-controller-manager"
 ALLOCATE = "allocate-node-cidrs"

@@ -11,7 +11,7 @@ from ipamc.model.cidr import BITS, Range
 from ipamc.model.cluster import Dialect, Pool, PoolFamily, SizeClass, Usage
 from ipamc.model.diagnostics import Place
 from ipamc.model.pool_words import native_form
-from ipamc.model.selector.calico import MAX_CALICO_LENGTH
+from ipamc.model.selector import calico
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import EVERY, Selector, parse_label_selector, parse_node_selector
 from ipamc.read import rules
@@ -298,11 +298,10 @@ def read_calico_pool(raw: RawCalicoPool, at: Place, reading: Reading) -> Iterato
 
 
 def _calico_selector(text: str, at: Place, reading: Reading) -> Selector:
-    if len(text) > MAX_CALICO_LENGTH:
-        why = f"a selector of {len(text):,} characters is longer than Calico's limit of {MAX_CALICO_LENGTH:,}"
-        too_long = SelectorError(
-            why, offset=MAX_CALICO_LENGTH, help="use a label that a shorter selector can test"
-        )
+    limit = calico.MAX_CALICO_LENGTH
+    if len(text) > limit:
+        why = f"a selector of {len(text):,} characters is longer than Calico's limit of {limit:,}"
+        too_long = SelectorError(why, offset=limit, help="use a label that a shorter selector can test")
         reading.bad_selector(too_long, at)
     return reading.calico(text, at)
 

@@ -121,29 +121,24 @@ def _sound(at: Place, data: bytes, part: bytes) -> Any:
     if deep:
         raise Unreadable(rules.too_deep(at))
     if msgspec.json.encode(value) != msgspec.json.format(part, indent=-1):
-        _refuse_duplicates(at.path, data, part)
+        different: list[bool] = []
+
+        def look(pairs: list[tuple[str, Any]]) -> None:
+            if len({key for key, _ in pairs}) < len(pairs):
+                different.append(True)
+
+        json.loads(part, object_pairs_hook=look, parse_int=float)
+        if different:
+            text = data.decode()
+            lines, found = Lines(at.path, text), Findings()
+
+            def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
+                found.append(rules.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
+
+            with contextlib.suppress(Enough):
+                scan_json(text, None, twice)
+            raise Unreadable(*found)
     return value
-
-
-def _refuse_duplicates(path: str, data: bytes, part: bytes) -> None:
-    """Raise Unreadable for a repeated key in a mapping; only escapes and exponents print differently."""
-    different: list[bool] = []
-
-    def look(pairs: list[tuple[str, Any]]) -> None:
-        if len({key for key, _ in pairs}) < len(pairs):
-            different.append(True)
-
-    json.loads(part, object_pairs_hook=look, parse_int=float)
-    if different:
-        text = data.decode()
-        lines, found = Lines(path, text), Findings()
-
-        def twice(keys: Keys, here: tuple[int, int], first: tuple[int, int]) -> None:
-            found.append(rules.duplicate_key(str(keys[-1]), lines.span(*here), lines.span(*first)))
-
-        with contextlib.suppress(Enough):
-            scan_json(text, None, twice)
-        raise Unreadable(*found)
 
 
 def _brackets(part: bytes) -> bytes:

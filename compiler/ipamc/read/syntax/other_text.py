@@ -43,39 +43,41 @@ _ERROR = Other("this is an error of kubectl, in the place of its objects", first
 _BESIDE = Other(
     "this is a message of kubectl, beside its objects", first="write the objects alone, without 2>&1 or &>: "
 )
+_DOCUMENTS = (b"apiVersion:", b"kind:", b"#", b"---", b"{")
+"""None of the patterns of others begins so."""
 _OTHERS = (
-    (re.compile(rb"(NAMESPACE +)?NAME +[A-Z]"), Other(_TABLE)),
-    (re.compile(rb"\S+ +(Not)?Ready\S* +\S+ +\d+[smhdy]\S* +v1\."), Other(_TABLE)),
+    (rb"(NAMESPACE +)?NAME +[A-Z]", Other(_TABLE)),
+    (rb"[a-z0-9][a-z0-9.-]* +(Not)?Ready\S* +\S+ +\d+[smhdy]\S* +v1\.", Other(_TABLE)),
     (
-        re.compile(rb"[a-z]+(\.[a-z0-9.]+)?/[a-z0-9][a-z0-9.-]*\s*(\n|$)"),
+        rb"[a-z]+(\.[a-z0-9.]+)?/[a-z0-9][a-z0-9.-]*\s*(\n|$)",
         Other("these are names alone, as kubectl -o name prints them"),
     ),
     (
-        re.compile(rb"Name: +\S+[^\n]*\n(Namespace|Roles|Labels|Annotations): "),
+        rb"Name: +\S+[^\n]*\n(Namespace|Roles|Labels|Annotations): ",
         Other("this is what kubectl describe prints for people"),
     ),
     (
-        re.compile(
+        (
             rb"([Ee]rror: |Error from server|The connection to the server |Unable to connect to the server|"
             rb"No resources found|You must be logged in|Unauthorized\b|(ba|z)?sh: )"
         ),
         _ERROR,
     ),
-    (re.compile(rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ [^\n]*\n\s*\S"), _BESIDE),
-    (re.compile(rb"Warning: [^\n]*\n\s*\S"), _BESIDE),
-    (re.compile(rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: "), _ERROR),
+    (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ [^\n]*\n\s*\S", _BESIDE),
+    (rb"Warning: [^\n]*\n\s*\S", _BESIDE),
+    (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ", _ERROR),
     (
-        re.compile(rb"<(!DOCTYPE html|html)\b", re.IGNORECASE),
+        rb"(?i)<(!DOCTYPE html|html)\b",
         Other("this is a web page, and no answer of the apiserver"),
     ),
     (
-        re.compile(rb"```"),
+        rb"```",
         Other(
             "this is a fence of Markdown around a document", way_out="delete the lines that begin with ```"
         ),
     ),
     (
-        re.compile(rb"version https://git-lfs\.github\.com/spec/"),
+        rb"version https://git-lfs\.github\.com/spec/",
         Other("this is a pointer of Git LFS: the file itself was not fetched", way_out="run git lfs pull"),
     ),
 )
@@ -84,7 +86,9 @@ _OTHERS = (
 def recognised(head: bytes) -> Other | None:
     """Return the description of a file with this beginning if it is certainly no document; else None."""
     start = head[:_HEAD].removeprefix(BOM).lstrip()
-    return next((other for pattern, other in _OTHERS if pattern.match(start)), None)
+    if start.startswith(_DOCUMENTS):
+        return None
+    return next((other for pattern, other in _OTHERS if re.match(pattern, start)), None)
 
 
 def other_text(path: str, data: bytes) -> Diagnostic | None:

@@ -28,29 +28,21 @@ _FALSE_11: Final = {"n", "N", "no", "No", "NO", "off", "Off", "OFF"}
 _MARKS_11: Final = {"=", "<<"}
 _WORDS: Final = _TRUE | _FALSE | _NULL | _TRUE_11 | _FALSE_11 | _MARKS_11
 
-_INT_11_TEXT = r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(?::[0-5]?[0-9])*)"
-_FLOAT_11_TEXT = (
+# Compiled where they are used: few files have such scalars.
+_INT_11: Final = r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*(?::[0-5]?[0-9])*)"
+_FLOAT_11: Final = (
     r"[-+]?(?:(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?"
     r"|[0-9][0-9_]*(?::[0-5]?[0-9])+\.[0-9_]*)"
 )
-_DAY_11_TEXT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_TIME_11_TEXT = (
-    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
+_TIME_11: Final = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[Tt]|[ \t]+)[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]*)?"
     r"(?:[ \t]*(?:Z|[-+][0-9]{1,2}(?::[0-9]{2})?))?"
 )
-_INT_12_TEXT = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
-_FLOAT_12_TEXT = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
-_INFINITE_TEXT = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-_INT_11 = re.compile(_INT_11_TEXT).fullmatch
-_FLOAT_11 = re.compile(_FLOAT_11_TEXT).fullmatch
-_TIME_11 = re.compile(f"{_DAY_11_TEXT}|{_TIME_11_TEXT}").fullmatch
-_INT_12 = re.compile(_INT_12_TEXT).fullmatch
-_FLOAT_12 = re.compile(_FLOAT_12_TEXT).fullmatch
-_INFINITE = re.compile(_INFINITE_TEXT).fullmatch
-_ANY = re.compile(
-    f"{_INT_11_TEXT}|{_FLOAT_11_TEXT}|{_DAY_11_TEXT}|{_TIME_11_TEXT}|{_INT_12_TEXT}|{_FLOAT_12_TEXT}|"
-    f"{_INFINITE_TEXT}"
-).fullmatch
+_INT_12: Final = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+_FLOAT_12: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+_INFINITE: Final = r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+_ANY = re.compile(f"{_INT_11}|{_FLOAT_11}|{_TIME_11}|{_INT_12}|{_FLOAT_12}|{_INFINITE}").fullmatch
 
 DIGITS = 18
 """Longer integers become floats, which no field accepts; Python refuses to read some thousand digits."""
@@ -64,6 +56,8 @@ def resolve(text: str) -> Scalar:
         return text in _TRUE if text in _TRUE or text in _FALSE else Ambiguous(text)
     if text[0] not in "-+.0123456789" or not _ANY(text):
         return text
+    if text.isdecimal() and text[0] != "0" and len(text) <= DIGITS:
+        return int(text)  # to both kinds of readers
     old, new = _yaml_11(text), _yaml_12(text)
     if old is None and new is None:
         return text
@@ -96,9 +90,9 @@ def _spoken(value: Scalar) -> str:
 
 def _yaml_11(text: str) -> int | float | str | None:
     """Return a number, a str that describes another value, or None for text."""
-    if _INFINITE(text):
+    if re.fullmatch(_INFINITE, text):
         return _infinite(text)
-    if _INT_11(text):
+    if re.fullmatch(_INT_11, text):
         digits = text.replace("_", "")
         sign, digits = (-1, digits[1:]) if digits[0] == "-" else (1, digits.removeprefix("+"))
         if ":" in digits:
@@ -106,20 +100,20 @@ def _yaml_11(text: str) -> int | float | str | None:
         octal = digits[0] == "0" and len(digits) > 1
         base = {"0b": 2, "0x": 16}.get(digits[:2], 8 if octal else 10)
         return sign * _integer(digits.removeprefix("0b").removeprefix("0x"), base)
-    if _FLOAT_11(text):
+    if re.fullmatch(_FLOAT_11, text):
         return _base_60(text) if ":" in text else float(text.replace("_", ""))
-    return "a date" if _TIME_11(text) else None
+    return "a date" if re.fullmatch(_TIME_11, text) else None
 
 
 def _yaml_12(text: str) -> int | float | None:
     """Return a number, or None for text."""
-    if _INFINITE(text):
+    if re.fullmatch(_INFINITE, text):
         return _infinite(text)
-    if _INT_12(text):
+    if re.fullmatch(_INT_12, text):
         if text[:2] in {"0o", "0x"}:
             return _integer(text[2:], 8 if text[1] == "o" else 16)
         return _integer(text, 10)
-    return float(text) if _FLOAT_12(text) else None
+    return float(text) if re.fullmatch(_FLOAT_12, text) else None
 
 
 def _integer(digits: str, base: int) -> int | float:

@@ -8,16 +8,35 @@ empties it.
 
 from __future__ import annotations
 
-from ipamc.render.targets import admission, bgp, cilium_config, cilium_node, node, node_config, pod_ip_pool
-from ipamc.render.targets.context import Target
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ipamc import on_demand
+from ipamc.render.targets import cilium_config, cilium_node, node, node_config, pod_ip_pool
+from ipamc.render.targets.context import File, Layout, Target
+
+if TYPE_CHECKING:
+    from ipamc.render.targets import admission, bgp
+else:
+    admission, bgp = on_demand(__name__, "admission", "bgp")
+
+
+def _admission(layout: Layout) -> Iterator[File]:
+    return admission.files(layout) if layout.plan.cluster.admission.used else iter(())
+
+
+def _bgp(layout: Layout) -> Iterator[File]:
+    rendered = any(each.rendered for each in layout.plan.cluster.advertisements)
+    return bgp.files(layout) if rendered else iter(())
+
 
 TARGETS = (
-    Target("admission_policy", admission.files),
+    Target("admission_policy", _admission),
     Target("cilium_config", cilium_config.files),
     Target("ip_masq_agent", cilium_config.masq_agent),
     Target("helm_values", cilium_config.helm_values),
     Target("component", cilium_config.component),
-    Target("bgp_advertisement", bgp.files),
+    Target("bgp_advertisement", _bgp),
     Target("pod_ip_pool", pod_ip_pool.files),
     Target("node_config", node_config.files),
     Target("node", node.files),

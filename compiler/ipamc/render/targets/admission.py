@@ -31,8 +31,6 @@ _SHARDS = 24
 def files(layout: Layout) -> Iterator[File]:
     """Yield `admission/<policy>.yaml`: policies for one kind of object, with their bindings."""
     cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
-    if not admission.used:
-        return
     parts = list(_parts(list(texts_of(sorted(_rows(layout)))), max(1, layout.plan.lock.shards // _SHARDS)))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}

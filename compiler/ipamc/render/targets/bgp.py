@@ -20,7 +20,7 @@ _FILE = "advertisements.yaml"
 
 
 def files(layout: Layout) -> Iterator[File]:
-    """Yield the files of `cilium/bgp/`; nothing without `bgpAdvertisements`."""
+    """Yield the files of `cilium/bgp/`, which only clusters with `bgpAdvertisements` have."""
     cluster = layout.plan.cluster
     ours = {CLUSTER: label_of(cluster.name)}
 
@@ -30,8 +30,6 @@ def files(layout: Layout) -> Iterator[File]:
         return each.name, tuple(sorted(each.labels.items())), advert.type, selector
 
     rendered = tuple(entry(each) for each in cluster.advertisements if each.rendered)
-    if not rendered:
-        return
     api = "cilium.io/v2" if can(cluster.cilium, Capability.BGP_V2) else "cilium.io/v2alpha1"
     found = {"api": api, "advertisements": rendered}
     yield File(f"{FOLDER}/{_FILE}", "bgp_advertisement.yaml.j2", found, applied=False)

@@ -10,11 +10,11 @@ import hashlib
 import json
 from collections.abc import Iterator
 
+from ipamc.model import masquerade
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.operator_list import BYSTANDER, operator_lists
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import Mode
-from ipamc.model.masquerade import native_routing
 from ipamc.model.pool_ranges import Given
 from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.read.parts import MASQ_AGENT
@@ -143,9 +143,10 @@ def data(layout: Layout) -> dict[str, str]:
 
 def _masquerading(layout: Layout) -> dict[str, str]:
     """Return the keys that decide about masquerading. The ip-masq-agent does not start without BPF."""
-    asked, native = layout.plan.cluster.masquerade, native_routing(layout.plan.cluster, layout.unmasqueraded)
+    asked = layout.plan.cluster.masquerade
     if asked is None:
         return {}
+    native = masquerade.native_routing(layout.plan.cluster, layout.unmasqueraded)
     found = {
         BPF: asked.ip_masq_agent or asked.only_default_pool,
         "enable-ip-masq-agent": asked.ip_masq_agent,

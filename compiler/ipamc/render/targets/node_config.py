@@ -185,7 +185,12 @@ class _ByLabels:
         mine = self._own[id(pool.selector)]
         if mine is None:
             return None
-        candidates = self._candidates(mine)
+        # The higher selectors that may not be disjoint from this one, and few of those that are.
+        candidates: Collection[int] = self._higher.keys()
+        for key, values in _values(mine).items():
+            if key in self._common:
+                hits = {number for value in values for number in self._by_value.get((key, value), ())}
+                candidates = min(candidates, hits.union(self._without.get(key, ())), key=len)
         self._compared += len(candidates)
         if self._compared > MOST_COMPARISONS:
             self._compared -= len(candidates)
@@ -206,15 +211,6 @@ class _ByLabels:
             expressions.add(expression)
         self._written += written
         return replace(mine.selector, expressions=tuple(sorted(expressions)))
-
-    def _candidates(self, mine: OwnSelector) -> Collection[int]:
-        """Return the higher selectors that may not be disjoint from one, and few of those that are."""
-        best: Collection[int] = self._higher.keys()
-        for key, values in _values(mine).items():
-            if key in self._common:
-                hits = {number for value in values for number in self._by_value.get((key, value), ())}
-                best = min(best, hits.union(self._without.get(key, ())), key=len)
-        return best
 
 
 def _values(own: OwnSelector | None) -> dict[str, frozenset[str]]:

@@ -12,7 +12,7 @@ from ipamc.lock.transitions import REFUSED, Reason, Transition
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
-from ipamc.model.pool_words import terms_by
+from ipamc.model.pool_words import terms
 from ipamc.read.parts import INDEX
 from ipamc.report.aggregates import filter_lines, prefixes
 from ipamc.report.utilisation import number, state
@@ -121,7 +121,15 @@ def _sections(difference: Difference) -> Iterator[Section]:
     yield _renumbers(NEXT_STEP if difference.unit == "node" else _NEXT_OF_SPACE, lines.pending, Sign.URGENT)
     misplaced = [(_misplaced(group),) for group in difference.misplaced]
     yield Section("misplaced", ("why, and which",), misplaced, Sign.URGENT)
-    yield from _cluster(difference)
+    files = difference.files
+    of_cluster = {*files.written, *files.removed} - {INDEX}
+    nothing = of_cluster and not difference.flags and not difference.lines.completed
+    restarts = [(restart.sentence,) for restart in difference.restarts]
+    if nothing and not restarts:
+        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
+    yield Section("restarts", ("what restarts, and why",), restarts)
+    leaving = [(group.sentence,) for group in difference.leaving]
+    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
     yield from _configuration(difference)
     yield _former("quarantined", lines.of(Reason.LEFT))
     yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
@@ -147,19 +155,6 @@ def _misplaced(group: Misplaced) -> str:
     them = "it" if len({line.node for line in group.lines}) == 1 else "them"
     way_out = f"; to move {them}: {group.move}" if group.move else ""
     return f"{group.why}: {names(f'{line.node} ({line.block})' for line in group.lines)}{way_out}"
-
-
-def _cluster(difference: Difference) -> Iterator[Section]:
-    """Yield effects on the running cluster: restarts, and objects that ipamc no longer applies."""
-    files = difference.files
-    of_cluster = {*files.written, *files.removed} - {INDEX}
-    nothing = of_cluster and not difference.flags and not difference.lines.completed
-    restarts = [(restart.sentence,) for restart in difference.restarts]
-    if nothing and not restarts:
-        restarts = [("nothing restarts: no flag changes, and no block or default pool of a running node",)]
-    yield Section("restarts", ("what restarts, and why",), restarts)
-    leaving = [(group.sentence,) for group in difference.leaving]
-    yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
 
 
 def _configuration(difference: Difference) -> Iterator[Section]:
@@ -231,7 +226,7 @@ def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOV
         now = state(found.after) if found.after else "no line has its addresses"
         if found.other and not found.after:
             what = "its addresses" if found.other.block.contains(found.line.block) else found.other.block
-            now = f"{terms_by(found.to).unit} {found.to} has {what}"
+            now = f"{terms(found.to).unit} {found.to} has {what}"
         line = (str(found.line.block), found.line.pool or NONE)
         rows.append(((found.before or found.line).node, *line, before, ARROW, now))
     about = names(found.line.node for found in changes)

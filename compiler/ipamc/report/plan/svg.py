@@ -76,7 +76,17 @@ def render(report: PlanReport) -> str:
     if drawing.left_out:
         drawing.text(f"and {count(drawing.left_out, 'more row')} with changes, which the plan's text has")
     if drawing.rows:
-        _legend(drawing)
+        drawing.y += 4
+        x = 10
+        named = {"apart": "reserved", "new": "changed"}
+        for sort in ("held", "pending", "quarantined", "released", "apart", "free", "new", "gone"):
+            words, fill = named.get(sort, sort), "free new" if sort == "new" else sort
+            drawing.parts.append(
+                f'<rect class="{fill}" x="{x}" y="{drawing.y}" width="11" height="11"/>'
+                f'<text x="{x + 16}" y="{drawing.y + 10}">{words}</text>'
+            )
+            x += 30 + 8 * len(words)
+        drawing.y += 18
     height, body = drawing.y + 10, "\n".join(drawing.parts)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}">'
     ground = f'<rect class="page" width="{_WIDTH}" height="{height}"/>'
@@ -176,17 +186,3 @@ def _box(sort: str, row: Block, cells: int, block: Block, x: int, y: int, said: 
         f"<g><title>{escape(visible(said))}</title><rect class={quoteattr(sort)} "
         f'x="{x + start:g}" y="{y}" width="{max(end - start - 1, 1):g}" height="{_ROW - 2}"/></g>'
     )
-
-
-def _legend(drawing: _Drawing) -> None:
-    drawing.y += 4
-    x = 10
-    named = {"apart": "reserved", "new": "changed"}
-    for sort in ("held", "pending", "quarantined", "released", "apart", "free", "new", "gone"):
-        words, fill = named.get(sort, sort), "free new" if sort == "new" else sort
-        drawing.parts.append(
-            f'<rect class="{fill}" x="{x}" y="{drawing.y}" width="11" height="11"/>'
-            f'<text x="{x + 16}" y="{drawing.y + 10}">{words}</text>'
-        )
-        x += 30 + 8 * len(words)
-    drawing.y += 18

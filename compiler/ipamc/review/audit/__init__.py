@@ -15,17 +15,7 @@ from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, note
 from ipamc.model.dump import SLACK
 from ipamc.read.rules import DUMP, DUMP_OF_POLICIES
-from ipamc.review.audit import blocks, nodes, pods, programs, routes, three_ways
-from ipamc.review.audit.causes import (
-    BLOCKS,
-    CONFIG_MAP,
-    DEPLOYMENT,
-    ENDPOINT,
-    NEEDS,
-    OF_ROUTES,
-    POD,
-    Suppressed,
-)
+from ipamc.review.audit import blocks, causes, nodes, pods, programs, routes, three_ways
 from ipamc.review.audit.context import Context, Result
 from ipamc.review.live.objects import CILIUM_NODE, NODE_CONFIG, POLICIES, POOL
 
@@ -77,7 +67,7 @@ def _is_before(one: str, other: str) -> bool:
         return False
 
 
-def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
+def nothing_applied(context: Context, _: causes.Suppressed) -> Iterator[Result]:
     """IPC0903: it is known what was applied last."""
     if context.applied is None:
         ref = f"refs/ipamc/applied/{context.cluster.name}"
@@ -90,38 +80,43 @@ def nothing_applied(context: Context, _: Suppressed) -> Iterator[Result]:
 POLICY = "MutatingAdmissionPolicy"
 """Stands for all kinds of policies and their bindings: a dump has all of them or none."""
 _WITHOUT = {
-    POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which version of "
-    "Cilium runs; kube-controller-manager's arguments",
-    ENDPOINT: "whether Cilium knows each pod",
+    causes.POD: "whether pods have addresses of their nodes' blocks, or two of them one address; which "
+    "version of Cilium runs; kube-controller-manager's arguments",
+    causes.ENDPOINT: "whether Cilium knows each pod",
     CILIUM_NODE: "the blocks that agents use, what the operator reports",
     POOL: "the pools of the operator",
     NODE_CONFIG: "the pools that agents start with",
-    CONFIG_MAP: "Cilium's flags, and what depends on them",
-    DEPLOYMENT: "the operator's arguments",
+    causes.CONFIG_MAP: "Cilium's flags, and what depends on them",
+    causes.DEPLOYMENT: "the operator's arguments",
     POLICY: "whether nodes get the blocks of git as they join, and no others",
 }
 _WORDS = {
-    CONFIG_MAP: "cilium-config",
-    DEPLOYMENT: "the operator's Deployment or Pod",
+    causes.CONFIG_MAP: "cilium-config",
+    causes.DEPLOYMENT: "the operator's Deployment or Pod",
     POLICY: "admission policies",
 }
 """Words for kinds of which only one object is needed."""
 
 
-def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
+def not_in_the_dump(context: Context, _: causes.Suppressed) -> Iterator[Result]:
     """IPC0904: a dump has the kinds of objects that an audit looks at."""
     rendered = {document["kind"] for document in context.git.objects.values()}
-    wanted = [POD, ENDPOINT, CILIUM_NODE, *(kind for kind in (POOL, NODE_CONFIG) if kind in rendered)]
+    wanted = [
+        causes.POD,
+        causes.ENDPOINT,
+        CILIUM_NODE,
+        *(kind for kind in (POOL, NODE_CONFIG) if kind in rendered),
+    ]
     missing = [kind for kind in wanted if kind not in context.dump.kinds]
     if context.config is None:
-        missing.append(CONFIG_MAP)
+        missing.append(causes.CONFIG_MAP)
     if context.arguments is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
-        missing.append(DEPLOYMENT)
+        missing.append(causes.DEPLOYMENT)
     if rendered & POLICIES.keys() and not context.has_policies:
         missing.append(POLICY)
-    shows_blocks = {BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
-    without = () if context.routers else OF_ROUTES
-    needs = ((code, kinds) for code, kinds in NEEDS.items() if code not in without)
+    shows_blocks = {causes.BLOCKS} if CILIUM_NODE in missing and not context.knows_blocks else set()
+    without = () if context.routers else causes.OF_ROUTES
+    needs = ((code, kinds) for code, kinds in causes.NEEDS.items() if code not in without)
     codes = sorted(code for code, kinds in needs if kinds & {*missing, *shows_blocks})
     if missing:
         lacks = ", ".join(_WORDS.get(kind, kind) for kind in missing)
@@ -131,7 +126,7 @@ def not_in_the_dump(context: Context, _: Suppressed) -> Iterator[Result]:
         yield Result(note("IPC0904", context.dump.at, text, help=f"run {way_out}"))
 
 
-CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
+CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
     nothing_applied,
     not_in_the_dump,
     programs.flags_differ,
@@ -167,7 +162,7 @@ CHECKS: tuple[Callable[[Context, Suppressed], Iterator[Result]], ...] = (
 
 def audit(context: Context) -> Iterator[Diagnostic]:
     """Yield the findings about a cluster. Linear in the objects of the dump, except for sorting blocks."""
-    suppressed = Suppressed()
+    suppressed = causes.Suppressed()
     for check in CHECKS:
         for item in list(check(context, suppressed)):
             suppressed.add(item.causes)

@@ -25,8 +25,7 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
 from ipamc.model.routes import Table
-from ipamc.read.dump.programs import texts_of
-from ipamc.read.dump.workload import words_of
+from ipamc.read.dump.programs import texts_of, words_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact

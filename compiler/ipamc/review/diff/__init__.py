@@ -20,6 +20,7 @@ from ipamc.model.plan import Plan
 from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.quarantine import last_day
+from ipamc.place.spaces import with_others
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
@@ -134,7 +135,8 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     texts = inputs.sources.items()
     sources = {path: text for path, text in texts if whole or any(word in text for word in POOL_WORDS)}
     try:
-        return read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
+        found = read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
+        return with_others(found, inputs.indexed) if found.is_space else found
     except Refused:
         return None
 

@@ -23,6 +23,7 @@ from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Key, Line, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
+from ipamc.model.pool_words import terms
 
 T = TypeVar("T", Line, Transition)
 _MOST = 20  # Nodes that a command names
@@ -266,7 +267,8 @@ def _why_lost(lost: Transition, *, was_pending: bool) -> str:
     if now and now.state is State.RELEASED:
         return "its block was released"
     if lost.other and lost.other.node != lost.line.node:
-        return f"node {lost.other.node} has its addresses now, and no line records a consent"
+        unit = terms(lost.other.node).unit
+        return f"{unit} {lost.other.node} has its addresses now, and no line records a consent"
     if lost.reason is Reason.VANISHED:
         return "its line vanished from the lock"
     return "its addresses are in another of its own blocks now"

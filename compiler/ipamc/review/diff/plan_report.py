@@ -17,7 +17,7 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.address_map import ClusterMap, Versions, map_of, versions_of
 from ipamc.review.diff import ClusterBase, Difference
-from ipamc.review.diff.lock_lines import LineChanges, changes_of
+from ipamc.review.diff.lock_lines import changes_of
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -216,7 +216,24 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield f"the cluster is {report.status}: {report.said}"
         return
     difference = report.difference
-    yield from _beyond_lines(difference.lines)
+    if moved := {move.node for move in (*difference.lines.pending, *difference.lines.completed)}:
+        yield f"it renumbers {several(moved, 'node')}"
+    for what, changes in (
+        ("quarantined", difference.lines.of(Reason.LEFT)),
+        ("released", difference.lines.released),
+        ("no longer shown by the operator", difference.lines.of(Reason.TAKEN_BACK)),
+        ("given back by use", difference.lines.of(Reason.GIVEN_BACK)),
+        ("with other single addresses", difference.lines.of(Reason.RESIZED)),
+        ("changed as no verb changes them", difference.lines.of(*REFUSED)),
+    ):
+        if changes:
+            yield several([f"{each.line.node} ({each.line.block})" for each in changes], "block", what)
+    if again := [
+        f"{each.line.node} ({each.line.block}, of {each.of})" for each in difference.lines.added if each.of
+    ]:
+        yield several(again, "block", "given again")
+    if difference.lines.pool_transfers:
+        yield "ranges belong to other pools now"
     if difference.settings:
         yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
     if difference.flags:
@@ -231,22 +248,3 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
     if difference.leaving:
         left = names(f"{group.kind} {name}" for group in difference.leaving for name in group.names)
         yield f"objects leave the tree: {left}"
-
-
-def _beyond_lines(lines: LineChanges) -> Iterator[str]:
-    if moved := {move.node for move in (*lines.pending, *lines.completed)}:
-        yield f"it renumbers {several(moved, 'node')}"
-    for what, changes in (
-        ("quarantined", lines.of(Reason.LEFT)),
-        ("released", lines.released),
-        ("no longer shown by the operator", lines.of(Reason.TAKEN_BACK)),
-        ("given back by use", lines.of(Reason.GIVEN_BACK)),
-        ("with other single addresses", lines.of(Reason.RESIZED)),
-        ("changed as no verb changes them", lines.of(*REFUSED)),
-    ):
-        if changes:
-            yield several([f"{each.line.node} ({each.line.block})" for each in changes], "block", what)
-    if again := [f"{each.line.node} ({each.line.block}, of {each.of})" for each in lines.added if each.of]:
-        yield several(again, "block", "given again")
-    if lines.pool_transfers:
-        yield "ranges belong to other pools now"

@@ -12,6 +12,7 @@ from ipamc.check.capacity import LOW
 from ipamc.lock.utilisation import Use
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.lock import Lock
+from ipamc.model.pool_words import Terms, terms
 from ipamc.review.shown_pools import uses_on
 
 _IS_LIST = re.compile(r"ipv[46]\.cidrs|overflow|blockSizes|reserved|pins\.").match
@@ -70,7 +71,8 @@ class Capacity(Struct, frozen=True, kw_only=True):
 
 def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
     """Return the pools that differ, by name."""
-    old, new = ({pool.name: _fields_of(pool) for pool in cluster.pools} for cluster in (before, after))
+    words, both = terms(after), (before, after)
+    old, new = ({pool.name: _fields_of(pool, words) for pool in cluster.pools} for cluster in both)
     kept = {name: PoolStatus.CHANGED if name in old else PoolStatus.ADDED for name in new}
     return tuple(
         PoolChange(
@@ -83,14 +85,14 @@ def compare_pools(before: Cluster, after: Cluster) -> tuple[PoolChange, ...]:
     )
 
 
-def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
+def _fields_of(pool: Pool, words: Terms) -> dict[str, tuple[str, ...]]:
     """Return the fields of a pool that decide addresses, as text; unset fields are omitted."""
     found: dict[str, tuple[str, ...]] = {}
     for family, part in sorted(pool.families.items()):
         found[f"ipv{family}.cidrs"] = tuple(str(pool_range.block) for pool_range in part.ranges)
-        found[f"ipv{family}.blockSize"] = (str(part.block_size),)
+        found[f"ipv{family}.{words.size}"] = (str(part.block_size),)
         found[f"ipv{family}.follows"] = (str(part.follows.block),) if part.follows else ()
-    found["nodeSelector"] = (pool.selector.canonical,)
+    found[words.selector] = (pool.selector.canonical,)
     found["priority"] = (str(pool.priority),) if pool.priority else ()
     found["overflow"] = pool.overflow
     found["blocksPerNode"] = (str(pool.blocks_per_node),) if pool.blocks_per_node != 1 else ()
@@ -100,7 +102,7 @@ def _fields_of(pool: Pool) -> dict[str, tuple[str, ...]]:
         for sized in pool.block_sizes
     )
     found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in pool.reserved)
-    if not pool.follows:  # else pins and `disabled` follow from the pool's kind
+    if not pool.follows and words.unit == "node":  # else pins, and `disabled`, follow from the pool's kind
         found |= {
             f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())
         }

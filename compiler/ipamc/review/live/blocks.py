@@ -14,22 +14,9 @@ from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import count, names
 from ipamc.read.rendered import identity
-from ipamc.review.live.objects import (
-    CILIUM_NODE,
-    NODE,
-    POOL,
-    Object,
-    address,
-    allocated,
-    cidrs,
-    ipam,
-    name_of,
-    node_of,
-    owned_addresses,
-    parsed,
-)
+from ipamc.review.live import objects
 
-Live = Mapping[str, Object]  # the cluster's objects by identity
+Live = Mapping[str, objects.Object]  # the cluster's objects by identity
 
 
 class Pod(Struct, frozen=True, kw_only=True):
@@ -58,34 +45,38 @@ class Move(Struct, frozen=True, kw_only=True):
     lost: tuple[Block, ...]  # disjoint, by address
 
 
-def lost(live: Object, tree: Object) -> tuple[Block, ...]:
+def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
     """Return the addresses that a live object gives and its rendered form does not: disjoint, by address.
     Single addresses that others added do not count: they stay.
     """
-    gone = cidrs(live, tree) - cidrs(tree, tree)
-    if entries := ipam(live).get("pool") if live.get("kind") == CILIUM_NODE else None:
-        ours = owned_addresses(live)
-        gone -= {str(block) for entry in entries if entry not in ours if (block := address(entry))}
+    gone = objects.cidrs(live, tree) - objects.cidrs(tree, tree)
+    if entries := objects.ipam(live).get("pool") if live.get("kind") == objects.CILIUM_NODE else None:
+        ours = objects.owned_addresses(live)
+        gone -= {str(block) for entry in entries if entry not in ours if (block := objects.address(entry))}
     if not gone:
         return ()
-    kept = parsed(ipam(tree).get("podCIDRs") or ()) if tree.get("kind") == CILIUM_NODE else _blocks_of(tree)
-    return tuple(outermost(without(parsed(gone), kept)))
+    kept = (
+        objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
+        if tree.get("kind") == objects.CILIUM_NODE
+        else _blocks_of(tree)
+    )
+    return tuple(outermost(without(objects.parsed(gone), kept)))
 
 
-def _blocks_of(tree: Object) -> list[Block]:
-    return parsed(cidrs(tree, tree))
+def _blocks_of(tree: objects.Object) -> list[Block]:
+    return objects.parsed(objects.cidrs(tree, tree))
 
 
-def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
+def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
     """Return the objects of single nodes whose apply would take blocks away. O(objects) if there is none.
     A missing object, or one without blocks, takes none away, unless the node moved: `former` has, by node,
     the blocks that it moved away from. Pods may use these although no object shows them.
     """
     result = []
     for document in tree:
-        name, node = identity(document), node_of(document)
+        name, node = identity(document), objects.node_of(document)
         there = live.get(name)
-        old = cidrs(there, document) if node and there is not None else set()
+        old = objects.cidrs(there, document) if node and there is not None else set()
         if there is not None and old:
             pieces = lost(there, document)
         elif node and node in former:
@@ -94,7 +85,7 @@ def moves(tree: Iterable[Object], live: Live, former: Mapping[str, Sequence[Bloc
         else:
             continue
         if pieces:
-            before, after = tuple(sorted(old)), tuple(sorted(cidrs(document, document)))
+            before, after = tuple(sorted(old)), tuple(sorted(objects.cidrs(document, document)))
             result.append(Move(identity=name, node=node, old=before, new=after, lost=pieces))
     return result
 
@@ -120,7 +111,7 @@ def used_by_pods(
             continue
         drained = move.node in cordoned
         counted = [pod for pod in pods.get(move.node, ()) if not (pod.stays and drained)]
-        blocks = [[block for text in pod.addresses if (block := address(text))] for pod in counted]
+        blocks = [[block for text in pod.addresses if (block := objects.address(text))] for pod in counted]
         if users := sum(any(blocks_over(move.lost, block) for block in each) for each in blocks):
             have = f"{'has an address' if users == 1 else 'have addresses'} of the old block"
             drain = f"kubectl drain {move.node} --ignore-daemonsets --delete-emptydir-data"
@@ -128,26 +119,30 @@ def used_by_pods(
             yield Withheld(move.identity, reason, f"{drain}, and run this again")
 
 
-def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
+def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]:
     """Return the objects of single nodes with a block that a live object gives to another node. O(n log n).
     Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
     """
-    rendered: list[tuple[Block, Object, bool]] = []
+    rendered: list[tuple[Block, objects.Object, bool]] = []
     for document in tree:
-        of_cilium = document["kind"] == CILIUM_NODE
-        blocks = parsed(ipam(document).get("podCIDRs") or ()) if of_cilium else _blocks_of(document)
-        rendered += ((block, document, True) for block in blocks if node_of(document))
-    pattern = next((document for _, document, _ in rendered if document["kind"] == NODE), None)
-    kinds = {CILIUM_NODE, NODE} if pattern else {CILIUM_NODE}
+        of_cilium = document["kind"] == objects.CILIUM_NODE
+        blocks = (
+            objects.parsed(objects.ipam(document).get("podCIDRs") or ())
+            if of_cilium
+            else _blocks_of(document)
+        )
+        rendered += ((block, document, True) for block in blocks if objects.node_of(document))
+    pattern = next((document for _, document, _ in rendered if document["kind"] == objects.NODE), None)
+    kinds = {objects.CILIUM_NODE, objects.NODE} if pattern else {objects.CILIUM_NODE}
     claimants = [document for document in live.values() if document.get("kind") in kinds]
     there = [(block, document, False) for document in claimants for block in _claims(document, pattern)]
     holders: dict[str, set[str]] = defaultdict(set)
     for item, around in nested([*rendered, *there], lambda entry: entry[0]):
         for other in around:
             mine, theirs = (item, other) if item[2] else (other, item)
-            if mine[2] == theirs[2] or node_of(mine[1]) == node_of(theirs[1]):
+            if mine[2] == theirs[2] or objects.node_of(mine[1]) == objects.node_of(theirs[1]):
                 continue
-            if theirs[1]["kind"] == NODE and mine[1]["kind"] != NODE:
+            if theirs[1]["kind"] == objects.NODE and mine[1]["kind"] != objects.NODE:
                 continue
             holders[identity(mine[1])].add(f"{theirs[0]} in {identity(theirs[1])}")
     way_out = (
@@ -158,34 +153,37 @@ def held_by_others(tree: Iterable[Object], live: Live) -> list[Withheld]:
     return [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
 
 
-def _claims(document: Object, pattern: Object | None) -> list[Block]:
+def _claims(document: objects.Object, pattern: objects.Object | None) -> list[Block]:
     """Return the blocks that a live object gives to its node; single addresses only if it has no block."""
-    if document.get("kind") == NODE:
-        return parsed(cidrs(document, pattern)) if pattern else []
-    blocks = [*parsed(ipam(document).get("podCIDRs") or ()), *(block for _, block in allocated(document))]
-    return outermost(blocks or parsed(cidrs(document, {"kind": CILIUM_NODE})))
+    if document.get("kind") == objects.NODE:
+        return objects.parsed(objects.cidrs(document, pattern)) if pattern else []
+    blocks = [
+        *objects.parsed(objects.ipam(document).get("podCIDRs") or ()),
+        *(block for _, block in objects.allocated(document)),
+    ]
+    return outermost(blocks or objects.parsed(objects.cidrs(document, {"kind": objects.CILIUM_NODE})))
 
 
-def shared_pools_in_use(tree: Iterable[Object], live: Live) -> Iterator[Withheld]:
+def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[Withheld]:
     """Yield shared CiliumPodIPPools whose apply would remove or merge CIDRs in which CiliumNodes have blocks.
     A compile only appends to a published pool, so a wider CIDR comes from a lock without that history.
     """
     changed: dict[str, tuple[str, tuple[Block, ...], bool]] = {}
     for document in tree:
         there = live.get(identity(document))
-        if document["kind"] == POOL and not node_of(document) and there is not None:
+        if document["kind"] == objects.POOL and not objects.node_of(document) and there is not None:
             gone = lost(there, document)
             # A CIDR of the live pool may be only a part of one of the rendered pool.
-            wider, blocks = _blocks_of(document), parsed(cidrs(there, document))
+            wider, blocks = _blocks_of(document), objects.parsed(objects.cidrs(there, document))
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
             if pieces := gone or tuple(outermost(parts)):
-                changed[name_of(document)] = identity(document), pieces, bool(gone)
+                changed[objects.name_of(document)] = identity(document), pieces, bool(gone)
     users: dict[str, set[str]] = defaultdict(set)
     for document in live.values() if changed else ():
-        if document.get("kind") == CILIUM_NODE:
-            for pool, block in allocated(document):
+        if document.get("kind") == objects.CILIUM_NODE:
+            for pool, block in objects.allocated(document):
                 if pool in changed and blocks_over(changed[pool][1], block):
-                    users[pool].add(name_of(document))
+                    users[pool].add(objects.name_of(document))
     for pool, nodes in sorted(users.items()):
         name, pieces, goes = changed[pool]
         which = names(map(str, pieces))

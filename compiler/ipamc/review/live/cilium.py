@@ -22,7 +22,7 @@ from ipamc.model.address_sets import covers
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import OPERATOR, Assumed, ipam_argument, listed
 from ipamc.model.diagnostics import names
-from ipamc.read.dump.workload import words_of
+from ipamc.read.dump.programs import words_of
 from ipamc.review.live.blocks import without
 from ipamc.review.live.objects import Object, parsed
 

@@ -13,21 +13,9 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ipamc.read.rendered import identity
+from ipamc.review.live import objects
 from ipamc.review.live.admission import commit_of, naming
 from ipamc.review.live.blocks import lost
-from ipamc.review.live.objects import (
-    CILIUM_NODE,
-    NODE,
-    NODE_CONFIG,
-    POLICIES,
-    POOL,
-    Object,
-    allocated,
-    ipam,
-    is_ours,
-    name_of,
-    node_of,
-)
 
 State = Literal["missing", "differs", "re-created", "gone"]
 
@@ -35,13 +23,13 @@ State = Literal["missing", "differs", "re-created", "gone"]
 class Drift(Struct, frozen=True, kw_only=True):
     """One object whose live form differs from the rendered one."""
 
-    document: Object
+    document: objects.Object
     state: State
     """`re-created`: the Node has another uid than the inventory. `gone`: there is no such Node any more."""
 
 
 def drift(
-    tree: Iterable[Object], live: Mapping[str, Object], nodes: Collection[str] | None
+    tree: Iterable[objects.Object], live: Mapping[str, objects.Object], nodes: Collection[str] | None
 ) -> Iterator[Drift]:
     """Yield the differences, in the order of the tree.
     `nodes` are the names of the cluster's Nodes; None: unknown. A CiliumNode whose Node is gone is not
@@ -51,33 +39,33 @@ def drift(
         there, kind = live.get(identity(document)), document["kind"]
         metadata = document["metadata"]
         if there is None:
-            has_node = nodes is None or name_of(document) in nodes
-            kept = kind != CILIUM_NODE or has_node or metadata.get("annotations")
-            yield Drift(document=document, state="missing" if kept and kind != NODE else "gone")
-        elif kind == NODE and metadata.get("uid") not in {None, there["metadata"].get("uid")}:
+            has_node = nodes is None or objects.name_of(document) in nodes
+            kept = kind != objects.CILIUM_NODE or has_node or metadata.get("annotations")
+            yield Drift(document=document, state="missing" if kept and kind != objects.NODE else "gone")
+        elif kind == objects.NODE and metadata.get("uid") not in {None, there["metadata"].get("uid")}:
             yield Drift(document=document, state="re-created")
         elif differing(document, there):
             yield Drift(document=document, state="differs")
 
 
-def differing(document: Object, there: Object) -> list[str]:
+def differing(document: objects.Object, there: objects.Object) -> list[str]:
     """Return the paths of fields that ipamc owns and whose live value differs from the rendered one.
     An object must not have more blocks than rendered. Agents replace the annotations of CiliumNodes, so these
     are ignored, and so is the commit that policies name. A policy must not have other fields than rendered:
     they could exempt requests from it.
     """
-    if document["kind"] in POLICIES:
+    if document["kind"] in objects.POLICIES:
         (document,) = naming([document], commit_of([there]))
     metadata, live = document["metadata"], there["metadata"]
-    kept = ("labels",) if document["kind"] == CILIUM_NODE else ("labels", "annotations")
+    kept = ("labels",) if document["kind"] == objects.CILIUM_NODE else ("labels", "annotations")
     paths: list[str] = []
     for key in kept:
         paths += _unequal(metadata.get(key) or {}, live.get(key) or {}, f"metadata.{key}")
     for key in ("spec", "data"):
         paths += _unequal(document.get(key) or {}, there.get(key) or {}, key)
-    if document["kind"] == POOL and (more := _families(there) - _families(document)):
+    if document["kind"] == objects.POOL and (more := _families(there) - _families(document)):
         paths += (f"spec.{family}" for family in sorted(more))
-    if document["kind"] in POLICIES:
+    if document["kind"] in objects.POLICIES:
         paths += _added(document["spec"], there.get("spec") or {}, "spec")
     if not paths and lost(there, document):
         paths.append(_BLOCKS.get(document["kind"], "spec"))
@@ -86,7 +74,7 @@ def differing(document: Object, there: Object) -> list[str]:
 
 _ENTRIES = "spec.ipam.pool"
 """The single addresses of crd mode: a mapping of hundreds of entries, reported as one field."""
-_BLOCKS = {CILIUM_NODE: _ENTRIES, NODE: "spec.podCIDRs"}
+_BLOCKS = {objects.CILIUM_NODE: _ENTRIES, objects.NODE: "spec.podCIDRs"}
 """The field in which an object may have more blocks than rendered, although all rendered fields match."""
 
 
@@ -118,11 +106,11 @@ def _added(part: Any, whole: Any, path: str) -> Iterator[str]:
                 yield f"{path}.{key}"
 
 
-def _families(pool: Object) -> set[str]:
+def _families(pool: objects.Object) -> set[str]:
     return {"ipv4", "ipv6"} & (pool.get("spec") or {}).keys()
 
 
-ORDER = (*POLICIES, NODE_CONFIG, CILIUM_NODE, POOL)
+ORDER = (*objects.POLICIES, objects.NODE_CONFIG, objects.CILIUM_NODE, objects.POOL)
 """The kinds in the order of deletion: policies, objects that name a pool, those with its blocks, the pool."""
 
 
@@ -138,7 +126,7 @@ class LeftOver(Struct, frozen=True, kw_only=True):
 
 def left_over(
     wanted: Collection[str],
-    live: Mapping[str, Object],
+    live: Mapping[str, objects.Object],
     nodes: Collection[str] | None,
     busy: Collection[str] | None,
 ) -> list[LeftOver]:
@@ -147,21 +135,21 @@ def left_over(
     """
     users, left = pool_users(live.values()), []
     for document in [live[about] for about in _ours(live) if about not in wanted]:
-        name, kind, kept = name_of(document), str(document["kind"]), ""
-        if kind in POLICIES:
+        name, kind, kept = objects.name_of(document), str(document["kind"]), ""
+        if kind in objects.POLICIES:
             does = "gives nodes" if kind.startswith("Mutating") else "lets nodes have no other blocks than"
             effect = f"it still {does} the blocks of its last apply"
-        elif kind == NODE_CONFIG:
+        elif kind == objects.NODE_CONFIG:
             wins = "and win over those of a name before it"
             effect = f"its settings still hold for the nodes that it selects, {wins}"
-        elif kind == CILIUM_NODE:
+        elif kind == objects.CILIUM_NODE:
             effect = "its node keeps its block, and the operator gives it to nobody else"
             if nodes is None or busy is None:
                 kept = "Nodes or pods cannot be read"
             elif name in nodes or name in busy:
                 kept = "its Node is there" if name in nodes else "pods run on its node"
         else:
-            owner = f"node {node_of(document)}" if node_of(document) else "any node that asks"
+            owner = f"node {objects.node_of(document)}" if objects.node_of(document) else "any node that asks"
             effect = f"the operator hands out its blocks to {owner}"
             if used := users.get(name):
                 kept = f"CiliumNode {min(used)} has blocks of it, or asks for some"
@@ -170,23 +158,27 @@ def left_over(
     return sorted(left, key=lambda item: (ORDER.index(item.kind), item.name))
 
 
-def is_strange(wanted: Collection[str], live: Mapping[str, Object]) -> bool:
+def is_strange(wanted: Collection[str], live: Mapping[str, objects.Object]) -> bool:
     """Return whether the cluster has objects of ipamc and none is wanted: they are another cluster's."""
     ours = _ours(live)
     return bool(ours) and not any(name in wanted for name in ours)
 
 
-def _ours(live: Mapping[str, Object]) -> list[str]:
-    return [name for name, document in live.items() if document["kind"] in ORDER and is_ours(document)]
+def _ours(live: Mapping[str, objects.Object]) -> list[str]:
+    return [
+        name for name, document in live.items() if document["kind"] in ORDER and objects.is_ours(document)
+    ]
 
 
-def pool_users(documents: Iterable[Object]) -> dict[str, set[str]]:
+def pool_users(documents: Iterable[objects.Object]) -> dict[str, set[str]]:
     """Return, by pool, the nodes whose CiliumNode has blocks of it or requests some."""
     users: dict[str, set[str]] = defaultdict(set)
     for document in documents:
-        if document["kind"] == CILIUM_NODE:
-            asked = (ipam(document).get("pools") or {}).get("requested") or ()
-            pools = {str(entry.get("pool")) for entry in asked} | {pool for pool, _ in allocated(document)}
+        if document["kind"] == objects.CILIUM_NODE:
+            asked = (objects.ipam(document).get("pools") or {}).get("requested") or ()
+            pools = {str(entry.get("pool")) for entry in asked} | {
+                pool for pool, _ in objects.allocated(document)
+            }
             for pool in pools:
-                users[pool].add(name_of(document))
+                users[pool].add(objects.name_of(document))
     return users
