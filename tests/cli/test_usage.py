@@ -14,10 +14,11 @@ import click
 import pytest
 
 from ipamc.cli import VERBS, ipamc, main
-from ipamc.read.hint_words import OPTIONS
-from ipamc.read.hint_words import VERBS as WORDS
+from ipamc.cli.usage import of_other_tools
 from tests.cli.test_options import EVERY
 from tests.support.two_nodes import CLUSTER
+
+WORDS, OPTIONS = of_other_tools("verbs"), of_other_tools("options")
 
 
 @pytest.fixture(autouse=True)

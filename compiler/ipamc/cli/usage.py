@@ -15,15 +15,33 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 import click
+import msgspec
 
 from ipamc.cli.command import NoCluster, NoVerb
 from ipamc.model.wording import listing, near, nearest, shown, suggestion
-from ipamc.read.hint_words import OPTIONS, OTHER_CI, VERBS
+from ipamc.workspace.disk import assets
 from ipamc.workspace.trouble import Trouble
 
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((?P<words>.*)\)", re.DOTALL).fullmatch
 _NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 _CODE = re.compile(r"(?:IPC)?\d{4}", re.IGNORECASE).fullmatch
+
+
+class OtherTools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words of other tools, and their counterparts in ipamc: an entry of `words/tools/`."""
+
+    words: tuple[str, ...]
+    says: str = ""
+    run: tuple[str, ...] = ()
+    """Complete commands, with CLUSTER, NODE and POOL in place of names."""
+    ours: tuple[str, ...] = ()
+    """Options: the first that the verb has replaces the sentence."""
+
+
+def of_other_tools(kind: str) -> dict[str, OtherTools]:
+    """Return the known `verbs`, `options` or `ci` systems of other tools, by word."""
+    entries = msgspec.yaml.decode(assets("words/tools")[f"{kind}.yaml"], type=list[OtherTools])
+    return {word: each for each in entries for word in each.words}
 
 
 def tell(problem: click.UsageError) -> None:
@@ -82,11 +100,9 @@ def _error_lines(problem: click.UsageError, path: str) -> Iterator[str]:
 def _no_such_verb(word: str, known: list[str], path: str) -> Iterator[str]:
     if path != "ipamc":
         others = f"write {path} {known[0]} {shlex.quote(word)}" if len(known) == 1 else ", ".join(known)
-        if path == "ipamc ci" and word.lower() in OTHER_CI.split():
-            alone = "pipelines are written for GitHub and GitLab alone"
-            yield f"{shown(word)}: {alone}; in others, jobs run these"
-            for verb in ("ci requirements", "compile --locked --check", "plan", "ci apply"):
-                yield f"ipamc {verb}"
+        if path == "ipamc ci" and (found := of_other_tools("ci").get(word.lower())):
+            yield f"{shown(word)}: {found.says}"
+            yield from found.run
             return
         yield f"{shown(word)} is no command of {path}: {suggestion(word, known) or others}"
         return
@@ -120,7 +136,7 @@ def _no_cluster(word: str) -> Iterator[str]:
 
 def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
     """Return what a word that is no verb means (a code, an address, a cluster), and commands to run."""
-    if found := VERBS.get(word.lower()):
+    if found := of_other_tools("verbs").get(word.lower()):
         return f"no verb of ipamc: {found.says}" if found.says else "", found.run
     quoted = shlex.quote(word)
     if _CODE(word):
@@ -140,17 +156,16 @@ def _meaning(word: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _no_such_option(name: str, ctx: click.Context | None, path: str) -> Iterator[str]:
-    ours = _options(ctx)
-    if ctx and ctx.parent is None and (name in OPTIONS or not near(name, ours, 1)):
+    ours, instead = _options(ctx), of_other_tools("options").get(name)
+    if ctx and ctx.parent is None and (instead or not near(name, ours, 1)):
         yield f"{name} is no option of {path}" + (
             ": the version is shown by --version, or -V"
             if name == "-v"
             else ": options of a verb stand behind it"
         )
         return
-    instead = OPTIONS.get(name)
     mine = [ours[option] for option in instead.ours if option in ours] if instead else []
-    text = instead.says if instead and not mine else ""
+    text = instead.says.replace("OPTION", name) if instead and not mine else ""
     meant = [] if mine or text else near(name, ours, 1)
     yield f"{name} is no option of {path}" + (
         f": {text}" if text else f": did you mean {' or '.join(meant)}?" if meant else ""
