@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SCRIPT = "import sys\nfrom ipamc.__main__ import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
 """What an installer writes for the entry point."""
-BEGIN = "    # Text -> model, whatever dialect it came in.\n"
+BEGIN = "    log.add(inputs.passed_over)\n"
 """Where a cluster is read, for all verbs."""
 
 
