@@ -344,10 +344,9 @@ def check_renamed(
     space: Cluster, lock: Lock, members: Sequence[ClusterPrefixes], consent: Consent
 ) -> Iterator[Diagnostic]:
     """IPC0710: a pool gets no other range while its nodes have blocks of one that is given back."""
-    have = {line.node for line in lock.lines} | {new for _, new in consent.rename}
-    asking = {node.name: node for node in space.nodes}
-    former = [line for line in lock.lines if line.in_use and line.node not in asking]
-    former = [line for line in former if line.node not in dict(consent.rename)]
+    renamed, asking = dict(consent.rename), {node.name: node for node in space.nodes}
+    have = {line.node for line in lock.lines} | {*renamed.values()}
+    former = [line for line in lock.lines if line.in_use and line.node not in asking | renamed]
     for member in members if former else ():
         new = [name for name in asking if name not in have and range_of(name)[0] == member.cluster]
         outside = [prefix for prefix in member.prefixes if prefix.state]
@@ -355,10 +354,8 @@ def check_renamed(
             if not (used := [prefix for prefix in outside if line.block.contains(prefix.block)]):
                 continue
             name = min(new, key=lambda name: (range_of(name)[1:] != range_of(line.node)[1:], name))
-            whose = f"{used[0]}" + (f", and {len(used) - 1:,} more" if len(used) > 1 else "")
-            message = (
-                f"{name} asks for a range, and has {whose} in {line.block}, which {line.node} gives back"
-            )
+            has = f"{used[0]}{f', and {len(used) - 1:,} more' if used[1:] else ''} in {line.block}"
+            message = f"{name} asks for a range, and has {has}, which {line.node} gives back"
             also = [
                 Related(used[0].at, f"{used[0].block} is held here"),
                 Related(line_at(lock, line), f"{line.node} has {line.block} here"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipamc.model.cilium.support import APISERVER_TABLE, READ_AT, TABLE
-from ipamc.report.versions import versions_text
+from ipamc.report.explain import versions_text
 from website.reference.markdown import linked, page, prose, table
 
 

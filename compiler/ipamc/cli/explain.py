@@ -32,7 +32,7 @@ def command(*, words: tuple[str, ...]) -> int:
 
     word = " ".join(words)
     if word == "versions":
-        from ipamc.report.versions import versions_text
+        from ipamc.report.explain import versions_text
 
         click.echo(versions_text(), nl=False)
     elif not word:

@@ -10,7 +10,7 @@ values              names, labels, CIDRs and selectors, the same in every dialec
 locate              places -> lines and columns
 rendered            the manifests of an earlier compile, from texts
 narrow              the parts of files that a question needs: the others are not parsed
-hints               what was meant by a refused word; hint_words: the words of other tools
+hints               what was meant by a refused word
 rules               the findings
 dump/               dumps of a running cluster; csv_table: tables of prefixes
 """

@@ -152,12 +152,12 @@ def _unknown_fields(
     value: Mapping[str, Any], schema: Schema, root: Schema, here: Place, path: Keys
 ) -> Iterator[Diagnostic]:
     """Yield a finding for each unknown field, but only one for labels directly in a selector."""
-    known, kind = schema.get("properties", {}), str(root.get("title"))
+    known = schema.get("properties", {})
     unknown = _unknown(value, schema)
     labels = hints.as_selector(value, known, _field(path))
     for key in unknown[:1] if labels else unknown:
         in_term = hints.of_a_term(value) if key == "matchLabels" and "matchFields" in known else ""
-        better = labels or in_term or hints.unknown(key, value[key], kind, path, schema, root)
+        better = labels or in_term or hints.unknown(key, value[key], path, schema, root)
         place = Place(here.path, here.document, (*here.keys, key), key=True)
         yield rules.unknown_field(place, key, _owner(root, path), known, better)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 from ipamc.model.wording import listing, near, nearest, suggestion
-from ipamc.read.hint_words import FIELDS, HELM, KUSTOMIZE, VALUES
 from ipamc.read.schema import Schema, resolve_reference, types
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.yaml_scalars import DIGITS, quoted
@@ -19,6 +18,24 @@ _BOTH = {"dualstack", "dual-stack", "dual", "both"}
 _SIZES_OF_IPV6 = range(33, 129)
 """Prefix lengths that only IPv6 blocks have."""
 _TRUE, _FALSE = {"true", "yes", "y", "on"}, {"false", "no", "n", "off"}
+_VALUES = {
+    "mode": {
+        **dict.fromkeys(("host-scope", "hostscope"), "kubernetes"),
+        **dict.fromkeys(("cluster-scope", "clusterpool"), "cluster-pool"),
+    },
+    "managedBy": {
+        **dict.fromkeys(("argo", "argocd"), "helm or kustomize, whichever it renders"),
+        "flux": "helm or kustomize, whichever it applies",
+    },
+    "routingMode": {"vxlan": "tunnel", "geneve": "tunnel", "direct": "native"},
+    "bgp": {"bird": "none", "calico": "none"},
+}
+"""By field: words of other tools, and the word of ipamc."""
+_HELM = frozenset(
+    {"ipam", "operator", "hubble", "kubeProxyReplacement", "k8sServiceHost", "tunnelProtocol", "bpf", "cni"}
+)
+_KUSTOMIZE = frozenset({"resources", "patches", "components", "namePrefix", "configMapGenerator", "bases"})
+"""Top-level fields of the values of Cilium's chart, and of a kustomization."""
 
 Kinds = Sequence[tuple[str, Sequence[str]]]
 """Names of kinds with their apiVersions; of two kinds with one name, ipamc's own comes first."""
@@ -51,13 +68,13 @@ def unnamed(
 def _other_tool(value: Mapping[str, Any]) -> str:
     """Return what to do with a file of kustomize or Helm; "" for any other."""
     keys = value.keys()
-    if keys & KUSTOMIZE and not keys & {"spec", "nodes"}:
+    if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
         return f"for kustomize, write {head}: it is passed over then"
     version = value.get("apiVersion")
     if isinstance(version, str) and version in {"v1", "v2"} and keys >= {"name", "version"}:
         return "if this is Helm's Chart.yaml, move it out of the cluster's folder"
-    if keys & HELM and not keys & {"spec", "nodes", "metadata"}:
+    if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
         ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
         return f"if these are values of Helm, move the file out of the cluster's folder; {ours}"
     return ""
@@ -108,15 +125,16 @@ def _move_out(kinds: Kinds) -> str:
 # Fields, and values of the wrong type
 
 
-def unknown(key: str, value: Any, kind: str, keys: Keys, schema: Schema, root: Schema) -> str:
+def unknown(key: str, value: Any, keys: Keys, schema: Schema, root: Schema) -> str:
     """Return what to write instead of an unknown field; "" if only its neighbours can be listed.
-    `schema` is that of the mapping at `keys`, which contains the field; `root` is that of the document.
+    `schema` is that of the mapping at `keys`, which contains the field; `root` is that of the document:
+    its `x-instead` has fields of other tools, and what to write; `{value}` is the field's value there.
     """
     if key == "cidr" and "cidrs" in schema.get("properties", {}):
         return f"write cidrs: [{_plain(value)}]"
-    if text := FIELDS.get(kind, {}).get(key, ""):
+    if text := root.get("x-instead", {}).get(key, ""):
         opposite = "true" if value is False else "false"
-        return text.replace("{opposite}", opposite).replace("{value}", _plain(value))
+        return str(text).replace("{opposite}", opposite).replace("{value}", _plain(value))
     known = schema.get("properties", {})
     if places := [where for where in _places(root, root, key) if where != keys]:
         if () in places:
@@ -146,7 +164,7 @@ def _places(root: Schema, schema: Schema, key: str, keys: Keys = ()) -> Iterator
 
 def choice(text: str, field: str, allowed: Sequence[str], examples: str) -> str:
     """Return what to write instead of a word that is not allowed."""
-    word = VALUES.get(field, {}).get(text.lower(), "")
+    word = _VALUES.get(field, {}).get(text.lower(), "")
     return f"write {field}: {word}" if word else suggestion(text, allowed) or examples
 
 
@@ -166,11 +184,8 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     own = schema.get("items", {}).get("properties", {})
     if "string" in wanted and isinstance(value, Mapping) and isinstance(cidr := value.get("cidr"), str):
         return f"write {before}{_plain(cidr)}{'; what it is for stands behind #' if len(value) > 1 else ''}"
-    if isinstance(value, Mapping) and (
-        known := FIELDS.get(str(root.get("title")), {}).keys() & value.keys() - own.keys()
-    ):
-        key = min(known)
-        return unknown(key, value[key], str(root.get("title")), (), {}, root)
+    if isinstance(value, Mapping) and (known := root.get("x-instead", {}).keys() & value.keys() - own.keys()):
+        return unknown(key := min(known), value[key], (), {}, root)
     better, text = "", _text(value)
     if value is not None:
         if "object" in wanted:
@@ -181,7 +196,7 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
             better = scalar(value, wanted)
         no_number = not (isinstance(value, float) and "integer" in wanted)
         if not better and "string" in wanted and not isinstance(value, list | Mapping) and no_number:
-            better = VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
+            better = _VALUES.get(name, {}).get(text, "") if "enum" in schema else quoted(text)
     found = re.fullmatch(r"([A-Za-z]+):\s?(\S{1,60})", value) if isinstance(value, str) else None
     if found and found[1] in schema.get("properties", {}):
         return f"write a blank after the colon: {found[1]}: {found[2]}"

@@ -1,4 +1,4 @@
-"""Text of `ipamc explain`: a rule with its example, a field, or a word of `words/`.
+"""Text of `ipamc explain`: a rule with its example, a field, a word of `words/`, or the table of versions.
 
 A word is a section of a file: `# NAME`, `Also: other names`, the text, commands to run (indented), and
 `Codes: rules about it`. Only the name and the text are required.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import fill, indent
 from typing import Any, NamedTuple
 
@@ -16,11 +16,18 @@ from msgspec import Struct
 
 from ipamc.catalogue import Entry
 from ipamc.catalogue.examples import Example, Side, what_it_is
+from ipamc.model.cilium import versions
+from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
 from ipamc.read.schema import with_reference
 
 _WIDTH = 104
 _DEEPEST = 12  # the most levels of a schema, which may refer to itself
 _WAYS = ("oneOf", "anyOf", "allOf")
+_LEGEND = (
+    "A cell in **bold** was run: a server, an agent or a chart of that minor was seen to do so. "
+    "A plain one was read in its source; one with a question mark is inferred. "
+    "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
+)
 
 
 def rule_text(entry: Entry, example: Example | None) -> str:
@@ -200,3 +207,23 @@ def concepts(files: Mapping[str, str]) -> tuple[Concept, ...]:
 def _plain(word: str) -> str:
     """Return a word in a normal form for fields, flags and prose: without case, -, _, : and backticks."""
     return " ".join(_MARKS.sub(" ", word).lower().split())
+
+
+def versions_text() -> str:
+    """Return as Markdown what each Cilium minor and each kube-apiserver supports."""
+    every = versions.minors()
+    cells = [(row, [_cell(row.known(minor), yes=row.of(minor)) for minor in every]) for row in TABLE]
+    rows = ((row.modes, row.capability.value, *known, row.decides) for row, known in cells)
+    cilium = _table(("mode", "Cilium", *map(versions.text, every), "ipamc"), rows)
+    seen = ((row.text, _cell(Known.RUN, yes=True), row.decides) for row in APISERVER_TABLE)
+    apiserver = _table(("kube-apiserver", APISERVER, "ipamc"), seen)
+    return f"{_LEGEND}\n\n{cilium}\n{apiserver}"
+
+
+def _cell(known: Known, *, yes: bool) -> str:
+    word = "yes" if yes else "no"
+    return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, ["---"] * len(head), *rows))
