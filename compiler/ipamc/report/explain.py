@@ -211,7 +211,7 @@ def _plain(word: str) -> str:
 
 def versions_text() -> str:
     """Return as Markdown what each Cilium minor and each kube-apiserver supports."""
-    every = versions.minors()
+    every = tuple(versions.minors())
     cells = [(row, [_cell(row.known(minor), yes=row.of(minor)) for minor in every]) for row in TABLE]
     rows = ((row.modes, row.capability.value, *known, row.decides) for row, known in cells)
     cilium = _table(("mode", "Cilium", *map(versions.text, every), "ipamc"), rows)
