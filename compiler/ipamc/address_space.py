@@ -12,7 +12,6 @@ neighbour that cannot be read is treated as one that overlaps.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -34,7 +33,7 @@ from ipamc.place.spaces import range_of
 from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, may_ask
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 Entry = tuple["Prefix", str, bool]  # a prefix, its cluster, and whether that is the checked one
 HeldBlock = tuple[Block, Line | Record]  # a block in a lock that is not released, and its line
 
-ASKS = re.compile(rb"""\bfrom["']?\s*:""").search
-"""Tells whether a file may have a pool that asks an address space: an escaped key is not found here."""
 MOST = 20  # the most clusters that are named around one prefix, and the most that cannot be read
 
 
@@ -84,7 +81,7 @@ def survey(
     """
     # Most inventories have none of these words, and they take most of the time.
     texts = inputs.sources.items()
-    wanted = {path: data for path, data in texts if ASKS(data) or any(word in data for word in POOL_WORDS)}
+    wanted = {path: data for path, data in texts if may_ask(data) or any(word in data for word in POOL_WORDS)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces

@@ -67,7 +67,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     templates: Mapping[str, str] = field(default_factory=dict)  # Jinja2 texts by file name
     members: tuple[Block, ...] | None = None
     """The addresses of the other clusters of its address space, by address, if the output depends on them;
-        None: they were not read, or one of the clusters cannot be read."""
+    None: they were not read, or one of the clusters cannot be read."""
     consent: Consent = field(default_factory=Consent)
     today: str = ""
     """ISO 8601 day in UTC, written into the lines of leavers; "" if nothing is compiled."""
@@ -120,8 +120,7 @@ def load_cluster(inputs: Inputs) -> tuple[Cluster, Lock]:
     with _located(inputs):
         cluster, lock = _load(inputs, Log(), tests=False)
         if cluster.is_space and inputs.surveyed:
-            members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
-            cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
+            cluster = spaces.with_members(cluster, lock, _members(inputs, lock), inputs.indexed)
         elif cluster.is_space:  # nobody read its members
             cluster = spaces.with_others(cluster, inputs.indexed)
         return cluster, lock
@@ -159,8 +158,7 @@ def compile_cluster(inputs: Inputs) -> Compilation:
             log.keep(run.run_tests(plan, inputs.today))
         if plan.cluster.is_space:
             # Members -> the addresses that each occupies now.
-            given = spaces.with_given(_members(inputs), plan.lock.lines, inputs.consent)
-            lines = spaces.index_lines(given)
+            lines = spaces.index_lines(_members(inputs, plan.lock))
             files, index = {INDEX: space_index.dump_index(inputs.name, lines)}, {}
         else:
             # The cluster's addresses, compared with the others of its address space.
@@ -215,7 +213,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     if cluster.is_space:
         # Pools of clusters are its nodes.
         log.add(address_space.check_members(cluster, inputs.surveyed))
-        members = spaces.with_given(_members(inputs), lock.lines, inputs.consent)
+        members = _members(inputs, lock)
         log.add(address_space.check_together(members))
         cluster = spaces.with_members(cluster, lock, members, inputs.indexed)
         log.add(address_space.check_renamed(cluster, lock, members, inputs.consent))
@@ -247,9 +245,11 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     return plan, before
 
 
-def _members(inputs: Inputs) -> list[ClusterPrefixes]:
+def _members(inputs: Inputs, lock: Lock) -> list[ClusterPrefixes]:
+    """Return the members of an address space, with the ranges that its lock gives them."""
     every = (found for found in inputs.surveyed if isinstance(found, ClusterPrefixes))
-    return [found for found in every if found.space == inputs.name]
+    mine = [found for found in every if found.space == inputs.name]
+    return spaces.with_given(mine, lock.lines, inputs.consent)
 
 
 def _beside_others(inputs: Inputs, plan: Plan, log: Log) -> dict[str, tuple[space_index.IndexLine, ...]]:

@@ -22,6 +22,7 @@ from ipamc.model.wording import shown
 
 _FORMAT = 1
 _strange = re.compile(r"[^A-Za-z0-9./-]").search
+_asks = re.compile(rb"""\bfrom["']?\s*:""").search
 _ADDRESS = re.compile(
     rb"(?:[0-9]+\.){3}[0-9]+(?:/[0-9]+)?|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:/[0-9]+)?"
 )
@@ -146,6 +147,11 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
         for pool in cluster.pools
     ]
     return replace(cluster, pools=tuple(pools))
+
+
+def may_ask(data: bytes) -> bool:
+    """Return whether a file may have a pool that asks an address space. Misses escaped keys."""
+    return b"from" in data and _asks(data) is not None  # the first is 10 times as fast
 
 
 def may_mention(data: bytes, block: Block) -> bool:

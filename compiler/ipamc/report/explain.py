@@ -28,6 +28,7 @@ _LEGEND = (
     "A plain one was read in its source; one with a question mark is inferred. "
     "The last column names the rule (`ipamc explain CODE`) or the rendered files that rest on it."
 )
+_CELLS = {Known.RUN: ("**no**", "**yes**"), Known.READ: ("no", "yes"), Known.INFERRED: ("no?", "yes?")}
 
 
 def rule_text(entry: Entry, example: Example | None) -> str:
@@ -212,17 +213,12 @@ def _plain(word: str) -> str:
 def versions_text() -> str:
     """Return as Markdown what each Cilium minor and each kube-apiserver supports."""
     every = tuple(versions.minors())
-    cells = [(row, [_cell(row.known(minor), yes=row.of(minor)) for minor in every]) for row in TABLE]
+    cells = [(row, [_CELLS[row.known(each)][row.of(each)] for each in every]) for row in TABLE]
     rows = ((row.modes, row.capability.value, *known, row.decides) for row, known in cells)
     cilium = _table(("mode", "Cilium", *map(versions.text, every), "ipamc"), rows)
-    seen = ((row.text, _cell(Known.RUN, yes=True), row.decides) for row in APISERVER_TABLE)
+    seen = ((row.text, _CELLS[Known.RUN][True], row.decides) for row in APISERVER_TABLE)
     apiserver = _table(("kube-apiserver", APISERVER, "ipamc"), seen)
     return f"{_LEGEND}\n\n{cilium}\n{apiserver}"
-
-
-def _cell(known: Known, *, yes: bool) -> str:
-    word = "yes" if yes else "no"
-    return {Known.RUN: f"**{word}**", Known.READ: word, Known.INFERRED: f"{word}?"}[known]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span
 from ipamc.model.gc_pause import paused_collector
+from ipamc.read.space_index import may_ask
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
 from ipamc.workspace.inputs import read_sources
@@ -65,20 +66,19 @@ def neighbours(
             me = disk.identity(folder)
             mine = read.get(me)
             others = [found for path, found in unread.items() if path != me]
+            listed = mine and lists_others(read_sources(folder)[0])
             given[folder] = Neighbours(
                 clusters=tuple([clusters[number] for number in met[me]] if mine else clusters),
                 unread=tuple(others[:MOST]),
                 known=frozenset(prefix.block for prefix in mine.prefixes) if mine else None,
-                members=members_of(mine, clusters, others) if mine and lists_others(folder) else None,
+                members=members_of(mine, clusters, others) if mine and listed else None,
             )
         return given
 
 
 def _mentions(sources: Mapping[str, bytes]) -> bool:
     """Return whether documents may name an address space or request one. Misses escaped keys."""
-    from ipamc.address_space import ASKS
-
-    return any(b"addressSpace" in data or ASKS(data) for data in sources.values())
+    return any(b"addressSpace" in data or may_ask(data) for data in sources.values())
 
 
 def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
@@ -87,8 +87,10 @@ def _is_compared(folder: str, indexed: Collection[bytes]) -> bool:
         sources = read_sources(folder)[0]
     except Exception:  # noqa: BLE001 - the cluster's own compile reports any error
         return False
+    if not _mentions(sources):
+        return False
     names = {name for data in sources.values() for name in _NAMED.findall(data)}
-    return _mentions(sources) and not (names and names <= set(indexed))
+    return not (names and names <= set(indexed))
 
 
 def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
@@ -96,18 +98,14 @@ def with_members(inputs: Inputs, others: Neighbours | None = None) -> Inputs:
     `others` is the result of `neighbours`, if known. Misses escaped keys; such a cluster is refused
     (IPC0582).
     """
-    if not _lists_others(inputs.sources):
+    if not lists_others(inputs.sources):
         return inputs
     found = others or neighbours([inputs.folder], lambda _: nullcontext()).get(inputs.folder)
     return replace(inputs, members=found.members) if found else inputs
 
 
-def lists_others(folder: str) -> bool:
-    """Return whether a cluster's rendered files may depend on other clusters of its address space."""
-    return _lists_others(read_sources(folder)[0])
-
-
-def _lists_others(sources: Mapping[str, bytes]) -> bool:
+def lists_others(sources: Mapping[str, bytes]) -> bool:
+    """Return whether the rendered files may depend on other clusters of the address space."""
     return _mentions(sources) and any(b"masquerade" in data for data in sources.values())
 
 

@@ -15,7 +15,7 @@ from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
 from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
-from ipamc.workspace.spaces import indexes_for, of_space, spaces_in, survey_members
+from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Disk(Struct, frozen=True):
             lock=lock.text,
             rendered=is_rendered,
             published=published,
-            spaces=indexes_for(folder, self.spaces, own=own),
+            spaces=own_index(folder) if own else indexes_beside(folder, self.spaces),
             surveyed=survey_members(folder, lock.text) if own and rendered else (),
             schemas=disk.assets("schemas"),
             templates=disk.assets("templates"),

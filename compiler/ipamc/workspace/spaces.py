@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
+from ipamc.lock.file import mode_of
 from ipamc.read import space_index
 from ipamc.read.parts import INDEX
 from ipamc.workspace import disk, safe_read
@@ -25,7 +26,7 @@ _document = re.compile(rb"kind[\"']?\s*:[^#\n]*AddressSpace").search  # matches 
 def of_space(lock: bytes | None, sources: Mapping[str, bytes]) -> bool:
     """Return whether a lock belongs to an address space; without a lock, whether a document does."""
     if lock:
-        return b'"mode":"address-space"' in lock.partition(b"\n")[0]
+        return mode_of(lock) == "address-space"
     return any(map(_document, sources.values()))
 
 
@@ -50,15 +51,19 @@ def index_path(folder: str) -> str:
     return (PurePath(folder) / disk.RENDERED / INDEX).as_posix()
 
 
-def indexes_for(folder: str, spaces: Sequence[str] | None = None, *, own: bool = False) -> dict[str, bytes]:
-    """Read the indexes of address spaces beside a cluster's folder, or its own, by path. Raises Trouble for
-    a link. `spaces` are the folders with an index, if known: a fleet looks for them once.
+def own_index(folder: str) -> dict[str, bytes]:
+    """Read the index of an address space's folder, by a path with its name. Raises Trouble for a link."""
+    text = safe_read.read(index_path(folder))
+    return {} if text is None else {index_path(name_of(folder)): text}  # the folder may be "."
+
+
+def indexes_beside(folder: str, spaces: Sequence[str] | None = None) -> dict[str, bytes]:
+    """Read the indexes of address spaces beside a cluster's folder, by path. Raises Trouble for a link.
+    `spaces` are the folders with an index, if known: a fleet looks for them once.
     """
-    me = name_of(folder)
-    known = (folder,) if own else spaces_in(parent_of(folder)) if spaces is None else spaces
-    paths = [index_path(space) for space in known if own or name_of(space) != me]
-    found = {path: text for path in paths if (text := safe_read.read(path)) is not None}
-    return {index_path(me): text for text in found.values()} if own else found  # also of "."
+    known = spaces_in(parent_of(folder)) if spaces is None else spaces
+    paths = [index_path(space) for space in known if name_of(space) != name_of(folder)]
+    return {path: text for path in paths if (text := safe_read.read(path)) is not None}
 
 
 def spaces_in(parent: str) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import variable
 from ipamc.workspace.forge import Nowhere, last_applied, last_success
-from ipamc.workspace.inputs import SHARED_TESTS
+from ipamc.workspace.inputs import SHARED_TESTS, read_sources
 from ipamc.workspace.neighbours import lists_others
 from ipamc.workspace.revision import require_top
 from ipamc.workspace.safe_read import refuse_links
@@ -240,9 +240,8 @@ def changed(base: str, *, strict: bool) -> tuple[str, list[str], list[str]]:
     if strict and (files := [path for path in FOR_ALL if path in (paths or ())]):
         names = sorted({*names, *found})
         say(f"all clusters are listed, because {files[0]} changed, which holds for all of them")
-    others = [
-        name for name in sorted(found.keys() - set(names)) if strict and names and lists_others(found[name])
-    ]
+    unchanged = sorted(found.keys() - set(names)) if strict and names else []
+    others = [name for name in unchanged if lists_others(read_sources(found[name])[0])]
     if others:
         names = sorted({*names, *others})
         say(f"listed, because what they do not masquerade depends on others: {', '.join(others)}")
