@@ -30,10 +30,9 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread
 from ipamc.place.spaces import range_of
-from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.locate import locate
 from ipamc.read.read import read
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, may_ask
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, may_have_pools
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs
@@ -79,9 +78,7 @@ def survey(
     Cluster and each pool must be valid by themselves, and every block of the lock must be readable. Takes
     some 15 ms for 5,000 nodes, two thirds of it for the lines of the lock.
     """
-    # Most inventories have none of these words, and they take most of the time.
-    texts = inputs.sources.items()
-    wanted = {path: data for path, data in texts if may_ask(data) or any(word in data for word in POOL_WORDS)}
+    wanted = {path: data for path, data in inputs.sources.items() if may_have_pools(data)}
     space = ""
     try:
         given = inputs.spaces if spaces is None else spaces

@@ -72,8 +72,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
                     raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
             findings = locate((*warnings, *more), inputs.sources)
             # An interrupted run wrote the lock with all decisions: the next one writes the manifests.
-            same = now.lock.encode() == inputs.lock
-            unfinished = same and bool(written.compare(folder, None, now.files))
+            unfinished = now.lock.encode() == inputs.lock and bool(written.compare(folder, None, now.files))
     except Refused as refused:
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
     if output == "json":

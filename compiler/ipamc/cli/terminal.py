@@ -96,8 +96,7 @@ def progress(text: str) -> Iterator[None]:
     Nothing is shown if stderr is no terminal or a dumb one, or in CI, whose terminals are files.
     """
     here = current() or Progress()
-    shown = is_terminal(sys.stderr) and os.environ.get("CI", "").lower() in {"", "0", "false"}
-    here.counts = shown
+    here.counts = is_terminal(sys.stderr) and os.environ.get("CI", "").lower() in {"", "0", "false"}
     ended = threading.Event()
 
     def follow() -> None:
@@ -106,7 +105,7 @@ def progress(text: str) -> Iterator[None]:
 
     with watched(here):
         phase(text)
-        follower = threading.Thread(target=follow, daemon=True) if shown else None
+        follower = threading.Thread(target=follow, daemon=True) if here.counts else None
         if follower:
             follower.start()
         try:

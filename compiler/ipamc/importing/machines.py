@@ -109,8 +109,7 @@ def of_table(table: Table) -> Machines:
     log = Log()
     if "name" not in table.columns:
         way_out = "name the column of the nodes' names name, in English"
-        missing = column_missing(Span(table.path, table.head), COLUMNS["name"], way_out)
-        log.add([*table.findings, missing])
+        log.add([*table.findings, column_missing(Span(table.path, table.head), COLUMNS["name"], way_out)])
     log.add(table.findings)
     keys = [key for key in table.columns if key != "name"]
     log.add(

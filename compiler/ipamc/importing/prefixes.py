@@ -106,8 +106,7 @@ def read_plan(table: Table, cluster: str, sizes: Mapping[int, int]) -> Plan:
     log.add(chain(table.findings, parsed, arranged, _drafted(table, made, sizes, pools)))
     if not pools:
         text = "no row names a pool" if table.rows else "the table has no rows"
-        way_out = "write the name of its pool beside each range, in a column pool"
-        log.add([bad_pool(head, text, way_out)])
+        log.add([bad_pool(head, text, "write the name of its pool beside each range, in a column pool")])
     if rest:
         log.add([not_taken(table.at(rest[0].row, "prefix"), len(rest))])
     return Plan(pools=tuple(pools), findings=tuple(log.diagnostics))

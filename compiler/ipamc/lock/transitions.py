@@ -117,8 +117,7 @@ class Transition(Struct, frozen=True, kw_only=True):
     def key(self, *, one_block: bool) -> Key:
         """Return the key of the blocks that are renumbered together with this one, by present pools."""
         line = self.before or self.line
-        now = self.after or self.other or line
-        return replace(line, pool=now.pool).key(one_block=one_block)
+        return replace(line, pool=(self.after or self.other or line).pool).key(one_block=one_block)
 
 
 class Days(Struct, frozen=True, kw_only=True):

@@ -111,8 +111,7 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
 
     def is_skipped(self, node: str) -> bool:
         """Return whether a node of the inventory gets no block, because of `unmatchedNodes: skip`."""
-        skips = self.cluster.unmatched_nodes == "skip"
-        return skips and node in self.inventory and node not in self.lines
+        return self.cluster.unmatched_nodes == "skip" and node in self.inventory and node not in self.lines
 
     @cached_property
     def law(self) -> Law:

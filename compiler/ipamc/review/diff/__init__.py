@@ -21,10 +21,10 @@ from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.quarantine import last_day
 from ipamc.place.spaces import with_others
-from ipamc.read.kinds import POOL_WORDS
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import read
 from ipamc.read.rendered import Rendered
+from ipamc.read.space_index import may_have_pools
 from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
@@ -128,12 +128,10 @@ def empty_base(name: str, mode: Mode) -> ClusterBase:
 
 def _cluster(inputs: Inputs) -> Cluster | None:
     """Read the base's documents for their pools; return None if this version refuses them.
-    Files without a pool or the Cluster are skipped, because an inventory takes nine tenths of the time. If
-    there are CiliumNodes, every file is read: a CiliumNode without a Node occupies room in a pool.
+    If there are CiliumNodes, every file is read: a CiliumNode without a Node occupies room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
-    texts = inputs.sources.items()
-    sources = {path: text for path, text in texts if whole or any(word in text for word in POOL_WORDS)}
+    sources = {path: text for path, text in inputs.sources.items() if whole or may_have_pools(text)}
     try:
         found = read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
         return with_others(found, inputs.indexed) if found.is_space else found
