@@ -1,10 +1,11 @@
-// cilium-agent, its CNI plugin and its debugging tool as Cilium released them, with the replacements of its own go.mod but the one of apimachinery, which nothing needs to run.
+// cilium-agent, its CNI plugin, what answers at its health endpoint, and its debugging tool as Cilium released them, with the replacements of its own go.mod but the one of apimachinery, which nothing needs to run.
 module ipamc/servers/agent
 
 go 1.24.0
 
 tool (
 	github.com/cilium/cilium/cilium-dbg
+	github.com/cilium/cilium/cilium-health/responder
 	github.com/cilium/cilium/daemon
 	github.com/cilium/cilium/plugins/cilium-cni
 )

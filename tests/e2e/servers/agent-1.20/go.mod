@@ -1,10 +1,11 @@
-// cilium-agent, its CNI plugin and its debugging tool as Cilium released them, with the replacements of its own go.mod, but another gobgp: the commit that it names is not to be had.
+// cilium-agent, its CNI plugin, what answers at its health endpoint, and its debugging tool as Cilium released them, with the replacements of its own go.mod, but another gobgp: the commit that it names is not to be had.
 module ipamc/servers/agent
 
 go 1.26.0
 
 tool (
 	github.com/cilium/cilium/cilium-dbg
+	github.com/cilium/cilium/cilium-health/responder
 	github.com/cilium/cilium/daemon
 	github.com/cilium/cilium/plugins/cilium-cni
 )
