@@ -60,10 +60,11 @@ test test-all: .venv/.made-for-tests
 	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m pytest -n 4 --dist worksteal
 
 # Branches taken in tests, in the workers of pytest and in processes of ipamc that keep its environment. IPAMC_TESTS=all: of all cases.
+# A few tests fail because they are measured: those that look at the modules of a process, or at its time.
 coverage: .venv/.made-for-tests
 	$(BIN)/python -m coverage erase
 	.ci/shells; build="$$(.ci/kustomize)"; chromium="$$(.ci/chromium)"; \
-	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m coverage run -m pytest -n 4 --dist worksteal
+	KUSTOMIZE_BUILD="$$build" CHROMIUM="$$chromium" $(BIN)/python -m coverage run -m pytest -n 4 --dist worksteal || true
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --format=total --precision=2
 
