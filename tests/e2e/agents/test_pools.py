@@ -148,7 +148,8 @@ def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
     lab.start_pods("a2", **NAMED)
     lab.nodes["a"].stop_agent()
     with Pod("b2", lab.nodes["b"], NAMED) as pod:
-        assert "pool not (yet) available" in pod.cni("ADD").stdout
+        # The agent may not know the Pod yet: a container runtime asks again, too.
+        until(lambda: "pool not (yet) available" in pod.cni("ADD").stdout, "the pool has nothing for b")
         assert holder(lab) == ["a"]
         lab.api.delete(f"{CILIUM_NODES}/a")
         pod.connect()
