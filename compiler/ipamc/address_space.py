@@ -31,8 +31,8 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.space import Asked, ClusterPrefixes, Prefix, Surveyed, Unread
 from ipamc.place.spaces import range_of
 from ipamc.read.locate import locate
-from ipamc.read.read import read
-from ipamc.read.space_index import Index, IndexLine, dump_index, load_index, may_have_pools
+from ipamc.read.read import may_have_pools, read
+from ipamc.read.space_index import Index, IndexLine, dump_index, load_index
 
 if TYPE_CHECKING:
     from ipamc.pipeline import Inputs

@@ -20,7 +20,7 @@ from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules, space_index
 from ipamc.read.decode import Mistyped, mistyped, shape
-from ipamc.read.kinds import FIELDS, TESTS, Value, unread, walk
+from ipamc.read.kinds import FIELDS, POOL_WORDS, TESTS, Value, unread, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax import json_stream
@@ -198,6 +198,11 @@ def read(
     if cluster is None or reading.found.failed:
         raise Refused(tuple(found))
     return cluster, found
+
+
+def may_have_pools(data: bytes) -> bool:
+    """Return whether a file may have a Cluster or a pool, or a pool without its kind. Most have neither."""
+    return any(word in data for word in POOL_WORDS) or space_index.may_ask(data)
 
 
 def read_shared(

@@ -19,7 +19,6 @@ from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, CidrError, Range, parse_block, parse_either
 from ipamc.model.cluster import Cluster, PoolFamily
 from ipamc.model.wording import shown
-from ipamc.read.kinds import POOL_WORDS
 
 _FORMAT = 1
 _strange = re.compile(r"[^A-Za-z0-9./-]").search
@@ -155,11 +154,6 @@ def with_ranges(cluster: Cluster, indexes: Mapping[str, Index], beside: tuple[st
 def may_ask(data: bytes) -> bool:
     """Return whether a file may have a pool that asks an address space. Misses escaped keys."""
     return b"from" in data and _asks(data) is not None  # the first is 10 times as fast
-
-
-def may_have_pools(data: bytes) -> bool:
-    """Return whether a file may have a Cluster or a pool, or a pool without its kind. Most have neither."""
-    return any(word in data for word in POOL_WORDS) or may_ask(data)
 
 
 def may_mention(data: bytes, block: Block) -> bool:

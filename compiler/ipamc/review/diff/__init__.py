@@ -22,9 +22,8 @@ from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.quarantine import last_day
 from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
-from ipamc.read.read import read
+from ipamc.read.read import may_have_pools, read
 from ipamc.read.rendered import Rendered
-from ipamc.read.space_index import may_have_pools
 from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
 from ipamc.review.diff.pools import Capacity, PoolChange, capacity, compare_pools
