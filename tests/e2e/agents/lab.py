@@ -95,7 +95,7 @@ class Lab(Player):
             node.start_agent()
 
     def _stop_agents(self, nodes: Sequence[Node]) -> None:
-        """Stop agents, all at once: one of 1.17 may take a minute."""
+        """Stop agents, all at once, as their kubelets do."""
         with ThreadPoolExecutor(8) as workers:
             list(workers.map(Node.stop_agent, nodes))
 
