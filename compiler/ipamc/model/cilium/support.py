@@ -131,8 +131,8 @@ TABLE = (
     Row(C.BGP_CILIUM_NODE, _KUBERNETES, since=15, run=_AGENTS, decides="IPC0542"),
     Row(C.BGP_POOL_ADVERTS, _MULTI_POOL, since=15, run=_AGENTS, decides="IPC0542"),
     Row(C.BGP_PEERING_POLICY, _ALL_BUT_CRD, since=12, until=18, run=_AGENTS, decides="IPC0585"),
-    Row(C.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
-    Row(C.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS[1:], decides="`bgp/`, IPC0585"),
+    Row(C.BGP_ADVERTISEMENT, _ALL_BUT_CRD, since=16, run=_AGENTS, decides="`bgp/`, IPC0585"),
+    Row(C.BGP_V2, _ALL_BUT_CRD, since=18, run=_AGENTS, decides="`bgp/`, IPC0585"),
 )
 
 SOURCES: Mapping[Capability, str] = {
@@ -197,8 +197,8 @@ SOURCES: Mapping[Capability, str] = {
     C.BGP_POOL_ADVERTS: "PR #27100; manager/reconciler/pod_ip_pool.go: podIPPoolSelector; an advertisement "
     "of type CiliumPodIPPool from 1.16",
     C.BGP_PEERING_POLICY: "client/crds/v2alpha1/ciliumbgppeeringpolicies.yaml",
-    C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and nothing that "
-    "reads them); pkg/bgp from 1.19",
+    C.BGP_ADVERTISEMENT: "pkg/bgpv1/manager/reconcilerv2 from 1.16 (1.15 has the CRDs, and installs "
+    "none of them); pkg/bgp from 1.19",
     C.BGP_V2: "client/crds/v2/ciliumbgpadvertisements.yaml, which goes on to serve v2alpha1",
 }
 """Paths at the tags of `READ_AT`, pull requests or issues."""
