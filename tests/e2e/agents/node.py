@@ -19,6 +19,8 @@ GRACE = 1
 
 Agents of 1.17.8 never end in time: a loop waits for channels that are closed after it (pkg/datapath/iptables/iptables.go, in another order since 1.18).
 """
+PROBE = r"exec 3<>/dev/tcp/127.0.0.1/9879 && printf 'GET /healthz HTTP/1.0\r\nbrief: true\r\n\r\n' >&3 && head -n 1 <&3"
+"""What kubelets ask an agent: readinessProbe of the charts."""
 AGENT_PODS = "/api/v1/namespaces/kube-system/pods"
 RUN = "/run/cilium"
 LIB = "/run/cilium-lib"
@@ -146,8 +148,7 @@ class Node(Machine):
 
     def ready(self) -> bool:
         """Tell whether the agent says that all is well; its Pod and its Node say the same then."""
-        said = attempt(self.inside("cilium-dbg", "status", "--brief"), environment=self.environment)
-        if said.stdout.strip() != "OK":
+        if not attempt(self.inside("bash", "-c", PROBE)).stdout.startswith("HTTP/1.0 200"):
             return False
         container = {"name": "cilium-agent", "ready": True, "restartCount": 0, "image": "", "imageID": ""}
         status = {

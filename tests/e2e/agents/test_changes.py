@@ -74,7 +74,7 @@ def test_pods_have_addresses_of_both_families_once_they_started_again(
     begin: Begin, operator: Operator, mode: str, kind: type[Lab]
 ) -> None:
     needs_ip6tables(operator.version)
-    lab = begin(documents(mode), kind=kind)
+    lab = begin(documents(mode, "ab"), "ab", kind=kind)
     lab.install()
     lab.start_pods("a1", "b1")
     lab.edits = {"edit-families": second_family}

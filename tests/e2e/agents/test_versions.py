@@ -45,13 +45,13 @@ def ended(lab: Lab, words: str) -> None:
 
 @shows("IPC0522")
 def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
-    some = documents("shared")
+    some = documents("shared", "ab")
     some[0]["spec"]["cilium"]["routingMode"] = "tunnel"
     if not can(operator.version, Capability.MULTI_POOL_TUNNEL):
-        lab = begin(some, settings=TUNNEL, without=["IPC0522"])
+        lab = begin(some, "ab", settings=TUNNEL, without=["IPC0522"])
         ended(lab, "Cannot specify IPAM mode multi-pool in tunnel mode")
         return
-    lab = begin(some, settings=TUNNEL)
+    lab = begin(some, "ab", settings=TUNNEL)
     lab.install()
     lab.start_pods("a1", "b1")
     lab.as_locked()
@@ -60,7 +60,7 @@ def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> 
 def test_masquerading_by_iptables_without_interfaces_in_multi_pool_mode(
     begin: Begin, operator: Operator
 ) -> None:
-    lab = begin(documents("shared"), settings={"enable-ipv4-masquerade": "true"})
+    lab = begin(documents("shared", "ab"), "ab", settings={"enable-ipv4-masquerade": "true"})
     if can(operator.version, Capability.EGRESS_INTERFACES):
         ended(lab, "Egress masquerading interfaces cannot be empty")
         return
@@ -84,9 +84,9 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
 
 @shows("IPC0542")
 def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
-    some = documents("crd")
+    some = documents("crd", "ab")
     some[0]["spec"]["bgp"] = "control-plane"
-    lab = begin(some, settings=BGP_CONTROL_PLANE, without=["IPC0542"])
+    lab = begin(some, "ab", settings=BGP_CONTROL_PLANE, without=["IPC0542"])
     announce(lab.api, lab.operator.version)
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
@@ -97,7 +97,7 @@ def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
 
 @pytest.mark.parametrize("mode", ["bystander", "pinned"])
 def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mode: str) -> None:
-    lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
+    lab = begin(documents(mode, "ab"), "ab", settings=BGP_CONTROL_PLANE)
     if not can(operator.version, Capability.BGP_PEERING_POLICY):
         assert "ciliumbgppeeringpolicies.cilium.io" not in lab.api.items(CRDS)
         return
@@ -109,7 +109,7 @@ def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mod
 
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander"])
 def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator, mode: str) -> None:
-    lab = begin(documents(mode))
+    lab = begin(documents(mode, "ab"), "ab")
     lab.settings |= metallb(lab.folder / "bgp.yaml")
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
@@ -126,7 +126,7 @@ def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_start
     """It withdraws what it announced when its Node goes, and ends; so the other block that a new Node shows is announced by the next agent."""
     if not can(operator.version, Capability.METALLB):
         pytest.skip(METALLB_UNTIL)
-    lab = begin(documents("kubernetes"))
+    lab = begin(documents("kubernetes", "ab"), "ab")
     lab.settings |= metallb(lab.folder / "bgp.yaml")
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
@@ -147,8 +147,8 @@ def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_start
 def test_agents_end_with_metallb_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
     if not can(operator.version, Capability.METALLB):
         pytest.skip(METALLB_UNTIL)
-    some = documents("shared")
+    some = documents("shared", "ab")
     some[0]["spec"]["bgp"] = "metallb"
-    lab = begin(some, without=["IPC0541"])
+    lab = begin(some, "ab", without=["IPC0541"])
     lab.settings |= metallb(lab.folder / "bgp.yaml")
     ended(lab, "BGP announcements for pod CIDRs is not supported with IPAM mode")
