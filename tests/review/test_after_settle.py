@@ -18,7 +18,8 @@ PODS = f"start the pods again that a drain leaves, once the agents are ready: {K
 UNCORDON = f"let pods come back: {KUBECTL} uncordon n1"
 REFRESH = "refresh the inventory: ipamc ci dump built --for refresh --write built.live.json && ipamc import built --refresh "
 DELETE = f"delete their CiliumNodes: {KUBECTL} delete ciliumnode n1"
-APPLY = f"delete their CiliumNodes, and apply again: {KUBECTL} delete ciliumnode n1 && ipamc ci apply built"
+AGAIN = "delete their CiliumNodes, and apply again"
+APPLY = f"{AGAIN}: {KUBECTL} delete ciliumnode --ignore-not-found n1 && ipamc ci apply built"
 FLAGS = "roll out cilium/ and restart the operator; only if cluster-pool-ipv4-cidr changes"
 REFUSED = f"{APPLY}; only if the apply is refused as a conflict"
 JOINS = [
@@ -45,7 +46,11 @@ JOINS = [
         ),
         ("kubernetes", {"patch_nodes": "annotations"}, [RESTART, PODS, UNCORDON, REFRESH]),
         ("cluster-pool", {}, [REFUSED, RESTART, PODS, UNCORDON, REFRESH]),
-        ("cluster-pool", {"operator": "adopt"}, [FLAGS, REFUSED, RESTART, PODS, UNCORDON, REFRESH]),
+        (
+            "cluster-pool",
+            {"operator": "adopt"},
+            [FLAGS, f"{AGAIN}; only if", RESTART, PODS, UNCORDON, REFRESH],
+        ),
         ("crd", {}, [APPLY, RESTART, PODS, UNCORDON, REFRESH]),
         ("multi-pool", {"pinning": "node"}, [DELETE, RESTART, PODS, UNCORDON, REFRESH]),
         (

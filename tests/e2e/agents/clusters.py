@@ -8,6 +8,7 @@ from tests.support.fleet import cluster, inventory, pool
 RANGE = "10.0.0.0/24"
 MODES: dict[str, Object] = {
     "kubernetes": {"mode": "kubernetes"},
+    "annotated": {"mode": "kubernetes", "patchNodes": "annotations"},
     "bystander": {"mode": "cluster-pool"},
     "adopt": {"mode": "cluster-pool", "ipam": {"operator": "adopt"}},
     "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},

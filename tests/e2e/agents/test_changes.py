@@ -10,6 +10,7 @@ from tests.e2e.agents.helm import WithHelm
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.api import Object
 from tests.e2e.operator import Operator
+from tests.e2e.processes import until
 from tests.e2e.site import Site
 from tests.e2e.test_runbook import NEW, in_front, planned, second_family
 
@@ -91,6 +92,24 @@ def test_pods_have_addresses_of_both_families_once_they_started_again(
         lab.sh("git fetch --quiet origin && git switch --quiet --force-create main origin/main")
         lab.refreshed()
     lab.as_locked()
+
+
+def test_nobody_is_reached_over_a_family_that_is_taken_away(begin: Begin, operator: Operator) -> None:
+    needs_ip6tables(operator.version)
+    some = documents("bystander", "ab")
+    some[0]["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
+    some[1]["spec"]["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
+    lab = begin(some, "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    lab.as_locked()
+    lab.roll_out({**lab.site.config, "enable-ipv6": "false"})
+    lab.agents(lab.names)
+    lab.ready()
+    (four,) = (address for address in lab.pods["b1"].addresses if "." in address)
+    (six,) = (address for address in lab.pods["b1"].addresses if ":" in address)
+    until(lambda: not lab.pods["a1"].reaches(six), "nobody is reached over IPv6", 300)
+    assert lab.pods["a1"].reaches(four)
 
 
 SHARED = {"mode": "multi-pool", "pinning": "none"}

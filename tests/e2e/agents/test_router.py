@@ -9,7 +9,7 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, Bird, Frr, GoBgp, Router, announce
 from tests.e2e.agents.test_import import give_podcidrs
-from tests.e2e.api import NODES
+from tests.e2e.api import CILIUM_NODES, NODES
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
 
@@ -71,6 +71,20 @@ def test_a_router_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(
         assert said.count("[IPC0955]") == len(router.PRINTS)
         assert said.count("error[IPC0955]") == 2  # BGP's own tables; the kernel's have a default route
         assert f"no route to {blocks[3]} of node d" in said
+
+
+def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin) -> None:
+    """The control plane reads the CiliumNode as it is, so a former block is announced by nobody."""
+    lab = begin(documents("bystander", "ab"), "ab", settings=BGP_CONTROL_PLANE)
+    announce(lab.api, lab.operator.version)
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        before = next_hops(lab)
+        until(lambda: router.table() == before, "the router has the blocks of the lock", 300)
+        other = "10.0.0.96/27"
+        lab.api.change(f"{CILIUM_NODES}/b", lambda node: node["spec"]["ipam"].update(podCIDRs=[other]))
+        after = {other if prefix == "10.0.0.32/27" else prefix: hops for prefix, hops in before.items()}
+        until(lambda: router.table() == after, "the router has the other block", 300)
 
 
 SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}

@@ -91,6 +91,34 @@ def test_a_planned_node_has_its_block_once_it_joined(begin: Begin, operator: Ope
     lab.as_locked()
 
 
+@shows("IPC0511")
+def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, operator: Operator) -> None:
+    """Where it has those of another one: it counts both together, and takes one of each for itself."""
+    needs_ip6tables(operator.version)
+    four = pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27})
+    lab = begin([cluster("crd", ipFamilies=BOTH), four, inventory([{"name": "a"}])], "a", without=["IPC0511"])
+    started(lab, "a")
+    agent = lab.nodes["a"].agent
+    assert agent
+    assert agent.process.wait(PATIENCE)
+
+
+@shows("IPC0527")
+@pytest.mark.parametrize("health", ["false", "true"])
+def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(begin: Begin, health: str) -> None:
+    """A /30 has two: the agent takes one for itself, and one for its health endpoint."""
+    tiny = pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 30})
+    some = [cluster("multi-pool", ipam={"pinning": "node"}), tiny, inventory([{"name": "a"}])]
+    switches = ("enable-health-checking", "enable-endpoint-health-checking")
+    lab = begin(some, "a", settings=dict.fromkeys(switches, health), without=["IPC0527"])
+    started(lab)
+    names = ["a1", "a2"]
+    if health == "false":
+        lab.start_pods(names.pop(0))
+    with Pod(names[0], lab.nodes["a"]) as pod:
+        assert pod.cni("ADD").returncode
+
+
 @shows("IPC0551")
 def test_a_pod_above_what_a_block_has_gets_no_address(begin: Begin) -> None:
     """A /28 has 14 addresses, and the agent takes one for itself; the kubelet counts to maxPods."""

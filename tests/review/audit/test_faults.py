@@ -424,6 +424,11 @@ FAULTS: dict[str, tuple[tuple[str, ...], Plant, list[str]]] = {
         lambda live: made_again(live, "a"),
         ["error IPC0952"],
     ),
+    "an agent whose CiliumNode was deleted, where nothing is rendered of it": (
+        KUBERNETES,
+        lambda live: drop(live, "CiliumNode a"),
+        ["error IPC0952"],
+    ),
     "an agent that did not write its addresses, by Cilium's condition alone": (
         ("kubernetes", "cluster-pool", "multi-pool node"),
         lambda live: (

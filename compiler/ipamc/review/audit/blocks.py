@@ -12,7 +12,6 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
 from ipamc.model.cidr import BITS, Block, address_text, parse_block
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.operator_list import AGENT
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
@@ -257,28 +256,24 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         if not suppressed.explains("IPC0952", context.object_of(seen.name), [router])
         if not suppressed.explains("IPC0952", f"{CILIUM_NODE} {seen.name}", [router])
     ]
-    cilium_nodes = context.dump.cilium_nodes
-    unknown = [seen for seen in cilium_nodes if not seen.internal_ips and _has_started(context, seen)]
+    unknown = [node.name for node in context.dump.nodes if _cut_off(context, node)]
     found: list[tuple[list[str], str, list[Cause]]] = []
     if old:
         (seen, router), nodes = old[0], [each.name for each, _ in old]
         runs = f"still runs with the router address {address_text(router.family, router.first)}"
-        has = texts(_all_of(seen))
-        said = f"{runs}, outside its blocks {has}{and_others(nodes)}"
+        said = f"{runs}, outside its blocks {texts(_all_of(seen))}{and_others(nodes)}"
         around = [(each.name, _around(context, each.name, address)) for each, address in old]
         causes = [Cause(f"{CILIUM_NODE} {name}", Fact.FORMER_AGENT, some) for name, some in around if some]
         found.append((nodes, said, causes))
     if unknown:
-        nodes = [each.name for each in unknown]
-        again = "it was made again since the agent started"
-        still = "which may still give pods addresses of a former block"
-        runs = f"runs, and its CiliumNode has no CiliumInternalIP{and_others(nodes)}"
-        found.append((nodes, f"{runs}: {again}, {still}", []))
+        lacks = f"runs, and no CiliumNode has its CiliumInternalIP{and_others(unknown)}"
+        again = "the CiliumNode was deleted, or made again, since the agent started"
+        found.append((unknown, f"{lacks}: {again}, so other nodes have no routes to its pods", []))
     for nodes, said, causes in found:
-        text, at = f"the agent of {nodes[0]} {said}", context.dump.cilium_nodes_by_name[nodes[0]].at
-        restart = f"kubectl -n {context.cluster.namespace} delete pod -l k8s-app=cilium --field-selector"
-        way_out = f"{restart} spec.nodeName={nodes[0]}; then delete the pods with old addresses"
-        yield Result(error("IPC0952", at, text, also=context.lines_of(nodes), help=way_out), causes)
+        shown = context.dump.cilium_nodes_by_name.get(nodes[0]) or context.dump.nodes_by_name[nodes[0]]
+        way_out = f"{context.restart(nodes[0])}; then delete the pods with old addresses"
+        text, also = f"the agent of {nodes[0]} {said}", context.lines_of(nodes)
+        yield Result(error("IPC0952", shown.at, text, also=also, help=way_out), causes)
 
 
 def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
@@ -301,17 +296,16 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
                 break
 
 
-def _has_started(context: Context, seen: CiliumNode) -> bool:
-    """Return whether an agent has started, and so written its addresses, and has a block of each family.
-    Annotations prove nothing where ipamc writes them.
-    """
-    node: Node | None = context.dump.nodes_by_name.get(seen.name)
-    families = {block.family for block in _all_of(seen)}
-    if node is None or seen.deleting or families < {*context.cluster.families}:
+def _cut_off(context: Context, node: Node) -> bool:
+    """Return whether an agent runs with a block of each family, and no CiliumNode has its address."""
+    seen: CiliumNode | None = context.dump.cilium_nodes_by_name.get(node.name)
+    if seen is None and not (context.shows_nodes and CILIUM_NODE in context.dump.kinds):
+        return False  # where the CiliumNode has the blocks, IPC0922 or IPC0943 says it
+    has = {block.family for block in (_all_of(seen) if seen else context.blocks_of(node.name))}
+    if has < {*context.cluster.families} or (seen and (seen.internal_ips or seen.deleting)):
         return False
-    pod = context.pods_of.get(AGENT, {}).get(seen.name)
-    runs = pod is not None and pod.phase == "Running" and not pod.deleting and not context.is_young(pod)
-    return runs or (node.agent_ran and context.cluster.patch_nodes != "annotations")
+    ours = context.cluster.patch_nodes == "annotations"  # they prove nothing where ipamc writes them
+    return context.runs_agent(node.name) or bool(seen and node.agent_ran and not ours)
 
 
 def _around(context: Context, node: str, router: Block) -> tuple[Block, ...]:

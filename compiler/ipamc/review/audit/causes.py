@@ -84,10 +84,7 @@ EXPLAINS: Mapping[Fact, Mapping[str, str]] = {
         "IPC0952": "the agent runs with the block of the Node",
     },
     Fact.MISSING: {"IPC0913": "the node has a block that git has in that pool"},
-    Fact.FORMER_AGENT: {
-        "IPC0954": "an agent that did not restart announces that block",
-        "IPC0960": "an agent that did not restart gives pods addresses of that block",
-    },
+    Fact.FORMER_AGENT: {"IPC0960": "an agent that did not restart gives pods addresses of that block"},
 }
 """By fact, the codes of findings that follow from it, and why."""
 

@@ -92,8 +92,10 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     mode, listed = context.cluster.mode, context.inventory.get(name)
     no_uid = mode is Mode.KUBERNETES and listed is not None and listed.planned
     if held and mode is Mode.MULTI_POOL:
+        seen = context.dump.cilium_nodes_by_name.get(name)
         pools = f"whether its pools have room: ipamc show {context.cluster.name}"
-        way_out = f"see what the operator says: kubectl get ciliumnodes -o yaml; and {pools}"
+        asks = f"see what the operator says: kubectl get ciliumnodes -o yaml; and {pools}"
+        way_out = asks if seen and seen.requested else context.restart(name)
     else:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
     kinds = " and ".join(f"IPv{family}" for family in families)

@@ -170,5 +170,4 @@ def endpoint_differs(context: Context, _: Suppressed) -> Iterator[Result]:
         text = several(pods, "CiliumEndpoint", "with another address than its pod")
         has, other = (address_text(*item.addresses[0]) for item in (pod, endpoint))
         also = [Related(pod.at, f"the pod has {has}, and its CiliumEndpoint {other}")]
-        way_out = f"kubectl -n {pod.namespace} delete ciliumendpoint {pod.name}"
-        yield Result(warning("IPC0963", endpoint.at, text, also=also, help=way_out))
+        yield Result(warning("IPC0963", endpoint.at, text, also=also, help=context.restart(pod.node)))

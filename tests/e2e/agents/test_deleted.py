@@ -1,0 +1,88 @@
+"""Objects that somebody deletes or edits under running agents: who is cut off, and that the audit says what mends it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.lab import ENDPOINTS, Lab
+from tests.e2e.api import CILIUM_NODES, Object
+from tests.e2e.processes import until
+from tests.support.fleet import pool
+
+MINUTES = 900
+"""Seconds: an audit does not count Pods of the last five minutes."""
+CUT_OFF = {("a1", "b1"), ("b1", "a1")}
+
+
+def mended(lab: Lab, code: str) -> None:
+    """Do what the audit says about a finding, once it has it; a kubelet starts the agent whose Pod is deleted."""
+    audit = f"ipamc ci dump {lab.site.name} --write ../live.json && ipamc audit {lab.site.name} ../live.json 2>&1 || true"
+    said = ""
+
+    def finds() -> bool:
+        nonlocal said
+        said = lab.sh(audit)
+        return f"[{code}]" in said
+
+    until(finds, f"the audit finds {code}", MINUTES, pause=5)
+    found = re.search(
+        r"= help: (kubectl -n kube-system delete pod -l k8s-app=cilium \S+ spec.nodeName=a)", said
+    )
+    assert found, said
+    lab.sh(found[1])
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
+def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted(
+    begin: Begin, mode: str
+) -> None:
+    lab = begin(documents(mode, "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    lab.refreshed()
+
+    lab.api.delete(f"{CILIUM_NODES}/a")
+    until(lambda: lab.unreachable() == CUT_OFF, "the pod of a is cut off")
+    lab.sh("ipamc ci apply fleet --repair")
+    assert lab.unreachable() == CUT_OFF
+
+    mended(lab, "IPC0922" if mode == "pinned" else "IPC0952")
+    until(lambda: not lab.unreachable(), "the pod of a is reached again", 300)
+    lab.in_their_blocks()
+
+
+def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin: Begin) -> None:
+    lab = begin(documents("bystander", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    right = lab.addresses()
+    until(lambda: lab.addresses_of_endpoints() == right, "the agents have written the endpoints")
+
+    def patch(endpoint: Object) -> None:
+        other = next(address for address in ("10.0.0.29", "10.0.0.30") if address not in right.values())
+        endpoint["status"]["networking"]["addressing"][0]["ipv4"] = other
+
+    lab.api.change(f"{ENDPOINTS}/a1", patch)
+    mended(lab, "IPC0963")
+    until(lambda: lab.addresses_of_endpoints() == right, "the endpoint has the address of its pod", 300)
+
+
+def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(begin: Begin) -> None:
+    """A seed lasts where pods use it, or where it is of the pool that the agent asks for."""
+    second = pool("second", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 27}, podsOnly=True)
+    lab = begin([*documents("pinned", "ab"), second], "ab")
+    lab.apply()
+    lab.roll_out()
+    own, more = "10.0.0.0/27", "10.1.0.0/27"
+    seeds = [{"pool": "default.a", "cidrs": [own]}, {"pool": "second", "cidrs": [more]}]
+    lab.api.create(
+        CILIUM_NODES, {"metadata": {"name": "a"}, "spec": {"ipam": {"pools": {"allocated": seeds}}}}
+    )
+    lab.agents(lab.names)
+    lab.ready()
+    assert sorted(lab.blocks()["a"]) == [own, more]
+    until(lambda: lab.blocks()["a"] == [own], "the agent has given back the other block", 300)
