@@ -10,10 +10,12 @@ from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab
+from tests.e2e.agents.node import RUN
 from tests.e2e.agents.pod import Pod
 from tests.e2e.api import CILIUM_NODES
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 from tests.support.fleet import Document, cluster, inventory, pool
 
 RED, BLUE = "10.1.0.0/24", "10.2.0.0/24"
@@ -154,6 +156,23 @@ def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
         lab.api.delete(f"{CILIUM_NODES}/a")
         pod.connect()
         assert pod.address == ONE
+
+
+@shows("IPC0534")
+def test_two_nodes_of_one_hostname_take_addresses_of_one_pool(begin: Begin) -> None:
+    """Each reads both CiliumNodeConfigs, and the last name wins."""
+    same = {"kubernetes.io/hostname": "same"}
+    some = [
+        cluster("multi-pool", ipam={"pinning": "node"}),
+        pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27}),
+        inventory([{"name": name, "labels": same} for name in "ab"]),
+    ]
+    lab = begin(some, "ab", labels=dict.fromkeys("ab", same), without=["IPC0534"])
+    lab.apply()
+    lab.roll_out()
+    lab.agents("ab")
+    read = [lab.nodes[name].run("cat", f"{RUN}/config/ipam-default-ip-pool") for name in "ab"]
+    assert read == ["default.b", "default.b"]
 
 
 @pytest.mark.deep(part=3)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.agents.router import BGP_CONTROL_PLANE, Bird, Frr, GoBgp, Router, announce
+from tests.e2e.agents.router import (
+    BGP_CONTROL_PLANE,
+    EVERY_POOL,
+    Bird,
+    Frr,
+    GoBgp,
+    Router,
+    announce,
+    version_of_kinds,
+)
 from tests.e2e.agents.test_import import give_podcidrs
-from tests.e2e.api import CILIUM_NODES, NODES
+from tests.e2e.api import CILIUM_NODES, NODES, Object
+from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
 
@@ -17,6 +31,11 @@ from tests.e2e.rules import shows
 def next_hops(lab: Lab) -> dict[str, list[str]]:
     """Return the router's table as the lock wants it."""
     return {block: [lab.nodes[name].address] for name, lines in lab.site.lock().items() for _, block in lines}
+
+
+def all_sessions(lab: Lab, router: Router) -> None:
+    """Wait until every node has a session with the router."""
+    until(lambda: router.sessions() == len(lab.names), "every node has a session with the router", 300)
 
 
 @pytest.mark.deep(part=3)
@@ -85,6 +104,38 @@ def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin
         lab.api.change(f"{CILIUM_NODES}/b", lambda node: node["spec"]["ipam"].update(podCIDRs=[other]))
         after = {other if prefix == "10.0.0.32/27" else prefix: hops for prefix, hops in before.items()}
         until(lambda: router.table() == after, "the router has the other block", 300)
+
+
+ADVERTISEMENTS, PEERS = (f"ciliumbgp{kind}s" for kind in ("advertisement", "peerconfig"))
+
+
+@shows("IPC0586", "IPC0588")
+@pytest.mark.parametrize(
+    ("mode", "kind", "spec"),
+    [
+        ("pinned", ADVERTISEMENTS, {"advertisements": [{"advertisementType": "PodCIDR"}]}),
+        ("pinned", ADVERTISEMENTS, {"advertisements": [{"advertisementType": "CiliumPodIPPool"}]}),
+        ("bystander", ADVERTISEMENTS, {"advertisements": [EVERY_POOL]}),
+        ("bystander", PEERS, {"families": [{"afi": "ipv4", "safi": "unicast"}]}),
+        ("bystander", PEERS, {"families": []}),
+    ],
+)
+def test_a_session_without_a_route(
+    begin: Begin, operator: Operator, mode: str, kind: str, spec: Object
+) -> None:
+    if not can(operator.version, Capability.BGP_ADVERTISEMENT):
+        pytest.skip("agents read advertisements from 1.16 on")
+    lab = begin(documents(mode, "ab"), "ab", settings=BGP_CONTROL_PLANE)
+    announce(lab.api, operator.version, multi_pool=mode == "pinned")
+    name = "blocks" if kind == ADVERTISEMENTS else "router"
+    group = version_of_kinds(operator.version)
+    lab.api.change(f"/apis/{group}/{kind}/{name}", lambda each: each["spec"].update(spec))
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        all_sessions(lab, router)
+        lab.start_pods("a1")
+        time.sleep(5)  # others have their routes in less
+        assert router.table() == {}
 
 
 SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}

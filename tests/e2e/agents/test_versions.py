@@ -12,10 +12,10 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab
 from tests.e2e.agents.node import PATIENCE
-from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, Router, announce, announce_by_policy, metallb
+from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, announce, announce_by_policy, metallb
 from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
-from tests.e2e.agents.test_router import next_hops
+from tests.e2e.agents.test_router import all_sessions, next_hops
 from tests.e2e.api import CRDS, NODES
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
@@ -24,11 +24,6 @@ from tests.e2e.rules import shows
 METALLB_UNTIL = "Cilium has MetalLB in the agent up to 1.16"
 OTHER = "10.0.0.96/27"
 """A block that the lock gives to nobody."""
-
-
-def all_sessions(lab: Lab, router: Router) -> None:
-    """Wait until every node has a session with the router."""
-    until(lambda: router.sessions() == len(lab.names), "every node has a session with the router", 300)
 
 
 def ended(lab: Lab, words: str) -> None:
@@ -57,10 +52,9 @@ def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> 
     lab.as_locked()
 
 
-def test_masquerading_by_iptables_without_interfaces_in_multi_pool_mode(
-    begin: Begin, operator: Operator
-) -> None:
-    lab = begin(documents("shared", "ab"), "ab", settings={"enable-ipv4-masquerade": "true"})
+@pytest.mark.parametrize("mode", ["shared", "crd"])
+def test_masquerading_by_iptables_without_interfaces(begin: Begin, operator: Operator, mode: str) -> None:
+    lab = begin(documents(mode, "ab"), "ab", settings={"enable-ipv4-masquerade": "true"})
     if can(operator.version, Capability.EGRESS_INTERFACES):
         ended(lab, "Egress masquerading interfaces cannot be empty")
         return
@@ -144,10 +138,11 @@ def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_start
 
 
 @shows("IPC0541")
-def test_agents_end_with_metallb_in_multi_pool_mode(begin: Begin, operator: Operator) -> None:
+@pytest.mark.parametrize("mode", ["shared", "crd"])
+def test_agents_end_with_metallb_in_other_modes(begin: Begin, operator: Operator, mode: str) -> None:
     if not can(operator.version, Capability.METALLB):
         pytest.skip(METALLB_UNTIL)
-    some = documents("shared", "ab")
+    some = documents(mode, "ab")
     some[0]["spec"]["bgp"] = "metallb"
     lab = begin(some, "ab", without=["IPC0541"])
     lab.settings |= metallb(lab.folder / "bgp.yaml")
