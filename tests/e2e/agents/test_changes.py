@@ -115,7 +115,7 @@ def test_nobody_is_reached_over_a_family_that_is_taken_away(begin: Begin, operat
 SHARED = {"mode": "multi-pool", "pinning": "none"}
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=4)
 @pytest.mark.parametrize(
     ("old", "ipam", "kind"),
     [
@@ -123,6 +123,10 @@ SHARED = {"mode": "multi-pool", "pinning": "none"}
         ("bystander", {"mode": "kubernetes"}, Lab),
         ("bystander", SHARED, Lab),
         ("bystander", SHARED, WithHelm),
+        ("kubernetes", SHARED, Lab),
+        ("adopt", SHARED, Lab),
+        ("adopt", {"mode": "kubernetes"}, Lab),
+        ("annotated", {"mode": "cluster-pool"}, Lab),
     ],
 )
 def test_in_another_mode_pods_and_nodes_keep_what_they_have(
@@ -143,5 +147,37 @@ def test_in_another_mode_pods_and_nodes_keep_what_they_have(
 
 
 def in_mode(site: Site, ipam: Object) -> None:
-    """Write another mode into the Cluster."""
-    site.edit(lambda document: document["spec"].update(ipam=ipam) if document["kind"] == "Cluster" else None)
+    """Write another mode into the Cluster; no pool is then for nodes that nobody listed."""
+
+    def change(document: Object) -> None:
+        if document["kind"] == "Cluster":
+            document["spec"].update(ipam=ipam)
+        if document["kind"] == "IPPool":
+            document["spec"].pop("unlisted", None)
+
+    site.edit(change)
+
+
+@pytest.mark.parametrize(("old", "new"), [("none", "pool"), ("pool", "none")])
+def test_running_pods_keep_their_addresses_when_new_ones_get_them_of_another_pool(
+    begin: Begin, old: str, new: str
+) -> None:
+    some = documents("shared")
+    some[0]["spec"]["ipam"]["pinning"] = old
+    lab = begin(some)
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    lab.refreshed()
+    blocks, addresses = lab.blocks(), lab.addresses_of_endpoints()
+    in_mode(lab.site, {"mode": "multi-pool", "pinning": new})
+    lab.sh(
+        "ipamc compile fleet && git add -A && git commit --quiet -m pinning && git push --quiet origin main"
+    )
+    with lab.pinging("a1", "b1", "c1") as pings:
+        lab.play(lab.runbook("--base HEAD~1"))
+        lab.ready()
+    assert not lost(pings)
+    assert lab.blocks() == blocks
+    assert lab.addresses_of_endpoints() == addresses
+    lab.start_pods("a2", "b2", "c2")
+    lab.as_locked()

@@ -74,7 +74,8 @@ def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(begin: 
     own, more = "10.0.0.0/27", "10.1.0.0/27"
     seeds = [{"pool": "default.a", "cidrs": [own]}, {"pool": "second", "cidrs": [more]}]
     body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "a"}}
-    lab.api.applied(json.dumps({**body, "spec": {"ipam": {"pools": {"allocated": seeds}}}}))
+    text = json.dumps({**body, "spec": {"ipam": {"pools": {"allocated": seeds}}}})
+    lab.api.applied(text, "--field-manager=ipamc-seeds")
     lab.agents(lab.names)
     lab.ready()
     assert sorted(lab.blocks()["a"]) == [own, more]
