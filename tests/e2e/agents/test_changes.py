@@ -158,6 +158,7 @@ def in_mode(site: Site, ipam: Object) -> None:
     site.edit(change)
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize(("old", "new"), [("none", "pool"), ("pool", "none")])
 def test_running_pods_keep_their_addresses_when_new_ones_get_them_of_another_pool(
     begin: Begin, old: str, new: str

@@ -30,6 +30,7 @@ def mended(lab: Lab, code: str) -> None:
     lab.sh(found[1].replace("kubectl", f"kubectl --context={lab.site.name}"))
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
 def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted(
     begin: Begin, mode: str

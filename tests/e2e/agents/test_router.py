@@ -110,6 +110,7 @@ ADVERTISEMENTS, PEERS = (f"ciliumbgp{kind}s" for kind in ("advertisement", "peer
 
 
 @shows("IPC0586", "IPC0588")
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("mode", "kind", "spec"),
     [

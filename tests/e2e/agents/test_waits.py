@@ -104,6 +104,7 @@ def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, o
 
 
 @shows("IPC0527")
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("health", ["false", "true"])
 def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(begin: Begin, health: str) -> None:
     """A /30 has two: the agent takes one for itself, and one for its health endpoint."""
