@@ -22,6 +22,7 @@ from tests.e2e.agents.router import (
     announce_by_policy,
 )
 from tests.e2e.agents.test_router import next_hops
+from tests.e2e.api import Object
 from tests.e2e.conftest import minor
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
@@ -58,19 +59,36 @@ def after(operator: Operator, newer: Path, tmp_path: Path) -> Operator:
     return Operator(own / "cilium-operator", minor(own), operator.api, folder)
 
 
+def in_version(lab: Lab, operator: Operator) -> None:
+    """Write another minor into the Cluster: no block changes."""
+
+    def change(document: Object) -> None:
+        if document["kind"] == "Cluster":
+            document["spec"]["cilium"].update(version=operator.minor)
+
+    lab.site.edit(change)
+    assert "0 blocks added, 0 returned, 0 left, 0 renumbered" in lab.sh("ipamc compile fleet 2>&1")
+
+
+def back(lab: Lab, before: Operator, release: Path) -> None:
+    """Go the same way back: the version in git first, then Cilium."""
+    blocks, addresses = lab.blocks(), lab.addresses_of_endpoints()
+    in_version(lab, before)
+    lab.sh("ipamc ci apply fleet")
+    lab.newer = before, release
+    with lab.pinging("a1", "b1", "c1") as pings:
+        lab.upgrade()
+    assert not lost(pings)
+    assert {node.program.parent for node in lab.nodes.values()} == {release}
+    assert lab.blocks() == blocks
+    assert lab.addresses_of_endpoints() == addresses
+
+
 def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
     """Play the runbook of an upgrade, with pods that ping: blocks, addresses and routes are the same before and after."""
     lab.newer = after, newer
 
-    def next_version(site: Site) -> None:
-        site.edit(
-            lambda each: (
-                each["spec"]["cilium"].update(version=after.minor) if each["kind"] == "Cluster" else None
-            )
-        )
-        assert "0 blocks added, 0 returned, 0 left, 0 renumbered" in lab.sh("ipamc compile fleet 2>&1")
-
-    lab.edits["edit-version"] = next_version
+    lab.edits["edit-version"] = lambda _: in_version(lab, after)
     lab.install()
     lab.start_pods("a1", "b1", "c1")
     lab.as_locked()
@@ -93,12 +111,19 @@ def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
 @pytest.mark.deep(part=6)
 @pytest.mark.parametrize(("mode", "kind"), [*((mode, Lab) for mode in MODES), ("bystander", WithHelm)])
 def test_an_upgrade_by_one_minor_changes_no_block_and_loses_no_packet(
-    begin: Begin, after: Operator, newer: Path, mode: str, kind: type[Lab]
+    begin: Begin, after: Operator, newer: Path, release: Path, mode: str, kind: type[Lab]
 ) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE, kind=kind)
+    before = lab.operator
     announce(lab.api, lab.operator.version, multi_pool=mode in {"pinned", "shared"})
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         upgrade(lab, router, after, newer)
+        if kind is Lab:
+            table = router.table()
+            back(lab, before, release)
+            until(lambda: router.table() == table, "the router has them still", 300)
+            lab.start_pods("a3", "b3", "c3")
+            lab.as_locked()
 
 
 def test_a_peering_policy_is_replaced_before_the_minor_that_has_none(
