@@ -124,7 +124,6 @@ SHARED = {"mode": "multi-pool", "pinning": "none"}
         ("bystander", SHARED, Lab),
         ("bystander", SHARED, WithHelm),
         ("kubernetes", SHARED, Lab),
-        ("adopt", SHARED, Lab),
         ("adopt", {"mode": "kubernetes"}, Lab),
         ("annotated", {"mode": "cluster-pool"}, Lab),
     ],
