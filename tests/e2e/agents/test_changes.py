@@ -69,7 +69,10 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str, kind:
 @pytest.mark.deep(part=5)
 @pytest.mark.parametrize(
     ("mode", "kind"),
-    [("bystander", Lab), ("bystander", WithHelm), ("crd", Lab), ("pinned", Lab), ("shared", Lab)],
+    [
+        *((mode, Lab) for mode in ("bystander", "annotated", "crd", "pinned", "shared")),
+        ("bystander", WithHelm),
+    ],
 )
 def test_pods_have_addresses_of_both_families_once_they_started_again(
     begin: Begin, operator: Operator, mode: str, kind: type[Lab]

@@ -7,11 +7,15 @@ import re
 
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import ENDPOINTS, Lab
 from tests.e2e.agents.node import AGENT_PODS
-from tests.e2e.api import CILIUM_NODES, MERGE, Object
+from tests.e2e.agents.pod import Pod
+from tests.e2e.api import CILIUM_NODES, MERGE, POOLS, Object
+from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.support.fleet import pool
 
@@ -48,6 +52,30 @@ def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted
     mended(lab, "IPC0922" if mode == "pinned" else "IPC0952")
     until(lambda: not lab.unreachable(), "the pod of a is reached again", 300)
     lab.in_their_blocks()
+
+
+def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
+    begin: Begin, operator: Operator
+) -> None:
+    """By minor; either is over once the pool is there again."""
+    lab = begin(documents("pinned", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    before = lab.blocks()
+    lab.api.delete(f"{POOLS}/default.a")
+    if can(operator.version, Capability.ORPHAN_BLOCKS):
+        with Pod("a2", lab.nodes["a"]) as pod:
+            assert pod.cni("ADD").returncode
+        assert lab.blocks() == before
+        assert not lab.unreachable()
+    else:
+        lab.agents("a")
+        until(lambda: not lab.blocks()["a"], "the operator has emptied the CiliumNode", 300)
+    lab.sh("ipamc ci apply fleet --repair")
+    lab.agents("a")
+    lab.ready()
+    lab.start_pods("a3")
+    lab.as_locked()
 
 
 def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin: Begin) -> None:

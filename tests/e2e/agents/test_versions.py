@@ -63,6 +63,11 @@ def test_masquerading_by_iptables_without_interfaces(begin: Begin, operator: Ope
     lab.as_locked()
 
 
+def test_an_ip_masq_agent_without_masquerading_by_bpf(begin: Begin) -> None:
+    settings = {"enable-ipv4-masquerade": "true", "enable-ip-masq-agent": "true"}
+    ended(begin(documents("bystander", "ab"), "ab", settings=settings), "BPF ip-masq-agent requires")
+
+
 def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin, operator: Operator) -> None:
     lab = begin(two_pools("pool"), "ab", labels=RACKS, settings={"enable-endpoint-routes": "false"})
     lab.install()

@@ -72,9 +72,18 @@ def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, o
 
 
 @shows("IPC0568")
-def test_a_planned_node_has_its_block_once_it_joined(begin: Begin, operator: Operator) -> None:
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [
+        ("bystander", "required IPv4 PodCIDR not available"),
+        ("crd", "Waiting for IPs to become available in CRD-backed allocation pool"),
+    ],
+)
+def test_a_planned_node_has_its_block_once_it_joined(
+    begin: Begin, operator: Operator, mode: str, words: str
+) -> None:
     """Before 1.18 its agent makes the CiliumNode, and waits for the first apply; from then on the CiliumNode was there before."""
-    some = documents("bystander", "ab")
+    some = documents(mode, "ab")
     some[-1]["nodes"].append({"name": "c", "planned": True})
     lab = begin(some, "ab", spare="c")
     lab.install()
@@ -83,12 +92,21 @@ def test_a_planned_node_has_its_block_once_it_joined(begin: Begin, operator: Ope
     lab.nodes["c"].register()
     lab.agents("c")
     if not before:
-        waits(lab, "c", "required IPv4 PodCIDR not available")
+        waits(lab, "c", words)
         lab.refreshed()
         lab.sh("ipamc ci apply fleet")
     lab.ready()
     lab.start_pods("a1", "c1")
     lab.as_locked()
+
+
+@shows("IPC0525")
+def test_an_agent_waits_for_the_pool_default(begin: Begin) -> None:
+    other = pool("other", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27})
+    some = [cluster("multi-pool", ipam={"pinning": "none"}), other, inventory([{"name": "a"}])]
+    lab = begin(some, "a", without=["IPC0525"])
+    started(lab, "a")
+    waits(lab, "a", "to become available")
 
 
 @shows("IPC0511")
