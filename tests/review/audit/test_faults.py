@@ -640,6 +640,18 @@ def test_a_fault_is_found_and_nothing_else(world: str, plant: Plant, expected: l
     assert short(live.audit()) == expected
 
 
+@pytest.mark.parametrize("requested", [True, False])
+def test_an_agent_without_a_block_is_restarted_if_it_asks_for_nothing(*, requested: bool) -> None:
+    """It does so where its CiliumNode was deleted while it ran."""
+    live = living("multi-pool pool")
+    ipam(live, "a")["pools"] = {}
+    if requested:
+        asks(live, "a", "default", 8)
+    (found,) = live.audit()
+    restart = "kubectl -n kube-system delete pod -l k8s-app=cilium --field-selector spec.nodeName=a"
+    assert (found.code, found.help == restart) == ("IPC0922", not requested)
+
+
 @pytest.mark.parametrize(
     ("mode", "version", "way_out"),
     [
