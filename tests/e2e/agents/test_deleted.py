@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 
 import pytest
 
@@ -94,8 +95,10 @@ def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin
     until(lambda: lab.addresses_of_endpoints() == right, "the endpoint has the address of its pod", 300)
 
 
-def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(begin: Begin) -> None:
-    """Within a minute; the block of the pool that the agent asks for stays."""
+def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(
+    begin: Begin, operator: Operator
+) -> None:
+    """Within a minute, from 1.17 on; the block of the pool that the agent asks for stays."""
     second = pool("second", ipv4={"cidrs": ["10.1.0.0/24"], "blockSize": 27}, podsOnly=True)
     lab = begin([*documents("pinned", "ab"), second], "ab")
     lab.apply()
@@ -108,4 +111,6 @@ def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(begin: 
     lab.agents(lab.names)
     lab.ready()
     assert sorted(lab.blocks()["a"]) == [own, more]
-    until(lambda: lab.blocks()["a"] == [own], "the agent has given back the other block", 300)
+    gives_back = operator.version >= (1, 17)
+    with nullcontext() if gives_back else pytest.raises(AssertionError, match="not after"):
+        until(lambda: lab.blocks()["a"] == [own], "the other block is given back", 300 if gives_back else 90)

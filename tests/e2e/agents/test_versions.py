@@ -11,7 +11,7 @@ from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab
-from tests.e2e.agents.node import PATIENCE
+from tests.e2e.agents.node import PATIENCE, RUN
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, announce, announce_by_policy, metallb
 from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
@@ -64,7 +64,11 @@ def test_masquerading_by_iptables_without_interfaces(begin: Begin, operator: Ope
 
 
 def test_an_ip_masq_agent_without_masquerading_by_bpf(begin: Begin) -> None:
-    settings = {"enable-ipv4-masquerade": "true", "enable-ip-masq-agent": "true"}
+    settings = {
+        "enable-ipv4-masquerade": "true",
+        "enable-ip-masq-agent": "true",
+        "ip-masq-agent-config-path": f"{RUN}/ip-masq-agent",  # agents watch its folder
+    }
     ended(begin(documents("bystander", "ab"), "ab", settings=settings), "BPF ip-masq-agent requires")
 
 
