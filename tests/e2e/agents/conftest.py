@@ -70,6 +70,7 @@ def lacking() -> str:
         "iptables",
         "nsenter",
         "ping",
+        "pkill",
         "unshare",
         "vtysh",
     )

@@ -24,6 +24,8 @@ PROBE = r"exec 3<>/dev/tcp/127.0.0.1/9879 && printf 'GET /healthz HTTP/1.0\r\nbr
 AGENT_PODS = "/api/v1/namespaces/kube-system/pods"
 RUN = "/run/cilium"
 LIB = "/run/cilium-lib"
+HEALTH = f"{RUN}/state/health-endpoint.pid"
+"""Of what an agent starts to answer at its health endpoint, and does not end when it is killed."""
 
 
 def owner(kind: str, name: str) -> Object:
@@ -185,6 +187,7 @@ class Node(Machine):
                     what = f"all endpoints of {self.name} are as its agent wants them"
                     self.agent.until(self.regenerated, what, PATIENCE)
                 self.agent.stop(how, GRACE)
+                attempt(self.inside("pkill", "--pidfile", HEALTH, "cilium-health"))  # as its container ends
                 self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
             self.agent, self._uid, self.reported = None, "", False
 
