@@ -264,10 +264,8 @@ def test_what_is_refused_is_named_and_the_others_are_applied(cluster: Cluster) -
     cluster.has["refused"] = ["n2"]
     said = cluster.apply(code=1)
     assert "error: red: CiliumNode n2: error: Apply failed with 1 conflict" in said
-    assert (
-        "drain n2, stop the operator, kubectl delete ciliumnode n2 && ipamc ci apply red --repair, start"
-        in said
-    )
+    delete = "kubectl delete ciliumnode n2 && ipamc ci apply red --repair"
+    assert f"drain n2, stop the operator, {delete}, start the operator, restart n2's agent" in said
     assert "red/ciliumnodes/000: 2 objects applied" in said
     assert "error: red: 1 object refused: CiliumNode n2" in said
     assert cluster.sent() == ["cilium-config", "n1", "n2", "n3", "n2"]

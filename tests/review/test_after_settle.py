@@ -49,7 +49,7 @@ JOINS = [
         (
             "cluster-pool",
             {"operator": "adopt"},
-            [FLAGS, f"{AGAIN}; only if", RESTART, PODS, UNCORDON, REFRESH],
+            [FLAGS, f"{AGAIN}; only if the apply is refused as a conflict", RESTART, PODS, UNCORDON, REFRESH],
         ),
         ("crd", {}, [APPLY, RESTART, PODS, UNCORDON, REFRESH]),
         ("multi-pool", {"pinning": "node"}, [DELETE, RESTART, PODS, UNCORDON, REFRESH]),

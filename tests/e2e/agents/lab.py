@@ -50,6 +50,8 @@ SETTINGS = {
 }
 """What Helm would write into cilium-config besides what ipamc says: native routing on one network, and as little else as an agent needs."""
 
+HEALTH = {"enable-health-checking": "true", "enable-endpoint-health-checking": "true"}
+"""Health endpoints: an agent takes another address of its block."""
 TUNNEL = {"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-node-routes": "false"}
 """In place of native routing."""
 

@@ -9,7 +9,7 @@ import pytest
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.conftest import Begin
-from tests.e2e.agents.lab import Lab
+from tests.e2e.agents.lab import HEALTH, Lab
 from tests.e2e.agents.node import RUN
 from tests.e2e.agents.pod import Pod
 from tests.e2e.api import CILIUM_NODES
@@ -186,8 +186,7 @@ def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_t
         pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": size}),
         inventory([{"name": "a"}, {"name": "b"}]),
     ]
-    healthy = {"enable-health-checking": "true", "enable-endpoint-health-checking": "true"}
-    lab = begin(some, "ab", settings=healthy)
+    lab = begin(some, "ab", settings=HEALTH)
     lab.install()
     lab.agents(lab.names)  # the first time they ask before they know what they need for themselves
     lab.ready()

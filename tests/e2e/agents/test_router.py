@@ -106,7 +106,7 @@ def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin
         until(lambda: router.table() == after, "the router has the other block", 300)
 
 
-ADVERTISEMENTS, PEERS = (f"ciliumbgp{kind}s" for kind in ("advertisement", "peerconfig"))
+ADVERTISEMENTS, PEERS = "ciliumbgpadvertisements", "ciliumbgppeerconfigs"
 
 
 @shows("IPC0586", "IPC0588")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
-from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.agents.lab import HEALTH, Lab, lost
 from tests.e2e.agents.node import PATIENCE
 from tests.e2e.agents.pod import Pod
 from tests.e2e.agents.test_pools import RACKS
@@ -126,16 +128,17 @@ def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, o
 
 @shows("IPC0527")
 @pytest.mark.deep(part=2)
-@pytest.mark.parametrize("health", ["false", "true"])
-def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(begin: Begin, health: str) -> None:
+@pytest.mark.parametrize("settings", [{}, HEALTH], ids=["false", "true"])
+def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(
+    begin: Begin, settings: Mapping[str, str]
+) -> None:
     """A /30 has two: the agent takes one for itself, and one for its health endpoint."""
     tiny = pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 30})
     some = [cluster("multi-pool", ipam={"pinning": "node"}), tiny, inventory([{"name": "a"}])]
-    switches = ("enable-health-checking", "enable-endpoint-health-checking")
-    lab = begin(some, "a", settings=dict.fromkeys(switches, health), without=["IPC0527"])
+    lab = begin(some, "a", settings=settings, without=["IPC0527"])
     started(lab)
     names = ["a1", "a2"]
-    if health == "false":
+    if not settings:
         lab.start_pods(names.pop(0))
     with Pod(names[0], lab.nodes["a"]) as pod:
         assert pod.cni("ADD").returncode

@@ -21,7 +21,7 @@ from ipamc.model.ownership import Ownership, ShownBlocks
 from ipamc.model.plan import ShownBlock
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
-from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL
+from ipamc.review.live.objects import CILIUM_NODE, NODE, POOL, restart
 
 _LINK_LOCAL = tuple(parse_block(text, pods=False) for text in ("169.254.0.0/16", "fe80::/10"))
 
@@ -271,7 +271,7 @@ def former_router(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         found.append((unknown, f"{lacks}: {again}, so other nodes have no routes to its pods", []))
     for nodes, said, causes in found:
         shown = context.dump.cilium_nodes_by_name.get(nodes[0]) or context.dump.nodes_by_name[nodes[0]]
-        way_out = f"{context.restart(nodes[0])}; then delete the pods with old addresses"
+        way_out = f"{restart(context.cluster.namespace, nodes[0])}; then delete the pods with old addresses"
         text, also = f"the agent of {nodes[0]} {said}", context.lines_of(nodes)
         yield Result(error("IPC0952", shown.at, text, also=also, help=way_out), causes)
 
@@ -299,10 +299,11 @@ def _outside(context: Context) -> Iterator[tuple[CiliumNode, Block]]:
 def _cut_off(context: Context, node: Node) -> bool:
     """Return whether an agent runs with a block of each family, and no CiliumNode has its address."""
     seen: CiliumNode | None = context.dump.cilium_nodes_by_name.get(node.name)
-    if seen is None and not (context.shows_nodes and CILIUM_NODE in context.dump.kinds):
-        return False  # where the CiliumNode has the blocks, IPC0922 or IPC0943 says it
+    known = context.shows_nodes and CILIUM_NODE in context.dump.kinds  # elsewhere IPC0922 or IPC0943 says it
+    if (seen.internal_ips or seen.deleting) if seen else not known:
+        return False
     has = {block.family for block in (_all_of(seen) if seen else context.blocks_of(node.name))}
-    if has < {*context.cluster.families} or (seen and (seen.internal_ips or seen.deleting)):
+    if has < {*context.cluster.families}:
         return False
     ours = context.cluster.patch_nodes == "annotations"  # they prove nothing where ipamc writes them
     return context.runs_agent(node.name) or bool(seen and node.agent_ran and not ours)

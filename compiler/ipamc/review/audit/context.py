@@ -248,11 +248,6 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         pod = self.pods_of.get(AGENT, {}).get(node)
         return pod is not None and pod.phase == "Running" and not pod.deleting and not self.is_young(pod)
 
-    def restart(self, node: str) -> str:
-        """Return the command that restarts the agent of a node."""
-        of_node = f"delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}"
-        return f"kubectl -n {self.cluster.namespace} {of_node}"
-
     def agent_ran(self, node: str) -> bool:
         """Return whether the dump proves that Cilium's agent ran on a node."""
         seen, there = self.dump.cilium_nodes_by_name.get(node), self.dump.nodes_by_name.get(node)

@@ -12,7 +12,7 @@ from ipamc.model.lock import Line, State
 from ipamc.model.ownership import Ownership
 from ipamc.review.audit.causes import Cause, Fact, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Make, Result, texts
-from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations
+from ipamc.review.live.objects import CILIUM_NODE, NODE, pod_cidr_annotations, restart
 
 
 def ghost_nodes(context: Context, _: Suppressed) -> Iterator[Result]:
@@ -95,7 +95,7 @@ def waiting(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         seen = context.dump.cilium_nodes_by_name.get(name)
         pools = f"whether its pools have room: ipamc show {context.cluster.name}"
         asks = f"see what the operator says: kubectl get ciliumnodes -o yaml; and {pools}"
-        way_out = asks if seen and seen.requested else context.restart(name)
+        way_out = asks if seen and seen.requested else restart(context.cluster.namespace, name)
     else:
         way_out = f"{context.apply} --repair" if held and not no_uid else context.refresh_and_apply
     kinds = " and ".join(f"IPv{family}" for family in families)

@@ -10,6 +10,7 @@ from ipamc.model.diagnostics import Related, count, error, names, several, warni
 from ipamc.model.dump import SeenEndpoint, SeenPod
 from ipamc.review.audit.causes import ENDPOINT, POD, Suppressed
 from ipamc.review.audit.context import CALICO, LISTED, Context, Result, texts
+from ipamc.review.live.objects import restart
 
 _Ranges = Mapping[str, Sequence[tuple[int, int, int]]]  # by node: (family, first, last) of its blocks
 
@@ -170,4 +171,5 @@ def endpoint_differs(context: Context, _: Suppressed) -> Iterator[Result]:
         text = several(pods, "CiliumEndpoint", "with another address than its pod")
         has, other = (address_text(*item.addresses[0]) for item in (pod, endpoint))
         also = [Related(pod.at, f"the pod has {has}, and its CiliumEndpoint {other}")]
-        yield Result(warning("IPC0963", endpoint.at, text, also=also, help=context.restart(pod.node)))
+        way_out = restart(context.cluster.namespace, pod.node)
+        yield Result(warning("IPC0963", endpoint.at, text, also=also, help=way_out))

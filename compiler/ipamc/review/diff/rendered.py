@@ -24,7 +24,7 @@ from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.selector import Selector, SelectorIndex, parse_label_selector
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered, RenderedObject
-from ipamc.review.live.objects import POLICIES
+from ipamc.review.live.objects import POLICIES, restart
 
 
 class Flag(Struct, frozen=True, kw_only=True):
@@ -189,7 +189,6 @@ _AGENTS_ONLY = re.compile(r"annotate-k8s-node$|.*masq|ipv[46]-native-routing-cid
 _CONFIGS = "nodeconfigs.yaml"
 
 _NAMED = 20  # the most nodes that a sentence names
-_AGENT = "kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName=NODE"
 
 
 class Restart(Struct, frozen=True, kw_only=True):
@@ -240,7 +239,7 @@ def restarts(
         result.append(Restart(who="all agents", why=why, how=how))
     elif nodes := _other_defaults(trees, cluster, before):
         why = "their CiliumNodeConfig sets another default pool (no drain: pods keep their addresses)"
-        how = _AGENT.format(namespace=cluster.namespace)
+        how = restart(cluster.namespace, "NODE")
         result.append(Restart(who="agents", nodes=nodes, why=why, how=how))
     if moved:
         how = "restart while their nodes are drained, as the steps say"

@@ -25,6 +25,11 @@ POLICIES = {
 MANAGER = "ipamc"  # the field manager of every apply
 
 
+def restart(namespace: str, node: str) -> str:
+    """Return the command that restarts the agent of a node."""
+    return f"kubectl -n {namespace} delete pod -l k8s-app=cilium --field-selector spec.nodeName={node}"
+
+
 def name_of(document: Object) -> str:
     """Return an object's name."""
     return str((document.get("metadata") or {}).get("name", ""))
