@@ -86,6 +86,21 @@ def test_a_router_prints_its_table(name: str, expected: dict[str, set[str]]) -> 
             assert lines[at.line - 1][at.column :].startswith(str(route.block).removesuffix("/32"))
 
 
+MAPPED = {"fd00::/122": {"172.30.0.11"}, "fd00::40/122": {"172.30.0.12"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("route6.txt", {}), ("route6.json", {}), ("bgp6.txt", MAPPED), ("bgp6.json", MAPPED)],
+)
+def test_agents_announced_ipv6_over_sessions_of_ipv4(name: str, expected: dict[str, set[str]]) -> None:
+    """The next hop is an IPv4 address, mapped: the kernel of the router rejects the route that BGP has."""
+    table = read_routes(name, (SAMPLES / f"frr-mapped-{name}").read_bytes())
+    assert used(table) == expected
+    hops = {str(route.block): {address_text(*route.hop)} for route in table.routes if route.hop}
+    assert hops == MAPPED
+
+
 def test_a_path_that_was_not_chosen_is_there() -> None:
     for name in ("gobgp.txt", "gobgp.json", "bird.txt"):
         table = read_routes(name, (SAMPLES / name).read_bytes())

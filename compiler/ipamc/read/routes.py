@@ -84,6 +84,7 @@ class _Path(Struct):
     nexthops: list[_Hop] | None = None
     protocol: str = ""  # only zebra
     selected: bool = False
+    failed: bool = False  # the kernel rejected it
     bestpath: Any = False  # bgpd; an object in details
     multipath: bool = False
     attrs: list[_Attribute] | None = None  # only GoBGP
@@ -124,15 +125,15 @@ def _of_json(path: str, text: str) -> Iterator[Route]:
 def _of_path(block: Block, path: _Path) -> Iterator[Route]:
     if path.attrs is not None:
         for text in {attribute.nexthop: 0 for attribute in path.attrs if attribute.nexthop}:
-            yield Route(block, parse_address(text), path.best)
+            yield Route(block, _address(text), path.best)
         return
-    used = path.selected if path.protocol else bool(path.bestpath or path.multipath)
+    used = path.selected and not path.failed if path.protocol else bool(path.bestpath or path.multipath)
     hops = [hop for hop in path.nexthops or () if not hop.resolver]
     if any(hop.scope == "global" for hop in hops):
         hops = [hop for hop in hops if hop.scope != "link-local"]
     for hop in hops:
         drops = hop.blackhole or hop.unreachable or hop.reject
-        yield Route(block, parse_address(hop.ip) if hop.ip else None, used and hop.active, drops)
+        yield Route(block, _address(hop.ip) if hop.ip else None, used and hop.active, drops)
 
 
 def _of_ip(entry: _IpRoute) -> Iterator[Route]:
@@ -142,7 +143,7 @@ def _of_ip(entry: _IpRoute) -> Iterator[Route]:
         return
     for hop in entry.nexthops or [entry]:
         address = hop.gateway or str(hop.via.get("host", ""))
-        found = parse_address(address) if address else None
+        found = _address(address) if address else None
         yield Route(_block(entry.dst, found), found, drops=entry.type in _DROPS)
 
 
@@ -159,7 +160,7 @@ _CIDR = r"[0-9a-f.:]{3,39}/\d{1,3}"
 _IP = r"[0-9a-f.:]{3,39}"
 _HAS_CIDR = re.compile(rf"(?<![\w.:/]){_CIDR}\b").search
 _ZEBRA = re.compile(
-    rf"(?:[A-Za-z](?P<chosen>[> ])[*qrbto ]{{0,3}}\s{{0,4}}(?P<block>{_CIDR})(?: \[\d+/\d+\])?"
+    rf"(?:[A-Za-z](?P<marks>[> ][*qrbto ]{{0,3}})\s{{0,4}}(?P<block>{_CIDR})(?: \[\d+/\d+\])?"
     rf"|  [ *rqbto]{{0,4}}) +(?P<way>via (?P<hop>{_IP})|(?P<drops>unreachable)|is directly connected)"
 ).match
 _BGP = re.compile(
@@ -193,7 +194,8 @@ def _of_zebra(text: str, unread: list[int]) -> Iterator[Route]:
             _note(number, line, unread)
             continue
         if found["block"]:
-            block, chosen, column = _readable(found["block"]), found["chosen"] == ">", found.start("way")
+            block, column = _readable(found["block"]), found.start("way")
+            chosen = found["marks"].startswith(">") and "r" not in found["marks"]  # rejected by the kernel
         if block is None:
             unread.append(number)
         elif found.start("way") <= column:
@@ -284,9 +286,17 @@ def _readable(text: str, hop: Address | None = None) -> Block | None:
         return None
 
 
+def _address(text: str) -> Address:
+    """Read a next hop. A node that announces IPv6 over a session of IPv4 gives its IPv4 address, mapped.
+    Raises CidrError.
+    """
+    family, number = parse_address(text)
+    return (4, number & 0xFFFFFFFF) if family == 6 and number >> 32 == 0xFFFF else (family, number)
+
+
 def _hop(text: str | None) -> Address | None:
     try:
-        return parse_address(text) if text else None
+        return _address(text) if text else None
     except CidrError:
         return None
 

@@ -76,10 +76,10 @@ class Router(Machine, ABC):
     def table(self) -> dict[str, list[str]]:
         """Return what it has learnt: each prefix with its next hops, sorted."""
 
-    def printed(self) -> list[Path]:
-        """Return files with its table, as it prints it in each way that ipamc reads."""
+    def printed(self, commands: Sequence[str] = ()) -> list[Path]:
+        """Return files with its table, as these commands print it: without any, in each way that ipamc reads."""
         files = []
-        for number, command in enumerate(self.PRINTS):
+        for number, command in enumerate(commands or self.PRINTS):
             files.append(self.folder / f"table-{number}")
             files[-1].write_text(self.run(*shlex.split(command)))
         return files
@@ -100,10 +100,14 @@ class GoBgp(Router):
     PRINTS = ("gobgp global rib", "gobgp global rib -j")
 
     def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
+        graceful = {"config": {"enabled": True}}  # where a node offers it
+        ipv4 = {"config": {"afi-safi-name": "ipv4-unicast"}, "mp-graceful-restart": graceful}
         sessions = [
             {
                 "config": {"neighbor-address": each, "peer-as": THEIRS},
                 "transport": {"config": {"passive-mode": True}},
+                "graceful-restart": {"config": {"enabled": True, "restart-time": 120}},
+                "afi-safis": [ipv4],
             }
             for each in neighbours
         ]
@@ -170,6 +174,9 @@ class Frr(Router):
         "vtysh -c 'show bgp ipv4 unicast json'",
         "ip -j route",
     )
+    BGP_6 = ("vtysh -c 'show bgp ipv6 unicast'", "vtysh -c 'show bgp ipv6 unicast json'")
+    ROUTES_6 = ("vtysh -c 'show ipv6 route'", "vtysh -c 'show ipv6 route json'", "ip -6 -j route")
+    """What prints its tables of IPv6."""
 
     def configured(self, folder: Path, neighbours: Sequence[str]) -> list[str]:
         sessions = [
@@ -177,9 +184,11 @@ class Frr(Router):
             for each in neighbours
             for what in (f"remote-as {THEIRS}", "passive", "timers connect 1")
         ]
+        six = "".join(f"  neighbor {each} activate\n" for each in neighbours)
         file = folder / "frr.conf"
         file.write_text(
             f"router bgp {OURS}\n bgp router-id {self.address}\n no bgp ebgp-requires-policy\n{''.join(sessions)}"
+            f" address-family ipv6 unicast\n{six} exit-address-family\n"
         )
         script = (  # the daemons leave root; so it is their parent that ends with this process, and the kernel ends them
             f"cp {file} /run/frr/bgpd.conf; chown -R frr /run/frr; cd /usr/lib/frr; "
@@ -187,8 +196,8 @@ class Frr(Router):
         )
         return ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", script]
 
-    def table(self) -> dict[str, list[str]]:
-        routes = json.loads(self.run("vtysh", "-c", "show bgp ipv4 unicast json"))["routes"]
+    def table(self, family: int = 4) -> dict[str, list[str]]:
+        routes = json.loads(self.run("vtysh", "-c", f"show bgp ipv{family} unicast json"))["routes"]
         return {
             prefix: sorted(hop["ip"] for path in paths for hop in path["nexthops"])
             for prefix, paths in routes.items()

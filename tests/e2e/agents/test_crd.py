@@ -25,12 +25,12 @@ def given(lab: Lab, node: str) -> set[str]:
     return set(lab.api.get(f"{CILIUM_NODES}/{node}")["spec"]["ipam"]["pool"])
 
 
+DUMPED = "kubectl --context=fleet get nodes,ciliumnodes,pods --all-namespaces -o json > ../dump.json"
+
+
 def resize(lab: Lab) -> None:
     """Do what the scheduled job does: dump, resize, merge, apply."""
-    everything = "nodes,ciliumnodes,pods --all-namespaces"
-    lab.sh(
-        f"kubectl --context=fleet get {everything} -o json > ../dump.json && ipamc resize fleet ../dump.json"
-    )
+    lab.sh(f"{DUMPED} && ipamc resize fleet ../dump.json")
     lab.sh("git add . && git commit --quiet -m resized && ipamc ci apply fleet")
 
 
@@ -49,6 +49,36 @@ def test_a_node_gets_more_addresses_while_its_pods_run(begin: Begin) -> None:
         lab.start_pods("a3", "a4")
     assert not lost(pings)
     assert {pod.address for pod in lab.pods.values() if pod.node.name == "a"} <= given(lab, "a")
+    lab.as_locked()
+
+
+def test_a_block_that_pods_use_meanwhile_is_not_taken_back(begin: Begin) -> None:
+    """Pods start after the dump: the apply withholds the change, and the next dump gives the node its block again."""
+    some = documents()
+    some[1]["spec"] |= {"usage": {"high": 60, "low": 40, "maxBlocks": 3}}
+    some[1]["spec"]["ipv4"]["blockSize"] = 29
+    lab = begin(some, "ab")
+    lab.install()
+    lab.start_pods("a1", "a2", "a3", "a4", "b1")
+    until(lambda: len(lab.used("a")) == 5, "the agent tells which addresses are in use")
+    resize(lab)
+    both, second = given(lab, "a"), "10.0.0.16/29"
+    assert [block for _, block in lab.site.lock()["a"]] == ["10.0.0.0/29", second]
+
+    for name in ("a2", "a3", "a4"):
+        lab.end_pod(name)
+    until(lambda: len(lab.used("a")) == 2, "the agent tells which addresses are in use")
+    lab.sh(DUMPED)
+    lab.start_pods("a5", "a6", "a7", "a8", "a9")  # the first block has four free addresses
+    lab.sh("ipamc resize fleet ../dump.json && git add . && git commit --quiet -m resized")
+    assert lab.site.lock("quarantined") == {"a": [("default", second)]}
+    said = lab.sh("! ipamc ci apply fleet 2>&1")
+    assert "CiliumNode a: not applied" in said
+    assert given(lab, "a") == both
+    until(lambda: len(lab.used("a")) == 7, "the agent tells which addresses are in use")
+    resize(lab)
+    assert not lab.site.lock("quarantined")
+    assert given(lab, "a") == both
     lab.as_locked()
 
 

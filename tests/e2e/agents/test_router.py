@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from ipaddress import ip_address
 
 import pytest
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from tests.e2e.agents.clusters import documents
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.agents.machine import NETWORK_6
 from tests.e2e.agents.router import (
     BGP_CONTROL_PLANE,
     EVERY_POOL,
+    NUMBER,
     Bird,
     Frr,
     GoBgp,
@@ -106,7 +109,78 @@ def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin
         until(lambda: router.table() == after, "the router has the other block", 300)
 
 
-ADVERTISEMENTS, PEERS = "ciliumbgpadvertisements", "ciliumbgppeerconfigs"
+ADVERTISEMENTS, PEERS, CLUSTERS = "ciliumbgpadvertisements", "ciliumbgppeerconfigs", "ciliumbgpclusterconfigs"
+
+
+@pytest.mark.parametrize("over", [4, 6])
+def test_ipv6_needs_a_session_of_ipv6(begin: Begin, operator: Operator, over: int) -> None:
+    """Over one of IPv4 the next hop is the node's IPv4 address, mapped. BGP has the route, and no packet goes there."""
+    needs_ip6tables(operator.version)
+    if not can(operator.version, Capability.BGP_ADVERTISEMENT):
+        pytest.skip("agents read advertisements from 1.16 on")
+    some = documents("bystander", "ab")
+    some[0]["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
+    some[1]["spec"]["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
+    lab = begin(some, "ab", settings=BGP_CONTROL_PLANE)
+    announce(lab.api, operator.version)
+    kinds = f"/apis/{version_of_kinds(operator.version)}"
+
+    def both(config: Object) -> None:
+        (four,) = config["spec"]["families"]
+        config["spec"]["families"].append({**four, "afi": "ipv6"})
+
+    def six(config: Object) -> None:
+        (peer,) = config["spec"]["bgpInstances"][0]["peers"]
+        peer["peerAddress"] = f"{NETWORK_6}:{NUMBER}"
+
+    lab.api.change(f"{kinds}/{PEERS}/router", both)
+    if over == 6:
+        lab.api.change(f"{kinds}/{CLUSTERS}/fabric", six)
+    nodes = {name: node.address if over == 4 else node.address_6 for name, node in lab.nodes.items()}
+    with Frr(lab.folder, nodes.values()) as router:
+        lab.install()
+        lab.start_pods("a1", "b1")
+        lab.refreshed()
+        mapped = "::ffff:" if over == 4 else ""
+        hops = {name: [str(ip_address(f"{mapped}{address}"))] for name, address in nodes.items()}
+        expected = {block: hops[name] for name, lines in lab.site.lock().items() for _, block in lines}
+        expected = {block: hop for block, hop in expected.items() if ":" in block}
+
+        def table() -> dict[str, list[str]]:
+            return {block: [str(ip_address(each)) for each in hop] for block, hop in router.table(6).items()}
+
+        until(lambda: table() == expected, "the router has the blocks of IPv6", 300)
+        assert "found 0 problems" in lab.audit(routes=router.printed(router.BGP_6))
+        pods = [address for pod in lab.pods.values() for address in pod.addresses if ":" in address]
+        if over == 6:
+            until(lambda: router.reaches(*pods), "the router reaches the pods", 60)
+            assert "found 0 problems" in lab.audit(routes=router.printed(router.ROUTES_6))
+            return
+        assert not any(router.reaches(each) for each in pods)
+        said = lab.audit(problems=True, routes=router.printed(router.ROUTES_6))
+        assert said.count("error[IPC0956]") == len(router.ROUTES_6)
+
+
+@pytest.mark.parametrize("restart", ["graceful", "abrupt"])
+def test_a_router_that_restarts_gracefully_keeps_a_block_while_its_agent_restarts(
+    begin: Begin, operator: Operator, restart: str
+) -> None:
+    if not can(operator.version, Capability.BGP_ADVERTISEMENT):
+        pytest.skip("agents read advertisements from 1.16 on")
+    lab = begin(documents("bystander", "ab"), "ab", settings=BGP_CONTROL_PLANE)
+    announce(lab.api, operator.version)
+    config, graceful = f"/apis/{version_of_kinds(operator.version)}/{PEERS}/router", restart == "graceful"
+    lab.api.change(config, lambda each: each["spec"].update(gracefulRestart={"enabled": graceful}))
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        right = next_hops(lab)
+        until(lambda: router.table() == right, "the router has the blocks of the lock", 300)
+        lab.nodes["a"].stop_agent()
+        time.sleep(5)
+        assert router.table() == right if graceful else "10.0.0.0/27" not in router.table()
+        lab.agents(["a"])
+        lab.ready()
+        until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
 
 
 @shows("IPC0586", "IPC0588")
