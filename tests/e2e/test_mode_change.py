@@ -41,6 +41,7 @@ KUBERNETES = {"mode": "kubernetes"}
 BYSTANDER = {"mode": "cluster-pool"}
 ADOPT = {"mode": "cluster-pool", "operator": "adopt"}
 MULTI_POOL = {"mode": "multi-pool", "pinning": "none"}
+CRD = {"mode": "crd"}
 WAYS = (
     Way(KUBERNETES, BYSTANDER),
     Way(KUBERNETES, ADOPT),
@@ -54,6 +55,11 @@ WAYS = (
     Way(BYSTANDER, {**MULTI_POOL, "autoCreate": ["default"]}),
     Way(BYSTANDER, {"mode": "multi-pool", "pinning": "pool"}, "rack"),
     Way(BYSTANDER, {"mode": "multi-pool", "pinning": "node"}, "rack"),
+    Way(CRD, KUBERNETES),
+    Way(CRD, BYSTANDER),
+    Way(CRD, ADOPT),
+    Way(CRD, MULTI_POOL),
+    Way(CRD, {"mode": "multi-pool", "pinning": "node"}, "rack"),
 )
 
 
@@ -286,17 +292,6 @@ def test_out_of_multi_pool_mode_the_operator_gives_a_block_in_use_away(
         at_rest(api, operator, config, handled=True)
         now = blocks(site, "multi-pool")
         assert (now["b"], now["c"]) != ([BLOCKS["b"]], [BLOCKS["c"]])  # which their pods still use
-
-
-@shows("IPC0543")
-def test_out_of_crd_mode_agents_lose_their_addresses(api: Api, operator: Operator, tmp_path: Path) -> None:
-    site = site_of(api, operator, tmp_path, {"mode": "crd"})
-    site.apply()
-    agents_start(site, "crd")
-    assert len(api.get(f"{CILIUM_NODES}/a")["spec"]["ipam"]["pool"]) == 30
-    refused(site, BYSTANDER)
-    site.apply()
-    assert "pool" not in api.get(f"{CILIUM_NODES}/a")["spec"]["ipam"]
 
 
 @shows("IPC0545")

@@ -268,6 +268,9 @@ def test_etcd_is_lost_and_git_is_there(begin: Any, mode: str) -> None:
         ("bystander", "kubernetes"),
         ("bystander", "multi-pool"),
         ("adopt", "kubernetes"),
+        ("crd", "cluster-pool"),
+        ("crd", "kubernetes"),
+        ("crd", "multi-pool"),
     ],
 )
 def test_another_mode(begin: Any, operator: Operator, old: str, mode: str) -> None:

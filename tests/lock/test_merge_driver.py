@@ -62,7 +62,10 @@ def program(text: str) -> Callable[[Repository], None]:
 
 
 def absent(repository: Repository) -> None:
-    repository.environment["PATH"] = os.environ["PATH"]
+    folders = os.environ["PATH"].split(os.pathsep)
+    repository.environment["PATH"] = os.pathsep.join(
+        each for each in folders if not Path(each, "ipamc").exists()
+    )
 
 
 def altered(code: str) -> Callable[[Repository], None]:

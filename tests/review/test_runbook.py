@@ -481,7 +481,7 @@ def test_markdown_shows_text_as_it_is() -> None:
         ("renumber", "bystander", {"pools": ("gone",)}, "no such pool in built; it has default"),
         ("mode", "bystander", {"to": "bridge"}, "name the new mode"),
         ("mode", "bystander", {"to": "cluster-pool"}, "is in cluster-pool mode already"),
-        ("mode", "crd", {"to": "cluster-pool"}, "IPC0543"),
+        ("mode", "bystander", {"to": "crd"}, "IPC0543"),
         ("dual-stack", "kubernetes", {"to": ""}, "first go to cluster-pool mode"),
         ("new-range", "bystander", {"pools": ("default",), "to": "10.7.0.1/24"}, "host bits"),
         ("new-range", "bystander", {"pools": ("default",), "to": "fd00::/64"}, "has no IPv6"),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
-from ipamc.lock.file_rules import ONLINE
+from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
@@ -127,19 +127,22 @@ def check_mode_change(
     held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]
     if not held:
         return
-    if (word, cluster.mode.value) not in ONLINE:
+    online = keeps_blocks(word, cluster.mode)
+    if lost := [line for line in held if not online or blocks[line.node, line.block.family] > 1]:
         at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
-        yield not_online(cluster, lock, Mode(word), held, Related(at, f"the mode was {word} here"))
+        yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
         return
     yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
 
 
-def not_online(cluster: Cluster, lock: Lock, old: Mode, held: list[Line], before: Related) -> Diagnostic:
+def not_online(cluster: Cluster, lock: Lock, old: Mode, lost: list[Line], before: Related) -> Diagnostic:
     """IPC0543: the mode of a cluster with nodes changes only where nodes can keep their blocks."""
-    nodes = several({line.node for line in held}, "node", "cannot keep blocks in this change of mode")
+    nodes = several({line.node for line in lost}, "node", "cannot keep blocks in this change of mode")
     message = f"{old} to {cluster.mode}: {nodes}"
     build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
+    if keeps_blocks(old, cluster.mode):  # these nodes have several blocks of a family
+        build = "set mode: multi-pool and pinning: node, in which nodes can have several blocks"
     both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
     undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"
     fix = f"{build}; if mode {old} was never applied: {undo}"

@@ -80,19 +80,17 @@ def foreign_lock(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnos
     return error("IPC0405", row_at(path, 1, row, found), message, also=also, help=fix)
 
 
-ONLINE = {
-    ("kubernetes", "cluster-pool"),
-    ("cluster-pool", "kubernetes"),
-    ("kubernetes", "multi-pool"),
-    ("cluster-pool", "multi-pool"),
-}
-"""(old, new): the changes of mode in which running nodes can keep their blocks."""
+def keeps_blocks(old: str, new: str) -> bool:
+    """Tell whether running nodes can keep their blocks, one of a family, in this change of mode."""
+    ways = {"kubernetes", "cluster-pool"}
+    return old != new and old in {*ways, "crd"} and new in {*ways, "multi-pool"}
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:
     """IPC0406: the lock was made for the mode that the Cluster names."""
-    possible = (found, cluster.mode.value) in ONLINE
-    way_out = f", or ipamc lock {cluster.name} --mode" if possible else "; ipamc explain IPC0543 tells why"
+    way_out = "; ipamc explain IPC0543 tells why"
+    if keeps_blocks(found, cluster.mode):
+        way_out = f", or ipamc lock {cluster.name} --mode"
     at = row_at(path, 1, row, found)
     message = f"the lock was made for mode {found}, and the Cluster says {cluster.mode}"
     return error("IPC0406", at, message, also=[cluster.mode_here], help=f"set mode: {found} again{way_out}")

@@ -133,7 +133,7 @@ def _of_path(block: Block, path: _Path) -> Iterator[Route]:
         hops = [hop for hop in hops if hop.scope != "link-local"]
     for hop in hops:
         drops = hop.blackhole or hop.unreachable or hop.reject
-        yield Route(block, _address(hop.ip) if hop.ip else None, used and hop.active, drops)
+        yield Route(block, _address(hop.ip), used and hop.active, drops)
 
 
 def _of_ip(entry: _IpRoute) -> Iterator[Route]:
@@ -142,8 +142,7 @@ def _of_ip(entry: _IpRoute) -> Iterator[Route]:
     if entry.type in _OTHER:
         return
     for hop in entry.nexthops or [entry]:
-        address = hop.gateway or str(hop.via.get("host", ""))
-        found = _address(address) if address else None
+        found = _address(hop.gateway or str(hop.via.get("host", "")))
         yield Route(_block(entry.dst, found), found, drops=entry.type in _DROPS)
 
 
@@ -286,17 +285,17 @@ def _readable(text: str, hop: Address | None = None) -> Block | None:
         return None
 
 
-def _address(text: str) -> Address:
-    """Read a next hop. A node that announces IPv6 over a session of IPv4 gives its IPv4 address, mapped.
-    Raises CidrError.
-    """
+def _address(text: str | None) -> Address | None:
+    """Read a next hop; over a session of IPv4 one of IPv6 is an IPv4 address, mapped. Raises CidrError."""
+    if not text:
+        return None
     family, number = parse_address(text)
     return (4, number & 0xFFFFFFFF) if family == 6 and number >> 32 == 0xFFFF else (family, number)
 
 
 def _hop(text: str | None) -> Address | None:
     try:
-        return _address(text) if text else None
+        return _address(text)
     except CidrError:
         return None
 

@@ -41,11 +41,8 @@ def text(found: Runway, history: History) -> str:
         )
         label = f"{visible(pool.use.pool.name)} /{pool.use.family.block_size}"
         rows.append((label, room, _span(pool), lasts(pool)))
-    table = (
-        box(("POOL", "ROOM FOR", f"{words.block.upper()}S A WEEK", "LASTS"), [rows], numbers={1})
-        if rows
-        else "no pools\n"
-    )
+    head = ("POOL", "ROOM FOR", f"{words.block.upper()}S A WEEK", "LASTS")
+    table = box(head, [rows], numbers={1}) if rows else "no pools\n"
     if len(found.edges) < 2:
         return f"{name}: git has no week of history of its lock: nothing is said about its growth\n{table}"
     weeks, first = count(len(found.edges) - 1, "week"), _day(found.edges[0].second)

@@ -51,7 +51,7 @@ def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces
     lab.as_locked()
 
 
-@pytest.mark.deep(part=5)
+@pytest.mark.deep(part=7)
 @pytest.mark.parametrize(
     ("mode", "kind"), [*((mode, Lab) for mode in sorted(MODES.keys() - {"shared"})), ("bystander", WithHelm)]
 )
@@ -129,6 +129,10 @@ SHARED = {"mode": "multi-pool", "pinning": "none"}
         ("kubernetes", SHARED, Lab),
         ("adopt", {"mode": "kubernetes"}, Lab),
         ("annotated", {"mode": "cluster-pool"}, Lab),
+        ("annotated", SHARED, Lab),
+        ("crd", {"mode": "cluster-pool"}, Lab),
+        ("crd", {"mode": "kubernetes"}, Lab),
+        ("crd", SHARED, Lab),
     ],
 )
 def test_in_another_mode_pods_and_nodes_keep_what_they_have(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab, lost
+from tests.e2e.agents.test_changes import in_mode
 from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
@@ -98,6 +100,27 @@ def test_an_address_with_an_owner_is_kept_for_its_pod(begin: Begin) -> None:
     lab.start_pods("a9")
     assert lab.pods["a2"].address != kept
     assert lab.pods["a9"].address == kept
+
+
+@shows("IPC0543")
+def test_an_agent_that_starts_in_crd_mode_cuts_off_a_pod_whose_address_is_not_listed(begin: Begin) -> None:
+    lab = begin(clusters.documents("bystander", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    in_mode(lab.site, {"mode": "crd"})
+    lab.sh(
+        "git rm -qr clusters/fleet/ipam.lock clusters/fleet/rendered && ipamc compile fleet"
+    )  # no consent helps
+    lab.sh("git add . && git commit --quiet -m mode && ipamc ci apply fleet --before-flags")
+
+    def take(node: Object) -> None:
+        del node["spec"]["ipam"]["pool"][lab.pods["a1"].address]
+
+    lab.api.change(f"{CILIUM_NODES}/a", take)
+    lab.roll_out()
+    lab.agents(lab.names)
+    lab.ready()
+    until(lambda: lab.unreachable() == {("a1", "b1"), ("b1", "a1")}, "the pod of a is cut off", 60)
 
 
 @shows("IPC0532")

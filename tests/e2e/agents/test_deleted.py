@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,10 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import ENDPOINTS, Lab
 from tests.e2e.agents.node import AGENT_PODS
 from tests.e2e.agents.pod import Pod
-from tests.e2e.api import CILIUM_NODES, MERGE, POOLS, Object
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
+from tests.e2e.rules import shows
 from tests.support.fleet import pool
 
 CUT_OFF = {("a1", "b1"), ("b1", "a1")}
@@ -53,6 +55,52 @@ def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted
     mended(lab, "IPC0922" if mode == "pinned" else "IPC0952")
     until(lambda: not lab.unreachable(), "the pod of a is reached again", 300)
     lab.in_their_blocks()
+
+
+@shows("IPC0910")
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("mode", ["bystander", "kubernetes"])
+def test_the_node_that_keeps_a_block_of_two_is_reached_again_some_time_after_the_other_one_has_its_own(
+    begin: Begin, mode: str
+) -> None:
+    """The route to the block goes with the other node's CiliumNode; the agents' next round brings it back."""
+    lab = begin(documents(mode))
+    lab.install()
+    lab.start_pods("a1", "c1")
+    right = lab.blocks()
+
+    def joins_again(**spec: Any) -> None:
+        lab.nodes["b"].stop_agent()
+        lab.api.delete(f"{NODES}/b", f"{CILIUM_NODES}/b")
+        lab.nodes["b"].register(**spec)
+
+    (block,) = right["a"]
+    if mode == "kubernetes":
+        joins_again(podCIDR=block, podCIDRs=[block])
+    else:
+        lab.api.change(f"{CILIUM_NODES}/b", lambda node: node["spec"]["ipam"].update(podCIDRs=[block]))
+    lab.agents(["b"])
+    lab.ready()
+    lab.start_pods("b1")
+    assert lab.blocks()["b"] == [block]
+    said = lab.audit(problems=True)
+    assert f"error[IPC0910]: nodes a and b both have {block}" in said
+    assert "a keeps it; drain b" in said
+
+    lab.end_pod("b1")
+    if mode == "kubernetes":
+        joins_again()
+        lab.refreshed()
+        lab.sh("ipamc ci apply fleet")
+    else:
+        lab.api.delete(f"{CILIUM_NODES}/b")
+        lab.sh("ipamc ci apply fleet --repair")
+    lab.agents(["b"])
+    lab.ready()
+    lab.start_pods("b2")
+    until(lambda: not lab.unreachable(), "all reach all again", 300)
+    assert lab.blocks() == right
+    lab.as_locked()
 
 
 def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
@@ -95,6 +143,7 @@ def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin
     until(lambda: lab.addresses_of_endpoints() == right, "the endpoint has the address of its pod", 300)
 
 
+@pytest.mark.deep(part=0)
 def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(
     begin: Begin, operator: Operator
 ) -> None:

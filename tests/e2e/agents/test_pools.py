@@ -126,6 +126,7 @@ def holder(lab: Lab) -> list[str]:
     return [node for node, blocks in lab.blocks().items() if f"{ONE}/32" in blocks]
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("pinning", ["pool", "node"])
 def test_the_address_of_a_pod_goes_with_it_to_another_node(
     begin: Begin, operator: Operator, pinning: str

@@ -42,7 +42,7 @@ def all_sessions(lab: Lab, router: Router) -> None:
 
 
 @pytest.mark.deep(part=3)
-@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "adopt", "pinned"])
+@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "annotated", "pinned", "adopt"])
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
     announce(lab.api, lab.operator.version, multi_pool=mode == "pinned")
@@ -112,6 +112,7 @@ def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin
 ADVERTISEMENTS, PEERS, CLUSTERS = "ciliumbgpadvertisements", "ciliumbgppeerconfigs", "ciliumbgpclusterconfigs"
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("over", [4, 6])
 def test_ipv6_needs_a_session_of_ipv6(begin: Begin, operator: Operator, over: int) -> None:
     """Over one of IPv4 the next hop is the node's IPv4 address, mapped. BGP has the route, and no packet goes there."""
@@ -161,6 +162,7 @@ def test_ipv6_needs_a_session_of_ipv6(begin: Begin, operator: Operator, over: in
         assert said.count("error[IPC0956]") == len(router.ROUTES_6)
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("restart", ["graceful", "abrupt"])
 def test_a_router_that_restarts_gracefully_keeps_a_block_while_its_agent_restarts(
     begin: Begin, operator: Operator, restart: str

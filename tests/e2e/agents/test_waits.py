@@ -50,6 +50,7 @@ def waits(lab: Lab, node: str, words: str) -> None:
 
 
 @shows("IPC0307")
+@pytest.mark.deep(part=0)
 def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin, operator: Operator) -> None:
     needs_ip6tables(operator.version)
     nodes = inventory([{"name": name, "labels": labels} for name, labels in RACKS.items()])
@@ -62,6 +63,7 @@ def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin, o
 
 
 @shows("IPC0526")
+@pytest.mark.deep(part=0)
 def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, operator: Operator) -> None:
     needs_ip6tables(operator.version)
     some = [

@@ -294,11 +294,9 @@ def not_attributed(tables: _Tables) -> Iterator[Result]:
         if unknown:
             hops = {_hop(route) for route in unknown}
             more = f"; {count(len(hops), 'next hop')}" if len(hops) > 1 else ""
-            of = (
-                "which is no node's address in the dump"
-                if context.dump.node_by_ip
-                else "and the dump has no InternalIPs"
-            )
+            of = "which is no node's address in the dump"
+            if not context.dump.node_by_ip:
+                of = "and the dump has no InternalIPs"
             text = f"{unknown[0].block} leads to {address_text(*_hop(unknown[0]))}, {of}{more}: not checked"
             seen = f"{text} ({count(len(unknown), 'route')})"
             way_out = "give the tables of the routers that have sessions with nodes, and a dump with Nodes"

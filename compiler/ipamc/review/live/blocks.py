@@ -55,16 +55,17 @@ def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
         gone -= {str(block) for entry in entries if entry not in ours if (block := objects.address(entry))}
     if not gone:
         return ()
-    kept = (
-        objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
-        if tree.get("kind") == objects.CILIUM_NODE
-        else _blocks_of(tree)
-    )
-    return tuple(outermost(without(objects.parsed(gone), kept)))
+    return tuple(outermost(without(objects.parsed(gone), _whole_blocks_of(tree))))
 
 
 def _blocks_of(tree: objects.Object) -> list[Block]:
     return objects.parsed(objects.cidrs(tree, tree))
+
+
+def _whole_blocks_of(tree: objects.Object) -> list[Block]:
+    if tree.get("kind") != objects.CILIUM_NODE:
+        return _blocks_of(tree)
+    return objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
 
 
 def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
@@ -125,13 +126,8 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
     """
     rendered: list[tuple[Block, objects.Object, bool]] = []
     for document in tree:
-        of_cilium = document["kind"] == objects.CILIUM_NODE
-        blocks = (
-            objects.parsed(objects.ipam(document).get("podCIDRs") or ())
-            if of_cilium
-            else _blocks_of(document)
-        )
-        rendered += ((block, document, True) for block in blocks if objects.node_of(document))
+        if objects.node_of(document):
+            rendered += ((block, document, True) for block in _whole_blocks_of(document))
     pattern = next((document for _, document, _ in rendered if document["kind"] == objects.NODE), None)
     kinds = {objects.CILIUM_NODE, objects.NODE} if pattern else {objects.CILIUM_NODE}
     claimants = [document for document in live.values() if document.get("kind") in kinds]

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from ipamc.lock.file_rules import ONLINE
+from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
@@ -195,7 +195,7 @@ def mode_under_way(
     order works. `in_brief`: for a plan, which has one step instead of waves.
     """
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
-    online = (lock.mode.value, cluster.mode.value) in ONLINE
+    online = keeps_blocks(lock.mode, cluster.mode)
     both = (before or cluster, cluster)
     was, now = ((each.mode, each.operator, each.pinning, each.patch_nodes) for each in both)
     if not lock.shards or not (online if of_mode else was != now):
@@ -217,7 +217,7 @@ def mode_change(
 ) -> Runbook:
     """Return the runbook of a change of mode or of another setting. `begun`: it is merged already."""
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
-    online = bool(lock.shards) and (lock.mode.value, cluster.mode.value) in ONLINE
+    online = bool(lock.shards) and keeps_blocks(lock.mode, cluster.mode)
     multi = cluster.mode is Mode.MULTI_POOL
     # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
-from ipamc.lock.file_rules import ONLINE
+from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import CILIUM_MODES, Cluster, Mode, Pool, Version
@@ -74,11 +74,9 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     mode = Mode(request.to)
     if mode is cluster.mode:
         raise Unclear(f"{cluster.name} is in {mode} mode already")
-    if (cluster.mode.value, mode.value) not in ONLINE and plan.held:
-        known = ", ".join(new for old, new in sorted(ONLINE) if old == cluster.mode.value)
-        ways = f"; from {cluster.mode} nodes can go to {known}" if known else ""
-        keeps = "no way is known in which nodes keep their blocks (ipamc explain IPC0543)"
-        raise Unclear(f"{cluster.mode} to {mode}: {keeps}{ways}")
+    if plan.held and not keeps_blocks(cluster.mode, mode):
+        keeps = "no way is known in which all nodes keep their blocks (ipamc explain IPC0543)"
+        raise Unclear(f"{cluster.mode} to {mode}: {keeps}")
     after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
     then = replace(site, cluster=after)
     return planners.mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
