@@ -231,6 +231,54 @@ def test_one_cidr_says_who_sees_the_pod_where_there_is_no_list(
         assert other.sees(lab.pods["a1"], LISTED) == {"pod"}
 
 
+@shows("IPC0934")
+def test_iptables_masquerade_one_range_without_interfaces(
+    begin: Begin, operator: Operator, tmp_path: Path
+) -> None:
+    """The node's first block; up to 1.16 a range that no pod has. From 1.19 on agents end: test_versions."""
+    if can(operator.version, Capability.EGRESS_INTERFACES):
+        pytest.skip("agents end from 1.19 on")
+    public = pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, podsOnly=True)
+    settings = {"enable-ipv4-masquerade": "true", "ipv4-native-routing-cidr": OWN[4]}
+    lab = begin([*documents("shared", "a"), public], "a", settings=settings)
+    with receiver(lab, tmp_path) as other:
+        lab.install()
+        lab.start_pods("a1")
+        lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "public"})
+        if operator.version >= (1, 17):
+            other.masquerades(lab.pods["a1"])
+        assert other.sees(lab.pods["a1"], OTHER) == {"node" if operator.version >= (1, 17) else "pod"}
+        assert other.sees(lab.pods["a2"], OTHER) == {"pod"}
+
+
+@shows("IPC0216")
+def test_pods_outside_the_native_cidr_see_nodes_in_place_of_pods(begin: Begin, tmp_path: Path) -> None:
+    some = documents("bystander", "ab")
+    some[0]["spec"]["cilium"] |= {"routingMode": "native", "nativeRoutingCIDR": "10.200.0.0/16"}
+    lab = begin(some, "ab", settings={**MASQUERADING, "ipv4-native-routing-cidr": "10.200.0.0/16"})
+    assert "IPC0216" in lab.site.compile("--check")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    listen = lab.pods["b1"].inside(sys.executable, "-c", LISTEN)
+    with Program(tmp_path / "receiver.log", *listen) as program:
+        other, there = Receiver(program), {4: lab.pods["b1"].address}
+        until(lambda: other.sees(lab.pods["a1"], there) == {"node"}, "the pod of b sees the node of a", 60)
+
+
+@shows("IPC0584")
+def test_an_agent_without_a_list_has_one_of_its_own(begin: Begin, tmp_path: Path) -> None:
+    """Pods of private networks see the pod, and nobody else does."""
+    lab = begin(masquerading([4], addressSpace=False), "a", settings=MASQUERADING)
+    with receiver(lab, tmp_path) as other:
+        lab.nodes["a"].run("mkdir", "-p", AGENT_FILE.rpartition("/")[0])  # agents watch it
+        lab.install()
+        lab.start_pods("a1")
+        pod, listed = lab.pods["a1"], ("10.0.0.0/8", "192.168.0.0/16")
+        said = lab.nodes["a"].run("cilium-dbg", "bpf", "ipmasq", "list", environment=pod.node.environment)
+        assert all(each in said for each in listed)
+        assert other.sees(pod, OTHER) == {"pod"}
+
+
 @shows("IPC0562", "IPC0581")
 @pytest.mark.parametrize("whose", ["pool", "cluster"])
 def test_everybody_sees_pods_of_pools_that_skip_masquerading(
@@ -251,3 +299,31 @@ def test_everybody_sees_pods_of_pools_that_skip_masquerading(
         lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "public"})
         other.masquerades(lab.pods["a1"])
         assert other.sees(lab.pods["a2"], OTHER) == {"pod" if skips else "node"}
+
+
+def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwards(
+    begin: Begin, operator: Operator, tmp_path: Path
+) -> None:
+    if not can(operator.version, Capability.SKIP_MASQUERADE):
+        pytest.skip("Cilium has it from 1.19 on")
+    public = pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, podsOnly=True)
+    lab = begin([*masquerading([4], "shared"), public], "a", settings=MASQUERADING)
+    chosen = {"ipam.cilium.io/ip-pool": "public"}
+    with receiver(lab, tmp_path) as other:
+        give_list(lab)
+        lab.install()
+        lab.start_pods("a1", **chosen)
+        other.masquerades(lab.pods["a1"])
+
+        def skip(document: Object) -> None:
+            if document["metadata"].get("name") == "public":
+                document["spec"]["skipMasquerade"] = True
+
+        lab.site.edit(skip)
+        lab.site.compile()
+        lab.site.apply()
+        lab.start_pods("a2", **chosen)
+        until(lambda: other.sees(lab.pods["a2"], OTHER) == {"pod"}, "others see the new pod", 60)
+        lab.agents("a")
+        lab.ready()
+        assert other.sees(lab.pods["a1"], OTHER) == {"node"}
