@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_address
 
 import pytest
@@ -24,11 +26,13 @@ from tests.e2e.agents.router import (
     announce,
     version_of_kinds,
 )
+from tests.e2e.agents.test_changes import SHARED, in_mode
 from tests.e2e.agents.test_import import give_podcidrs
 from tests.e2e.api import CILIUM_NODES, NODES, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
+from tests.e2e.site import Site
 
 
 def next_hops(lab: Lab) -> dict[str, list[str]]:
@@ -160,6 +164,45 @@ def test_ipv6_needs_a_session_of_ipv6(begin: Begin, operator: Operator, over: in
         assert not any(router.reaches(each) for each in pods)
         said = lab.audit(problems=True, routes=router.printed(router.ROUTES_6))
         assert said.count("error[IPC0956]") == len(router.ROUTES_6)
+
+
+def test_a_router_keeps_all_blocks_through_a_change_of_mode(begin: Begin, operator: Operator) -> None:
+    """Where both are announced, blocks of nodes and blocks of pools, and sessions restart gracefully."""
+    if not can(operator.version, Capability.BGP_ADVERTISEMENT):
+        pytest.skip("agents read advertisements from 1.16 on")
+    some = documents("bystander")
+    some[0]["spec"]["bgp"] = "control-plane"
+    lab = begin(some, settings=BGP_CONTROL_PLANE)
+    announce(lab.api, operator.version)
+    kinds = f"/apis/{version_of_kinds(operator.version)}"
+    lab.api.change(
+        f"{kinds}/{PEERS}/router", lambda each: each["spec"].update(gracefulRestart={"enabled": True})
+    )
+    seen: list[dict[str, list[str]]] = []
+
+    def pools_too(_: Site) -> None:
+        blocks = f"{kinds}/{ADVERTISEMENTS}/blocks"
+        lab.api.change(blocks, lambda each: each["spec"]["advertisements"].append(EVERY_POOL))
+
+    lab.edits = {"edit-mode": lambda site: in_mode(site, SHARED), "announce": pools_too}
+    with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
+        lab.install()
+        right = next_hops(lab)
+        until(lambda: router.table() == right, "the router has the blocks of the lock", 300)
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.2):
+                seen.append(router.table())
+
+        with ThreadPoolExecutor(1) as worker:
+            watched = worker.submit(watch)
+            lab.play(lab.runbook("--change mode --to multi-pool"))
+            time.sleep(10)
+            ended.set()
+            watched.result()
+    assert len(seen) > 20
+    assert all(table == right for table in seen)
 
 
 @pytest.mark.deep(part=2)
