@@ -166,7 +166,7 @@ def held_outside_pools_of_mode(
 def strangers_of_mode(cluster: Cluster, old: Mode) -> Iterator[Diagnostic]:
     """IPC0545: while the mode changes, every CiliumNode with a block is of a node in the inventory."""
     known = {node.name for node in cluster.nodes}
-    with_blocks = (seen for seen in cluster.cilium_nodes if seen.blocks or seen.allocated)
+    with_blocks = (seen for seen in cluster.cilium_nodes if seen.blocks or seen.allocated or seen.addresses)
     if strangers := [seen for seen in with_blocks if seen.name not in known]:
         what = f"with blocks of {old} mode and without a node in the inventory"
         message = several([seen.name for seen in strangers], "CiliumNode", what)

@@ -152,6 +152,22 @@ def test_in_another_mode_pods_and_nodes_keep_what_they_have(
     lab.as_locked()
 
 
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("old", ["bystander", "crd"])
+def test_nodes_keep_their_blocks_in_pools_of_their_own_and_are_drained_for_it(begin: Begin, old: str) -> None:
+    lab = begin(documents(old))
+    lab.install()
+    lab.start_pods("a1", "b1", "c1")
+    in_mode(lab.site, {"mode": "multi-pool", "pinning": "node"})
+    lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add -A && git commit --quiet -m mode")
+    lab.sh("git push --quiet origin main")
+    lab.play(lab.runbook("--base HEAD~1"))
+    assert lab.blocks() == BEFORE
+    assert not lab.pods
+    lab.start_pods("a2", "b2", "c2")
+    lab.as_locked()
+
+
 def in_mode(site: Site, ipam: Object) -> None:
     """Write another mode into the Cluster; no pool is then for nodes that nobody listed."""
 

@@ -316,7 +316,7 @@ def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwa
         other.masquerades(lab.pods["a1"])
 
         def skip(document: Object) -> None:
-            if document["metadata"].get("name") == "public":
+            if document["kind"] == "IPPool" and document["metadata"]["name"] == "public":
                 document["spec"]["skipMasquerade"] = True
 
         lab.site.edit(skip)
