@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab, lost
+from tests.e2e.agents.pod import Pod
 from tests.e2e.agents.test_changes import in_mode
 from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.processes import until
@@ -99,6 +100,24 @@ def test_an_address_with_an_owner_is_kept_for_its_pod(begin: Begin) -> None:
     lab.start_pods("a9")
     assert lab.pods["a2"].address != kept
     assert lab.pods["a9"].address == kept
+
+
+def test_until_the_flags_the_way_out_can_be_reverted(begin: Begin) -> None:
+    """No pod starts once the addresses were taken away, and those that run go on."""
+    lab = begin(clusters.documents("crd", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    before = given(lab, "a")
+    in_mode(lab.site, {"mode": "cluster-pool"})
+    lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add . && git commit --quiet -m mode")
+    lab.sh("ipamc ci apply fleet --before-flags")
+    with Pod("a2", lab.nodes["a"]) as pod:
+        until(lambda: pod.cni("ADD").returncode, "no pod starts", 60)
+    assert not lab.unreachable()
+    lab.sh("git revert --no-edit HEAD && ipamc ci apply fleet")
+    assert given(lab, "a") == before
+    lab.start_pods("a3")
+    lab.as_locked()
 
 
 @shows("IPC0543")
