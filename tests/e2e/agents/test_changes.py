@@ -152,7 +152,7 @@ def test_in_another_mode_pods_and_nodes_keep_what_they_have(
     lab.as_locked()
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("old", ["bystander", "crd"])
 def test_nodes_keep_their_blocks_in_pools_of_their_own_and_are_drained_for_it(begin: Begin, old: str) -> None:
     lab = begin(documents(old))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab, lost
@@ -55,6 +57,7 @@ def test_a_node_gets_more_addresses_while_its_pods_run(begin: Begin) -> None:
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 def test_a_block_that_pods_use_meanwhile_is_not_taken_back(begin: Begin) -> None:
     """Pods start after the dump: the apply withholds the change, and who reverts it has all as before."""
     some = documents()

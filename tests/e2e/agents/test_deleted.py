@@ -58,7 +58,7 @@ def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted
 
 
 @shows("IPC0910")
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("mode", ["bystander", "kubernetes"])
 def test_the_node_that_keeps_a_block_of_two_is_reached_again_some_time_after_the_other_one_has_its_own(
     begin: Begin, mode: str

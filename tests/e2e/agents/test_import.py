@@ -33,6 +33,7 @@ def give_podcidrs(lab: Lab, blocks: dict[str, str]) -> None:
         lab.api.sure("PATCH", f"{NODES}/{name}", {"spec": {"podCIDR": block, "podCIDRs": [block]}}, MERGE)
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("owner", ["bystander", "adopt"])
 @pytest.mark.parametrize("mode", CONFIGS)
 def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, mode: str, owner: str) -> None:

@@ -63,6 +63,7 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("kind", [Bird, Frr])
 def test_a_router_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(
     begin: Begin, kind: type[Router]

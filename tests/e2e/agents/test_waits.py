@@ -77,6 +77,7 @@ def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, o
 
 
 @shows("IPC0568")
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
