@@ -46,11 +46,8 @@ def not_given(cluster: Cluster) -> Iterator[Diagnostic]:
                 fix = f"let the space decide: ipamc compile {ask.space}; then compile this cluster again"
                 if ask.space not in ask.beside:
                     has = "no index of it is beside the cluster"
-                    fix = (
-                        f"did you mean {near}? If not, {fix}"
-                        if (near := nearest(ask.space, ask.beside))
-                        else fix
-                    )
+                    if near := nearest(ask.space, ask.beside):
+                        fix = f"did you mean {near}? If not, {fix}"
                 text = f'pool "{pool.name}" asks address space {shown(ask.space)} for {wants}, and {has}'
                 yield error("IPC0704", ask.at, text, help=fix)
 

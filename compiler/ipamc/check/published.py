@@ -7,12 +7,11 @@ cluster-pool mode reads its list when it starts, and may run with the old list f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
-from ipamc.lock.file_rules import keeps_blocks
+from ipamc.lock.file_rules import keeps_blocks, lost_blocks
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
@@ -120,17 +119,13 @@ def check_mode_change(
     word = rendered.mode or mode_of(text)
     if word == cluster.mode or word not in set(CILIUM_MODES):
         return
-    held = [line for line in lock.lines if line.state is State.HELD]
-    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
-    blocks = Counter((line.node, line.block.family) for line in held if cluster.mode.one_block)
-    # A planned node with more blocks than the new mode allows cannot keep them either.
-    held = [line for line in held if line.node not in planned or blocks[line.node, line.block.family] > 1]
-    if not held:
-        return
-    online = keeps_blocks(word, cluster.mode)
-    if lost := [line for line in held if not online or blocks[line.node, line.block.family] > 1]:
+    if lost := lost_blocks(lock, cluster, word, cluster.mode):
         at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
         yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
+        return
+    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
+    held = [line for line in lock.lines if line.state is State.HELD and line.node not in planned]
+    if not held:
         return
     yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
     yield from strangers_of_mode(cluster, Mode(word))
@@ -141,8 +136,9 @@ def not_online(cluster: Cluster, lock: Lock, old: Mode, lost: list[Line], before
     nodes = several({line.node for line in lost}, "node", "cannot keep blocks in this change of mode")
     message = f"{old} to {cluster.mode}: {nodes}"
     build = f"set mode: {old} again, and build a new cluster for {cluster.mode}"
-    if keeps_blocks(old, cluster.mode):  # these nodes have several blocks of a family
-        build = "set mode: multi-pool and pinning: node, in which nodes can have several blocks"
+    if keeps_blocks(old, cluster.mode):
+        fewer = f"maxBlocks: 1 and ipamc resize, or ipamc lock {cluster.name} --renumber NODE"
+        build = f"set mode: {old} again until each node has one block of a family: {fewer}"
     both = f"{lock.path} {lock.path.removesuffix('ipam.lock')}rendered"
     undo = f"git checkout REV -- {both}, where REV is the commit before; in a new cluster delete both"
     fix = f"{build}; if mode {old} was never applied: {undo}"

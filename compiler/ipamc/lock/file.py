@@ -117,6 +117,8 @@ def _body(head: record.Header, text: bytes, path: str, mode: Mode) -> tuple[Lock
     found: list[Diagnostic] = []
     if lines is None:
         lines, found = _lines_and_findings(head, text, path)
+    if head.mode == Mode.CRD != mode:  # in which alone a node has a part of a block
+        lines = [replace(line, addresses=0) if line.addresses else line for line in lines]
     lock = Lock(cluster=head.cluster, mode=mode, shards=head.shards, lines=tuple(lines), path=path)
     return replace(lock, written=lock.lines, text=b"" if found else text), found
 

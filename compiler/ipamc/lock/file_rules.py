@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from json import dumps
 from shlex import quote
@@ -9,7 +10,7 @@ from shlex import quote
 from ipamc.model.address_sets import overlaps
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error
-from ipamc.model.lock import Line, State
+from ipamc.model.lock import Line, Lock, State
 from ipamc.model.wording import shown
 
 FORMAT = 1
@@ -84,6 +85,16 @@ def keeps_blocks(old: str, new: str) -> bool:
     """Tell whether running nodes can keep their blocks, one of a family, in this change of mode."""
     ways = {"kubernetes", "cluster-pool"}
     return old != new and old in {*ways, "crd"} and new in {*ways, "multi-pool"}
+
+
+def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
+    """Return the lines that their nodes cannot keep in a change of mode; one of a family is kept at best."""
+    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
+    lines = [line for line in lock.lines if line.state in {State.HELD, State.PENDING}]
+    number = Counter((line.node, line.block.family, line.state) for line in lines)
+    several = (line for line in lines if number[line.node, line.block.family, line.state] > 1)
+    running = () if keeps_blocks(old, new) else (line for line in lines if line.node not in planned)
+    return sorted({*several, *running}, key=lambda line: line.block)
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:

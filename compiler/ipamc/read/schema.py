@@ -44,11 +44,9 @@ def with_reference(root: Schema, schema: Schema) -> Schema:
 def below(root: Schema, schema: Schema, key: str | int) -> Schema | None:
     """Return the schema of a member or an item; None if there is none."""
     schema = resolve_reference(root, schema)
-    found = (
-        schema.get("items")
-        if isinstance(key, int)
-        else schema.get("properties", {}).get(key, schema.get("additionalProperties"))
-    )
+    found = schema.get("items")
+    if not isinstance(key, int):
+        found = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
     return resolve_reference(root, found) if isinstance(found, dict) else None
 
 

@@ -109,11 +109,9 @@ def dumps(items: Sequence[Object], found: Sequence[Object]) -> str:
 
 def _yaml(value: Any, indent: str) -> Iterator[str]:
     """Yield the lines of a mapping or list in block style; each begins with `indent`."""
-    members = (
-        [(f"{_scalar(str(key))}:", each) for key, each in value.items()]
-        if isinstance(value, dict)
-        else [("-", each) for each in value]
-    )
+    members = [("-", each) for each in value]
+    if isinstance(value, dict):
+        members = [(f"{_scalar(str(key))}:", each) for key, each in value.items()]
     for head, each in members:
         if isinstance(each, dict | list) and each:
             if head == "-":

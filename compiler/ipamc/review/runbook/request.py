@@ -9,11 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.lock.consent import parse_consent
-from ipamc.lock.file_rules import keeps_blocks
+from ipamc.lock.file_rules import lost_blocks
 from ipamc.model.cidr import CidrError, Range, parse_block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cluster import CILIUM_MODES, Cluster, Mode, Pool, Version
-from ipamc.model.diagnostics import Diagnostic, errors_of, names
+from ipamc.model.diagnostics import Diagnostic, errors_of, names, several
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Origin, Plan
 from ipamc.model.selector.error import SelectorError
@@ -74,9 +74,9 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     mode = Mode(request.to)
     if mode is cluster.mode:
         raise Unclear(f"{cluster.name} is in {mode} mode already")
-    if plan.held and not keeps_blocks(cluster.mode, mode):
-        keeps = "no way is known in which all nodes keep their blocks (ipamc explain IPC0543)"
-        raise Unclear(f"{cluster.mode} to {mode}: {keeps}")
+    if lost := lost_blocks(plan.lock, cluster, cluster.mode, mode):
+        nodes = several({line.node for line in lost}, "node", "cannot keep blocks (ipamc explain IPC0543)")
+        raise Unclear(f"{cluster.mode} to {mode}: {nodes}")
     after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
     then = replace(site, cluster=after)
     return planners.mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
