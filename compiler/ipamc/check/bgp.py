@@ -156,13 +156,14 @@ def _to_peer(
 ) -> Iterator[tuple[Place, str, str]]:
     """Yield (place, problem, fix) for families of a CiliumBGPPeerConfig for which nothing is announced."""
     labels = "advertisements: {matchLabels: …}"
+    every = {each.family for one in cluster.peer_configs for each in one.families}
     for family in cluster.families:
-        some = [each for each in config.families if each.family == family]
-        if not some:
+        if family not in every or not config.families:
             problem = f"{config.kind} {config.name} has no family with advertisements of IPv{family}"
-            fix = f"add {{afi: ipv{family}, safi: unicast, {labels}}} to families"
+            add = f"add {{afi: ipv{family}, safi: unicast, {labels}}} to families"
+            fix = f"for peers with an IPv{family} address {add}"
             yield config.at / "spec" / "families", problem, fix
-        for each in some:
+        for each in (one for one in config.families if one.family == family):
             selector = each.selector
             if selector is None or not any(selector.matches(other.labels, "") for other in adverts):
                 problem = f"{config.kind} {config.name} selects no advertisement for IPv{family}"

@@ -150,8 +150,7 @@ def come_back(node: NodeState, want: Want, context: Context) -> NodeState:
     pending = [line for line in there if line.was_pending and context.key(line) in keys]
     back = {line.block: as_state(State.HELD, line) for line in held}
     back |= {line.block: as_state(State.PENDING, line) for line in pending}
-    node = replace(node, origins=dict.fromkeys(back, Origin.RETURNED))
-    return changed(node, back, StaleReason.RETURNING)
+    return changed(replace(node, origins=dict.fromkeys(back, Origin.RETURNED)), back, StaleReason.RETURNING)
 
 
 def has_arrived(node: NodeState, *, one_block: bool) -> bool:
