@@ -54,7 +54,9 @@ def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted
 
     mended(lab, "IPC0922" if mode == "pinned" else "IPC0952")
     until(lambda: not lab.unreachable(), "the pod of a is reached again", 300)
-    lab.in_their_blocks()
+    lab.ready()
+    lab.start_pods("a2")
+    lab.as_locked()
 
 
 @shows("IPC0910")
