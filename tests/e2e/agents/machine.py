@@ -89,8 +89,8 @@ class Namespace:
         return ran(*self.inside(*command), environment=environment, text=text)
 
     def reaches(self, *addresses: str) -> bool:
-        """Tell whether each of these addresses answers one of three pings."""
-        ping = ("ping", "-c", "3", "-i", "0.2", "-W", "2")
+        """Tell whether each of these addresses answers a ping within four seconds: until an agent knows a new Pod, nobody reaches it."""
+        ping = ("ping", "-c", "1", "-i", "0.2", "-w", "4")  # until the first answer
         return all(attempt(self.inside(*ping, each)).returncode == 0 for each in addresses)
 
     def end(self) -> None:
