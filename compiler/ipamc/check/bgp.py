@@ -128,8 +128,9 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0588: each peer of the input gets an advertisement, and each advertisement goes to a peer."""
     adverts = [each for each in cluster.advertisements if each.kind != _POLICY]
     configs = {each.name for each in cluster.peer_configs}
+    every = {each.family for config in cluster.peer_configs for each in config.families}
     for config in cluster.peer_configs:
-        for at, message, fix in _to_peer(cluster, config, adverts):
+        for at, message, fix in _to_peer(cluster, config, adverts, every):
             also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
             yield warning("IPC0588", at, message, also=also, help=fix)
     families = [each for config in cluster.peer_configs for each in config.families if each.selector]
@@ -152,11 +153,10 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def _to_peer(
-    cluster: Cluster, config: PeerConfig, adverts: list[Advertisement]
+    cluster: Cluster, config: PeerConfig, adverts: list[Advertisement], every: set[int]
 ) -> Iterator[tuple[Place, str, str]]:
-    """Yield (place, problem, fix) for families of a CiliumBGPPeerConfig for which nothing is announced."""
+    """Yield (place, problem, fix) for families without announcements. `every`: those of any PeerConfig."""
     labels = "advertisements: {matchLabels: …}"
-    every = {each.family for one in cluster.peer_configs for each in one.families}
     for family in cluster.families:
         if family not in every or not config.families:
             problem = f"{config.kind} {config.name} has no family with advertisements of IPv{family}"

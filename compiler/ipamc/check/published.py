@@ -124,11 +124,9 @@ def check_mode_change(
         yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
         return
     planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
-    held = [line for line in lock.lines if line.state is State.HELD and line.node not in planned]
-    if not held:
-        return
-    yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
-    yield from strangers_of_mode(cluster, Mode(word))
+    if held := [line for line in lock.lines if line.state is State.HELD and line.node not in planned]:
+        yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
+        yield from strangers_of_mode(cluster, Mode(word))
 
 
 def not_online(cluster: Cluster, lock: Lock, old: Mode, lost: list[Line], before: Related) -> Diagnostic:

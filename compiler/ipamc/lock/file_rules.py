@@ -92,9 +92,10 @@ def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
     planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     lines = [line for line in lock.lines if line.state in {State.HELD, State.PENDING}]
     number = Counter((line.node, line.block.family, line.state) for line in lines)
-    several = (line for line in lines if number[line.node, line.block.family, line.state] > 1)
-    running = () if keeps_blocks(old, new) else (line for line in lines if line.node not in planned)
-    return sorted({*several, *running}, key=lambda line: line.block)
+    several = {line for line in lines if number[line.node, line.block.family, line.state] > 1}
+    of_planned = several if Mode(new).one_block else ()  # nobody uses the blocks of a planned node yet
+    of_running = several if keeps_blocks(old, new) else set(lines)
+    return [line for line in lines if line in (of_planned if line.node in planned else of_running)]
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:

@@ -84,10 +84,8 @@ class Lab(Player):
                 stack.push(self._kubelets)
             stack.callback(self.stop_operator)
             stack.callback(self._stop_agents, list(self.nodes.values()))
-            for pod in self.pods.values():
-                stack.callback(
-                    pod.end if pod.node.agent else pod.holder.stop
-                )  # without an agent DEL takes 20 s
+            for pod in self.pods.values():  # without an agent DEL takes 20 s
+                stack.callback(pod.end if pod.node.agent else pod.holder.stop)
 
     # Nodes
 
