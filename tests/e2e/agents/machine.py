@@ -104,13 +104,14 @@ class Machine(Namespace):
     def __init__(self, name: str, number: int, folder: Path, mounts: str | None = None) -> None:
         """Start it; its address ends with `number`."""
         self.address, self.address_6 = f"{NETWORK}.{number}", f"{NETWORK_6}:{number}"
+        self.mac = f"02:00:00:00:00:{number:02}"
         self._port = f"port-{number}"
         super().__init__(name, folder / f"machine-{name}.log", mounts)
 
     def start(self) -> None:
         """Start it, and connect it to the bridge."""
         super().start()
-        ran("ip", *f"link add {self._port} type veth peer name eth0 netns {self.pid}".split())
+        ran("ip", *f"link add {self._port} type veth peer name eth0 address {self.mac} netns {self.pid}".split())
         ran("ip", "link", "set", self._port, "master", BRIDGE, "up")
         for command in (
             f"addr add {self.address}/24 dev eth0",

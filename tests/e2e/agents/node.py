@@ -39,8 +39,12 @@ def sources(release: Path) -> str:
 
 
 def mounts(cgroup: Path, release: Path) -> str:
-    """Return the script that gives a node what an agent must not share with others: sysfs, bpffs, its control group, /run."""
+    """Return the script that gives a node what an agent must not share with others: sysfs, bpffs, its control group, /run.
+
+    And the devices that an agent makes where it does not find them. Their MAC addresses, random otherwise, are in what it compiles: see .ci/clang.
+    """
     return f"""
+    ip link add cilium_host address 02:00:00:00:01:01 txqueuelen 1000 type veth peer name cilium_net address 02:00:00:00:01:02
     mkdir {cgroup}; echo $$ >{cgroup}/cgroup.procs
     mount -n -t sysfs sysfs /sys; mount -n -t bpf bpf /sys/fs/bpf
     mount -n -t tmpfs tmpfs /run; mkdir -p {RUN}/cgroupv2 {LIB} /run/lock
@@ -72,6 +76,7 @@ class Node(Machine):
             "PATH": f"{self.release}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "K8S_NODE_NAME": self.name,
             "CILIUM_K8S_NAMESPACE": "kube-system",
+            "IPAMC_OBJECTS": str(self.folder.parent / "objects"),  # of all tests of this run
         }
 
     # The kubelet
