@@ -85,7 +85,7 @@ AGENTS ?= 1.18
 e2e-agents: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; charts="$$(.ci/charts)"; servers="$$(.ci/agents $(AGENTS))"; \
 	KUSTOMIZE_BUILD="$$build" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
-	.ci/isolated $(BIN)/python -m pytest tests/e2e/agents
+	$(BIN)/python -m pytest --tx '2*popen//python=.ci/isolated $(BIN)/python' --dist worksteal tests/e2e/agents
 
 ci-lab: .venv/.made-for-tests
 	lab="$$(.ci/pipelines)"; IPAMC_PIPELINES="$$lab" $(BIN)/python -m pytest tests/cli/test_pipelines_lab.py tests/release/test_workflows_lab.py
