@@ -104,7 +104,7 @@ class Machine(Namespace):
     def __init__(self, name: str, number: int, folder: Path, mounts: str | None = None) -> None:
         """Start it; its address ends with `number`."""
         self.address, self.address_6 = f"{NETWORK}.{number}", f"{NETWORK_6}:{number}"
-        self.mac = f"02:00:00:00:00:{number:02}"
+        self.mac = f"02:00:00:00:00:{number:02x}"
         self._port = f"port-{number}"
         super().__init__(name, folder / f"machine-{name}.log", mounts)
 
