@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-CLANG = Path(__file__).parents[1] / ".ci/clang"
 COMPILER = """#!/bin/sh
 for each; do case $each in -I*) headers=${each#-I} ;; *.c) source=$each ;; esac; done
 case "$*" in *' -E -P') exec cat "$headers/config.h" "$source" ;; esac
@@ -20,6 +20,7 @@ grep -v '^$' "$headers/config.h" "$source" || exit 1
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    shutil.copy(Path(__file__).parents[1] / ".ci/clang", tmp_path)
     (tmp_path / "clang-19").write_text(COMPILER)
     (tmp_path / "clang-19").chmod(0o755)
     (tmp_path / "lxc.c").write_text("int lxc;\n")
@@ -30,8 +31,8 @@ def compiled(folder: Path, headers: str, config: str, *flags: str) -> subprocess
     """Compile with a node's headers, in a folder of their own, as an agent does."""
     (folder / headers).mkdir(exist_ok=True)
     (folder / headers / "config.h").write_text(config)
-    environment = {"PATH": f"{folder}:{os.environ['PATH']}", "IPAMC_OBJECTS": str(folder / "objects")}
-    command = [CLANG, f"-I{folder / headers}", *flags, "-c", str(folder / "lxc.c"), "-o", "-"]
+    environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
+    command = [folder / "clang", f"-I{folder / headers}", *flags, "-c", str(folder / "lxc.c"), "-o", "-"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -76,7 +76,6 @@ class Node(Machine):
             "PATH": f"{self.release}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "K8S_NODE_NAME": self.name,
             "CILIUM_K8S_NAMESPACE": "kube-system",
-            "IPAMC_OBJECTS": str(self.folder.parent / "objects"),  # of all tests of this run
         }
 
     # The kubelet
