@@ -32,7 +32,7 @@ def compiled(folder: Path, headers: str, config: str, *flags: str) -> subprocess
     (folder / headers).mkdir(exist_ok=True)
     (folder / headers / "config.h").write_text(config)
     environment = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    command = [folder / "clang", f"-I{folder / headers}", *flags, "-c", str(folder / "lxc.c"), "-o", "-"]
+    command = [str(folder / "clang"), f"-I{folder / headers}", *flags, "-c", str(folder / "lxc.c"), "-o", "-"]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -7,9 +7,10 @@ so if the input has none, nothing is reported about peers.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 from ipamc.check.multi_pool import needs
-from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, POOL_NAME, Advert, Advertisement, PeerConfig, pool_labels
+from ipamc.model.bgp import POD_CIDR, POD_IP_POOL, POOL_NAME, Advert, Advertisement, pool_labels
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can, text, until
 from ipamc.model.cluster import Cluster, Mode, Pool
@@ -70,14 +71,13 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
             if of_pools != (cluster.mode is Mode.MULTI_POOL) or cluster.mode is Mode.CRD:
                 other = POD_CIDR if of_pools else POD_IP_POOL
                 why = f"{each.kind} {each.name} announces nothing by {advert.type} in {cluster.mode} mode"
-                also = [cluster.mode_here]
-                fix = f"write {other}" if cluster.mode is not Mode.CRD else "remove it"
+                also, fix = [cluster.mode_here], "remove it" if cluster.mode is Mode.CRD else f"write {other}"
             elif not of_pools and advert.selector not in {None, EVERY}:
                 why = f"{each.kind} {each.name} has a selector, and PodCIDR announces all blocks of a node"
                 also, fix = [cluster.mode_here], "remove selector: it is for multi-pool mode"
             elif of_pools and not any(_announces(cluster, each, advert, pool) for pool in cluster.pools):
                 why = f"{each.kind} {each.name} selects no pool"
-                also = [Related(one.at, f"labels of {one.name}: {_shown(one)}") for one in cluster.pools[:3]]
+                also = [Related(one.at, f"labels of {one.name}: {_labels(one)}") for one in cluster.pools[:3]]
                 fix = "give a pool the label in metadata.labels, or change the selector"
             else:
                 continue
@@ -85,8 +85,8 @@ def nothing_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
             yield make("IPC0586", advert.at, why, also=also, help=fix)
 
 
-def _shown(pool: Pool) -> str:
-    return names((f"{key}={value}" for key, value in pool.labels.items()), 3) if pool.labels else "none"
+def _labels(of: Pool | Advertisement) -> str:
+    return names(f"{key}={value}" for key, value in of.labels.items()) or "none"
 
 
 def _announces(cluster: Cluster, each: Advertisement, advert: Advert, pool: Pool) -> bool:
@@ -127,44 +127,45 @@ def never_advertised(cluster: Cluster) -> Iterator[Diagnostic]:
 def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0588: each peer of the input gets an advertisement, and each advertisement goes to a peer."""
     adverts = [each for each in cluster.advertisements if each.kind != _POLICY]
-    configs = {each.name for each in cluster.peer_configs}
-    every = {each.family for config in cluster.peer_configs for each in config.families}
-    for config in cluster.peer_configs:
-        for at, message, fix in _to_peer(cluster, config, adverts, every):
-            also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
-            yield warning("IPC0588", at, message, also=also, help=fix)
-    families = [each for config in cluster.peer_configs for each in config.families if each.selector]
-    for each in adverts:
-        if families and not any(one.selector and one.selector.matches(each.labels, "") for one in families):
-            labels = names(f"{key}={value}" for key, value in sorted(each.labels.items())) or "none"
-            message = f"no CiliumBGPPeerConfig selects {each.kind} {each.name}, whose labels are: {labels}"
-            also = [Related(one.at, "selected here") for one in families[:3]]
-            fix = "give it the labels that families[].advertisements of a peer select"
-            yield warning("IPC0588", each.at, message, also=also, help=fix)
-    for group in cluster.peer_clusters:
-        for peer, name, at in group.peers:
-            if name and configs and name not in configs:
-                has = f"peer {peer} of {group.kind} {group.name} has peerConfigRef {name}"
-                fix = f"name one of {names(sorted(configs))}, or put {name} beside it"
-                yield warning("IPC0588", at / "peerConfigRef", f"{has}, which is not here", help=fix)
-        if cluster.nodes and not any(group.selector.matches(one.labels, one.name) for one in cluster.nodes):
-            message = f"{group.kind} {group.name} selects no node of the inventory"
-            yield warning("IPC0588", group.at / "spec" / "nodeSelector", message, help="change nodeSelector")
-
-
-def _to_peer(
-    cluster: Cluster, config: PeerConfig, adverts: list[Advertisement], every: set[int]
-) -> Iterator[tuple[Place, str, str]]:
-    """Yield (place, problem, fix) for families without announcements. `every`: those of any PeerConfig."""
     labels = "advertisements: {matchLabels: …}"
-    for family in cluster.families:
-        if family not in every or not config.families:
-            problem = f"{config.kind} {config.name} has no family with advertisements of IPv{family}"
-            add = f"add {{afi: ipv{family}, safi: unicast, {labels}}} to families"
-            fix = f"for peers with an IPv{family} address {add}"
-            yield config.at / "spec" / "families", problem, fix
+    families = [each for config in cluster.peer_configs for each in config.families]
+    also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
+    for config, family in product(cluster.peer_configs, cluster.families):
+        has = f"{config.kind} {config.name}"
+        if not config.families or family not in {one.family for one in families}:
+            message = f"{has} has no family with advertisements of IPv{family}"
+            fix = f"add {{afi: ipv{family}, safi: unicast, {labels}}} for peers with an IPv{family} address"
+            yield warning("IPC0588", config.at / "spec" / "families", message, also=also, help=fix)
         for each in (one for one in config.families if one.family == family):
-            selector = each.selector
-            if selector is None or not any(selector.matches(other.labels, "") for other in adverts):
-                problem = f"{config.kind} {config.name} selects no advertisement for IPv{family}"
-                yield each.at, problem, f"write {labels} with the labels of one"
+            if not (each.selector and any(each.selector.matches(one.labels, "") for one in adverts)):
+                has = f"{has} selects no advertisement for IPv{family}"
+                yield warning("IPC0588", each.at, has, also=also, help=f"write {labels}, the labels of one")
+    chosen = [each for each in families if each.selector]
+    for advert in adverts:
+        if chosen and not any(one.selector and one.selector.matches(advert.labels, "") for one in chosen):
+            has = f"{advert.kind} {advert.name}, whose labels are: {_labels(advert)}"
+            also = [Related(one.at, "selected here") for one in chosen[:3]]
+            fix = "give it the labels that families[].advertisements of a peer select"
+            yield warning("IPC0588", advert.at, f"no CiliumBGPPeerConfig selects {has}", also=also, help=fix)
+    for at, has, also, fix in _of_peers(cluster):
+        yield warning("IPC0588", at, has, also=also, help=fix)
+
+
+def _of_peers(cluster: Cluster) -> Iterator[tuple[Place, str, list[Related], str]]:
+    """Yield (place, problem, related places, fix) for peers and nodes of CiliumBGPClusterConfigs."""
+    configs = {each.name: each for each in cluster.peer_configs}
+    for group in cluster.peer_clusters:
+        whose = f"{group.kind} {group.name}"
+        for peer, name, family, at in group.peers:
+            if name and configs and name not in configs:
+                fix = f"name one of {names(sorted(configs))}, or put {name} beside it"
+                has = f"peer {peer} of {whose} has peerConfigRef {name}, which is not here"
+                yield at / "peerConfigRef", has, [], fix
+            for each in configs[name].families if family == 4 and name in configs else ():
+                if each.family == 6 and each.selector and 6 in cluster.families:
+                    fix = "announce IPv6 in a CiliumBGPPeerConfig of peers with an IPv6 address"
+                    has = f"peer {peer} of {whose} gets IPv6 over IPv4: routers with Linux reject the routes"
+                    yield at / "peerAddress", has, [Related(each.at, "IPv6 is announced here")], fix
+        if cluster.nodes and not any(group.selector.matches(one.labels, one.name) for one in cluster.nodes):
+            at, has = group.at / "spec" / "nodeSelector", f"{whose} selects no node of the inventory"
+            yield at, has, [], "change nodeSelector"

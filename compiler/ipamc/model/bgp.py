@@ -71,8 +71,8 @@ class PeerCluster(BgpObject, frozen=True, kw_only=True):
     """A CiliumBGPClusterConfig: the peers of nodes."""
 
     selector: Selector
-    peers: tuple[tuple[str, str, Place], ...]
-    """The name of each peer, that of its CiliumBGPPeerConfig ("": none), and the place."""
+    peers: tuple[tuple[str, str, int, Place], ...]
+    """The name of each, that of its CiliumBGPPeerConfig or "", the family of its address or 0, its place."""
 
 
 def pool_labels(cluster: Cluster, pool: Pool) -> Mapping[str, str]:

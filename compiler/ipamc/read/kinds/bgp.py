@@ -62,6 +62,7 @@ class _Reference(Foreign):
 
 class _Peer(Foreign):
     name: str
+    peer_address: str | None = None
     peer_config_ref: _Reference | None = None
 
 
@@ -139,6 +140,7 @@ def read_cluster_config(raw: RawClusterConfig, at: Place, reading: Reading) -> I
             (
                 peer.name,
                 peer.peer_config_ref.name if peer.peer_config_ref else "",
+                (6 if ":" in peer.peer_address else 4) if peer.peer_address else 0,
                 here / "bgpInstances" / number / "peers" / index,
             )
             for number, instance in enumerate(raw.spec.bgp_instances or ())
