@@ -158,8 +158,7 @@ def test_nodes_keep_their_blocks_in_pools_of_their_own_and_are_drained_for_it(be
     lab = begin(documents(old))
     lab.install()
     lab.start_pods("a1", "b1", "c1")
-    in_mode(lab.site, {"mode": "multi-pool", "pinning": "node"})
-    lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add -A && git commit --quiet -m mode")
+    merge_mode(lab, {"mode": "multi-pool", "pinning": "node"})
     lab.sh("git push --quiet origin main")
     lab.play(lab.runbook("--base HEAD~1"))
     assert lab.blocks() == BEFORE
@@ -178,6 +177,12 @@ def in_mode(site: Site, ipam: Object) -> None:
             document["spec"].pop("unlisted", None)
 
     site.edit(change)
+
+
+def merge_mode(lab: Lab, ipam: Object) -> None:
+    """Change the mode, with the consent that it takes, and commit it."""
+    in_mode(lab.site, ipam)
+    lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add -A && git commit --quiet -m mode")
 
 
 @pytest.mark.deep(part=2)

@@ -8,7 +8,7 @@ from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab, lost
 from tests.e2e.agents.pod import Pod
-from tests.e2e.agents.test_changes import in_mode
+from tests.e2e.agents.test_changes import in_mode, merge_mode
 from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
@@ -111,8 +111,7 @@ def test_until_the_flags_the_way_out_can_be_reverted(begin: Begin) -> None:
     lab.install()
     lab.start_pods("a1", "b1")
     before = given(lab, "a")
-    in_mode(lab.site, {"mode": "cluster-pool"})
-    lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add . && git commit --quiet -m mode")
+    merge_mode(lab, {"mode": "cluster-pool"})
     lab.sh("ipamc ci apply fleet --before-flags")
     with Pod("a2", lab.nodes["a"]) as pod:
         until(lambda: pod.cni("ADD").returncode, "no pod starts", 60)

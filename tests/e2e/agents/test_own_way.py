@@ -8,7 +8,7 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import lost
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, EVERY_POOL, GoBgp, announce
-from tests.e2e.agents.test_changes import in_mode
+from tests.e2e.agents.test_changes import merge_mode
 from tests.e2e.agents.test_router import next_hops
 from tests.e2e.api import Object
 from tests.e2e.operator import Operator
@@ -37,11 +37,10 @@ def test_pods_keep_their_addresses_and_routers_lose_the_blocks_until_agents_rest
         until(lambda: router.table() == table, "the router has the blocks of the lock", 300)
         blocks, addresses = lab.blocks(), lab.addresses()
 
-        in_mode(lab.site, MULTI_POOL)
         for file in lab.site.folder.glob("*-ippool.yaml"):
             if '"unlisted"' in file.read_text():  # of adopt alone
                 file.unlink()
-        lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add -A && git commit -qm mode")
+        merge_mode(lab, MULTI_POOL)
         with lab.pinging("a1", "b1", "c1") as pings:
             lab.sh("ipamc ci apply fleet --before-flags")
             lab.roll_out({**lab.site.config, **MIGRATES})

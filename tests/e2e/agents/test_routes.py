@@ -146,6 +146,15 @@ def receiver(lab: Lab, folder: Path) -> Iterator[Receiver]:
             yield Receiver(program)
 
 
+FROM_PUBLIC = {"ipam.cilium.io/ip-pool": "public"}
+"""The annotation of a pod that wants an address of that pool."""
+
+
+def public(**spec: object) -> Object:
+    """Make a pool for pods that choose it."""
+    return pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, **spec)
+
+
 def masquerading(families: Collection[int], mode: str = "bystander", **asked: object) -> list[Object]:
     """Make the documents of a cluster of one node, which asks for some masquerading."""
     ours, default, *rest = documents(mode, "a")
@@ -238,13 +247,12 @@ def test_iptables_masquerade_one_range_without_interfaces(
     """The node's first block; up to 1.16 a range that no pod has. From 1.19 on agents end: test_versions."""
     if can(operator.version, Capability.EGRESS_INTERFACES):
         pytest.skip("agents end from 1.19 on")
-    public = pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, podsOnly=True)
     settings = {"enable-ipv4-masquerade": "true", "ipv4-native-routing-cidr": OWN[4]}
-    lab = begin([*documents("shared", "a"), public], "a", settings=settings)
+    lab = begin([*documents("shared", "a"), public(podsOnly=True)], "a", settings=settings)
     with receiver(lab, tmp_path) as other:
         lab.install()
         lab.start_pods("a1")
-        lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "public"})
+        lab.start_pods("a2", **FROM_PUBLIC)
         if operator.version >= (1, 17):
             other.masquerades(lab.pods["a1"])
         assert other.sees(lab.pods["a1"], OTHER) == {"node" if operator.version >= (1, 17) else "pod"}
@@ -287,16 +295,14 @@ def test_everybody_sees_pods_of_pools_that_skip_masquerading(
     """Agents up to 1.18 masquerade them as all others."""
     skips = can(operator.version, Capability.SKIP_MASQUERADE)
     some = masquerading([4], "shared", **({"onlyMasqueradeDefaultPool": True} if whose == "cluster" else {}))
-    some.append(pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}))
-    if whose == "pool":
-        some[-1]["spec"]["skipMasquerade"] = True
+    some.append(public(**({"skipMasquerade": True} if whose == "pool" else {})))
     code = {"pool": "IPC0562", "cluster": "IPC0581"}[whose]
     lab = begin(some, "a", settings=MASQUERADING, without=[] if skips else [code])
     with receiver(lab, tmp_path) as other:
         give_list(lab)
         lab.install()
         lab.start_pods("a1")
-        lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "public"})
+        lab.start_pods("a2", **FROM_PUBLIC)
         other.masquerades(lab.pods["a1"])
         assert other.sees(lab.pods["a2"], OTHER) == {"pod" if skips else "node"}
 
@@ -306,13 +312,11 @@ def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwa
 ) -> None:
     if not can(operator.version, Capability.SKIP_MASQUERADE):
         pytest.skip("Cilium has it from 1.19 on")
-    public = pool("public", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, podsOnly=True)
-    lab = begin([*masquerading([4], "shared"), public], "a", settings=MASQUERADING)
-    chosen = {"ipam.cilium.io/ip-pool": "public"}
+    lab = begin([*masquerading([4], "shared"), public(podsOnly=True)], "a", settings=MASQUERADING)
     with receiver(lab, tmp_path) as other:
         give_list(lab)
         lab.install()
-        lab.start_pods("a1", **chosen)
+        lab.start_pods("a1", **FROM_PUBLIC)
         other.masquerades(lab.pods["a1"])
 
         def skip(document: Object) -> None:
@@ -322,7 +326,7 @@ def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwa
         lab.site.edit(skip)
         lab.site.compile()
         lab.site.apply()
-        lab.start_pods("a2", **chosen)
+        lab.start_pods("a2", **FROM_PUBLIC)
         until(lambda: other.sees(lab.pods["a2"], OTHER) == {"pod"}, "others see the new pod", 60)
         lab.agents("a")
         lab.ready()
