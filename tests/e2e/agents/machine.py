@@ -111,10 +111,8 @@ class Machine(Namespace):
     def start(self) -> None:
         """Start it, and connect it to the bridge."""
         super().start()
-        ran(
-            "ip",
-            *f"link add {self._port} type veth peer name eth0 address {self.mac} netns {self.pid}".split(),
-        )
+        ends = f"{self._port} type veth peer name eth0 address {self.mac} netns {self.pid}"
+        ran("ip", "link", "add", *ends.split())
         ran("ip", "link", "set", self._port, "master", BRIDGE, "up")
         for command in (
             f"addr add {self.address}/24 dev eth0",
