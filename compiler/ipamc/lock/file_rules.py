@@ -94,7 +94,8 @@ def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
     number = Counter((line.node, line.block.family, line.state) for line in lines)
     several = {line for line in lines if number[line.node, line.block.family, line.state] > 1}
     of_planned = several if Mode(new).one_block else ()  # nobody uses the blocks of a planned node yet
-    of_running = several if keeps_blocks(old, new) else set(lines)
+    # A mode with one block gave no others: further lines of its nodes are new.
+    of_running = (set() if Mode(old).one_block else several) if keeps_blocks(old, new) else set(lines)
     return [line for line in lines if line in (of_planned if line.node in planned else of_running)]
 
 
