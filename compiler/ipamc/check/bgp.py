@@ -1,8 +1,4 @@
-"""Rules about BGP control plane objects: advertisements, pools, and the user's peers.
-
-Advertisements are those that are rendered and those of the input. Peers are the user's, and may be elsewhere,
-so if the input has none, nothing is reported about peers.
-"""
+"""Rules about BGP objects. Without peers in the input nothing is reported of them: they may be elsewhere."""
 
 from __future__ import annotations
 

@@ -174,13 +174,16 @@ def _of_kubectl(text: _Text, first: int) -> Iterator[DumpItem]:
 
 def _item(path: str, raw: bytes, line: int) -> DumpItem:
     if head := _HEAD(raw):
-        api_version, kind = (each.decode() for each in head.groups())
-        return DumpItem(api_version, kind, line, raw)
+        return DumpItem(*_head(*head.groups()), line, raw)
     found = _decoded(path, raw, _Head, line)
     return DumpItem(found.api_version, found.kind, line, raw)
 
 
 @lru_cache(maxsize=256)
+def _head(api_version: bytes, kind: bytes) -> tuple[str, str]:
+    return api_version.decode(), kind.decode()
+
+
 def _whole(path: str, data: bytes, line: int) -> Iterator[DumpItem]:
     """Yield the objects of several documents in a row, the first of which begins at a line."""
     view, start = memoryview(data), 0
