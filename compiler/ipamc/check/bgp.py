@@ -125,10 +125,11 @@ def nothing_for_peers(cluster: Cluster) -> Iterator[Diagnostic]:
     adverts = [each for each in cluster.advertisements if each.kind != _POLICY]
     labels = "advertisements: {matchLabels: …}"
     families = [each for config in cluster.peer_configs for each in config.families]
+    every = {each.family for each in families}
     also = [Related(each.at, f"{each.kind} {each.name}") for each in adverts[:3]]
     for config, family in product(cluster.peer_configs, cluster.families):
         has = f"{config.kind} {config.name}"
-        if not config.families or family not in {one.family for one in families}:
+        if not config.families or family not in every:
             message = f"{has} has no family with advertisements of IPv{family}"
             fix = f"add {{afi: ipv{family}, safi: unicast, {labels}}} for peers with an IPv{family} address"
             yield warning("IPC0588", config.at / "spec" / "families", message, also=also, help=fix)
