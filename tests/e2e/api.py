@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -70,23 +72,22 @@ class Api:
     port: int = field(default_factory=free_port)
     programs: list[Program] = field(default_factory=list)
     _command: tuple[str, ...] = ()
+    _etcd: tuple[str, ...] = ()
+    _store: str = ""
 
     def __enter__(self) -> Self:
         """Start both servers; some 6 seconds."""
         client, peer = free_port(), free_port()
-        url = f"http://{LOOPBACK}:{client}"
-        self.programs.append(
-            Program(
-                self.folder / "etcd.log",
-                str(self.binaries / "etcd"),
-                f"--data-dir={self.folder / 'etcd'}",
-                f"--listen-client-urls={url}",
-                f"--advertise-client-urls={url}",
-                f"--listen-peer-urls=http://{LOOPBACK}:{peer}",
-                f"--initial-advertise-peer-urls=http://{LOOPBACK}:{peer}",
-                f"--initial-cluster=default=http://{LOOPBACK}:{peer}",
-                "--unsafe-no-fsync",
-            )
+        url = self._store = f"http://{LOOPBACK}:{client}"
+        self._etcd = (
+            str(self.binaries / "etcd"),
+            f"--data-dir={self._data}",
+            f"--listen-client-urls={url}",
+            f"--advertise-client-urls={url}",
+            f"--listen-peer-urls=http://{LOOPBACK}:{peer}",
+            f"--initial-advertise-peer-urls=http://{LOOPBACK}:{peer}",
+            f"--initial-cluster=default=http://{LOOPBACK}:{peer}",
+            "--unsafe-no-fsync",
         )
         tokens, key = self.folder / "tokens.csv", self.folder / "serviceaccounts.key"
         tokens.write_text(f"{TOKEN},e2e,e2e,system:masters\n")
@@ -110,6 +111,7 @@ class Api:
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
         )
+        self.programs.append(Program(self.folder / "etcd.log", *self._etcd))
         self.serve()
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
@@ -131,6 +133,28 @@ class Api:
             program.stop()
         self.programs[1:] = [Program(self.folder / "kube-apiserver.log", *self._command)]
         self.programs[1].until(self._ready, "the kube-apiserver is ready", 180)
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "etcd"
+
+    def snapshot(self, file: Path) -> None:
+        """Save what etcd has now."""
+        program = str(self.binaries / "etcdctl")
+        command = [program, f"--endpoints={self._store}", "snapshot", "save", str(file)]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def lose_etcd(self, *restore: str) -> None:
+        """Stop both servers, remove what etcd has, and start them again; `restore` is a command that makes its folder anew, but for the folder."""
+        for program in self.programs:
+            program.stop(signal.SIGKILL)  # a kube-apiserver waits some time for those who watch
+        shutil.rmtree(self._data)
+        if restore:
+            name, *arguments = restore
+            command = [str(self.binaries / name), *arguments, f"--data-dir={self._data}"]
+            subprocess.run(command, check=True, capture_output=True)
+        self.programs[0] = Program(self.folder / "etcd.log", *self._etcd)
+        self.serve()
 
     def requests(self, resource: str) -> Counter[str]:
         """Return how many requests for a resource it answered since it started, by verb; a watch counts when it ends."""

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e.agents.kubelet import LOOPBACK
 from tests.e2e.agents.lab import ENDPOINTS, FIRST, Lab
 from tests.e2e.agents.machine import HOST, devices, lay_cables, ran, remove_cables
-from tests.e2e.agents.node import AGENT_PODS, Node
+from tests.e2e.agents.node import AGENT_PODS
 from tests.e2e.agents.pod import PODS
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, POLICIES
 from tests.e2e.api import Api, Object
@@ -64,6 +65,7 @@ def lacking() -> str:
     programs = (
         "bird",
         "clang-19",
+        "containerd",
         "gobgpd",
         "ip",
         "ipset",
@@ -71,8 +73,10 @@ def lacking() -> str:
         "nsenter",
         "ping",
         "pkill",
+        "runc",
         "unshare",
         "vtysh",
+        LOOPBACK,
     )
     if absent := [each for each in programs if not shutil.which(each)]:
         return f"not installed: {', '.join(absent)}"
@@ -173,7 +177,7 @@ def begin(api: Api, operator: Operator, release: Path, cgroups: Path, tmp_path: 
             kind: type[Lab] = Lab,
         ) -> Lab:
             some = {
-                name: stack.enter_context(Node(name, number, api, release, cgroups, tmp_path))
+                name: stack.enter_context(kind.KIND_OF_NODE(name, number, api, release, cgroups, tmp_path))
                 for number, name in enumerate([*nodes, *spare], FIRST)
             }
             for name in nodes:

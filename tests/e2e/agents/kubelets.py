@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Self
+
+from urllib3.exceptions import HTTPError
 
 from tests.e2e.agents.node import AGENT_PODS, Node
 from tests.e2e.agents.pod import PODS, Pod
@@ -35,7 +38,8 @@ class Kubelets(threading.Thread):
         """Look, until the block ends."""
         try:
             while not self._over.wait(0.5):
-                self._look()
+                with suppress(HTTPError):  # the kube-apiserver is away: a kubelet asks again
+                    self._look()
         except Exception as problem:  # noqa: BLE001 - raised where the block ends
             self._failed.append(problem)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
@@ -60,6 +60,9 @@ TUNNEL = {"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-nod
 class Lab(Player):
     """A cluster whose agents are real: a runbook's steps about agents, nodes and pods reach them."""
 
+    KIND_OF_NODE: ClassVar[type[Node]] = Node
+    KIND_OF_POD: ClassVar[type[Pod]] = Pod
+
     nodes: dict[str, Node] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
     """Of cilium-config, besides SETTINGS."""
@@ -85,7 +88,7 @@ class Lab(Player):
             stack.callback(self.stop_operator)
             stack.callback(self._stop_agents, list(self.nodes.values()))
             for pod in self.pods.values():  # without an agent DEL takes 20 s
-                stack.callback(pod.end if pod.node.agent else pod.holder.stop)
+                stack.callback(pod.end if pod.node.agent else pod.abandon)
 
     # Nodes
 
@@ -123,7 +126,7 @@ class Lab(Player):
     def _node(self, step: Mapping[str, Any]) -> None:
         if step["key"] == "stop-kubelet":
             for name in step["nodes"]:
-                self.nodes[name].stop_agent()
+                self.nodes[name].switch_off()
         if step["key"] == "join":
             for name in step["nodes"]:
                 self.nodes[name].install_again()
@@ -206,9 +209,9 @@ class Lab(Player):
 
     def start_pods(self, *names: str, **annotations: str) -> None:
         """Start pods: `a1` runs on node `a`."""
-        made = [Pod(name, self.nodes[name.rstrip("0123456789")], annotations) for name in names]
+        made = [self.KIND_OF_POD(name, self.nodes[name.rstrip("0123456789")], annotations) for name in names]
         with ThreadPoolExecutor(4) as workers:
-            list(workers.map(Pod.connect, made))
+            list(workers.map(self.KIND_OF_POD.connect, made))
         self.pods |= {pod.name: pod for pod in made}
 
     def end_pod(self, name: str) -> None:

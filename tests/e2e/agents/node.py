@@ -20,7 +20,17 @@ GRACE = 1
 Agents of 1.17.8 never end in time: a loop waits for channels that are closed after it (pkg/datapath/iptables/iptables.go, in another order since 1.18).
 """
 PROBE = r"exec 3<>/dev/tcp/127.0.0.1/9879 && printf 'GET /healthz HTTP/1.0\r\nbrief: true\r\n\r\n' >&3 && head -n 1 <&3"
-"""What kubelets ask an agent: readinessProbe of the charts."""
+"""What kubelets ask an agent."""
+READINESS = {
+    "httpGet": {
+        "host": "127.0.0.1",
+        "port": 9879,
+        "path": "/healthz",
+        "httpHeaders": [{"name": "brief", "value": "true"}],
+    },
+    "periodSeconds": 1,
+}
+"""The same as charts have it, more often."""
 AGENT_PODS = "/api/v1/namespaces/kube-system/pods"
 RUN = "/run/cilium"
 LIB = "/run/cilium-lib"
@@ -65,7 +75,8 @@ class Node(Machine):
         self.agent: Program | None = None
         self.lock = threading.RLock()
         """Held by who starts and stops the agent: the test, and the kubelets that look after its Pod."""
-        self._uid = ""
+        self.uid = ""
+        """Of the agent's Pod."""
         self.reported = False
         super().__init__(name, number, folder, mounts(self.cgroup, release))
 
@@ -106,7 +117,11 @@ class Node(Machine):
     def start_agent(self) -> None:
         """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
         assert not self.agent
-        self._uid = self._create_pod()
+        self.run_agent(self._create_pod())
+
+    def run_agent(self, pod: str) -> None:
+        """Start the agent of a Pod that is there, with this uid."""
+        self.uid = pod
         kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
         self.run(
             "cilium-dbg",
@@ -136,10 +151,15 @@ class Node(Machine):
     def _create_pod(self) -> str:
         owners = [owner("DaemonSet", "cilium")]
         metadata = {"name": self.pod, "labels": {"k8s-app": "cilium"}, "ownerReferences": owners}
-        container = {"name": "cilium-agent", "image": f"quay.io/cilium/cilium:v{self.version}"}
+        container = {"name": "cilium-agent", "image": self.image, "readinessProbe": READINESS}
         spec = {"nodeName": self.name, "hostNetwork": True, "containers": [container]}
         made = self.api.sure("POST", AGENT_PODS, {"metadata": metadata, "spec": spec})
         return str(made["metadata"]["uid"])
+
+    @property
+    def image(self) -> str:
+        """The image of the agent's Pod."""
+        return f"quay.io/cilium/cilium:v{self.version}"
 
     @property
     def version(self) -> str:
@@ -185,15 +205,21 @@ class Node(Machine):
     def stop_agent(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End the agent and its Pod; the datapath goes on without it."""
         with self.lock:
-            if self.agent:
-                # Pods on a node whose agent of 1.17 ends meanwhile are cut off until the next one is ready.
-                if self.reported and self.version.startswith("1.17."):
-                    what = f"all endpoints of {self.name} are as its agent wants them"
-                    self.agent.until(self.regenerated, what, PATIENCE)
-                self.agent.stop(how, GRACE)
-                attempt(self.inside("pkill", "--pidfile", HEALTH, "cilium-health"))  # as its container ends
+            self.end_agent(how)
+            if self.uid:
                 self.api.delete(f"{AGENT_PODS}/{self.pod}?gracePeriodSeconds=0")
-            self.agent, self._uid, self.reported = None, "", False
+            self.uid = ""
+
+    def end_agent(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End the agent, as its container ends."""
+        if self.agent:
+            # Pods on a node whose agent of 1.17 ends meanwhile are cut off until the next one is ready.
+            if self.reported and self.version.startswith("1.17."):
+                what = f"all endpoints of {self.name} are as its agent wants them"
+                self.agent.until(self.regenerated, what, PATIENCE)
+            self.agent.stop(how, GRACE)
+            attempt(self.inside("pkill", "--pidfile", HEALTH, "cilium-health"))
+        self.agent, self.reported = None, False
 
     def look_after(self, pods: Mapping[str, Object]) -> None:
         """Do what a kubelet and a DaemonSet do: report an agent that is ready, and start it again where its Pod was deleted.
@@ -202,11 +228,15 @@ class Node(Machine):
         """
         with self.lock:
             metadata = pods.get(self.pod, {}).get("metadata", {})
-            if self._uid and metadata.get("uid") == self._uid and "deletionTimestamp" in metadata:
+            if self.uid and metadata.get("uid") == self.uid and "deletionTimestamp" in metadata:
                 self.stop_agent()
                 self.start_agent()
             elif self.agent and not self.reported:
                 self.ready()
+
+    def switch_off(self) -> None:
+        """End what runs on the machine for Kubernetes."""
+        self.stop_agent()
 
     def upgrade(self, release: Path) -> None:
         """Restart the agent with the programs of another release, as a DaemonSet does with another image; the datapath goes on meanwhile."""

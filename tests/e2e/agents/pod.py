@@ -17,6 +17,8 @@ from tests.e2e.api import MERGE, Api
 from tests.e2e.processes import Program, until
 
 PODS = "/api/v1/namespaces/default/pods"
+IMAGE = "pause:1"
+"""What its container runs, where a kubelet starts it: see kubelet.py."""
 INTERVAL = 0.1
 """Seconds between two pings of a continuous one."""
 CNI = json.dumps(
@@ -29,7 +31,6 @@ class Pod(Namespace):
 
     def __init__(self, name: str, node: Node, annotations: Mapping[str, str] | None = None) -> None:
         """Create its Pod, bound to the node, as a ReplicaSet and the scheduler do; and its namespace, as the container runtime does."""
-        super().__init__(name, node.folder / f"pod-{name}.log")
         self.node = node
         self.addresses: list[str] = []
         metadata = {
@@ -38,9 +39,10 @@ class Pod(Namespace):
             "annotations": dict(annotations or {}),
             "ownerReferences": [owner("ReplicaSet", "app")],
         }
-        spec = {"nodeName": node.name, "containers": [{"name": "main", "image": "none"}]}
+        spec = {"nodeName": node.name, "containers": [{"name": "main", "image": IMAGE}]}
         made = self.api.sure("POST", PODS, {"metadata": metadata, "spec": spec})
         self._uid = str(made["metadata"]["uid"])
+        super().__init__(name, node.folder / f"pod-{name}.log")
 
     @property
     def address(self) -> str:
@@ -111,8 +113,12 @@ class Pod(Namespace):
     def end(self) -> None:
         """Let the kubelet end it: its address is given back, its namespace goes, and then its Pod."""
         self.cni("DEL")
-        super().end()
+        self.abandon()
         self.api.delete(f"{PODS}/{self.name}?gracePeriodSeconds=0")
+
+    def abandon(self) -> None:
+        """End it without its agent, which knows nothing of it."""
+        super().end()
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Real agents join a cluster whose kube-apiserver gives nodes their blocks by admission policies."""
+"""Real kubelets and agents join a cluster whose kube-apiserver gives nodes their blocks by admission policies."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.machine import NETWORK
 from tests.e2e.api import CILIUM_NODES, NODES, Object
@@ -66,7 +67,7 @@ def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
     every[0]["spec"] |= deepcopy(ADMITTED)
     every[0]["spec"]["admission"]["enforce"] = "none" if mode == "shared" else "deny"
     every[-1]["nodes"][-1]["planned"] = True
-    lab = begin(every, nodes="ab", spare=[PLANNED, STRANGER])
+    lab = begin(every, nodes="ab", spare=[PLANNED, STRANGER], kind=LabWithKubelets)
     lab.install()
     lab.start_pods("a1", "b1")
 
@@ -105,7 +106,7 @@ def test_nodes_that_nobody_listed_have_the_blocks_of_their_addresses(begin: Begi
     network = ip_network(f"{NETWORK}.0/24")
     part = {"cidrs": ["10.8.0.0/19"], "blockSize": 27, "follows": str(network)}
     every.insert(1, pool("by-address", ipv4=part))
-    lab = begin(every, nodes="a", spare="bcd")
+    lab = begin(every, nodes="a", spare="bcd", kind=LabWithKubelets)
     lab.install()
     for name in "bcd":
         assert joined(lab, name) < SOON

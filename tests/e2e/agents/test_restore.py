@@ -1,0 +1,107 @@
+"""What was in etcd is gone, or as old as a backup: the runbooks, with real kubelets, which follow the kube-apiserver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.kubelet import LabWithKubelets
+from tests.e2e.agents.lab import lost
+from tests.e2e.processes import until
+
+
+@pytest.fixture
+def cluster(begin: Begin, mode: str) -> LabWithKubelets:
+    """Start a cluster with pods, and a machine that joins later."""
+    lab = begin(documents(mode), kind=LabWithKubelets, spare="d")
+    assert isinstance(lab, LabWithKubelets)
+    lab.install()
+    lab.start_pods("a1", "b1", "b2", "c1")
+    lab.as_locked()
+    lab.edits = {key: lambda _: None for key in ("pause", "resume")}
+    return lab
+
+
+@pytest.mark.deep(part=3)
+@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
+def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
+    """Pods go on until their kubelets start, which end them; each node has the block that it had."""
+    lab = cluster
+    blocks = lab.blocks()
+
+    def stop_all(_: object) -> None:
+        for node in lab.nodes.values():
+            node.switch_off()
+
+    def lose_etcd(_: object) -> None:
+        lab.stop_operator()
+        lab.operator.registered = False
+        lab.api.lose_etcd()
+        assert not lab.unreachable()
+
+    lab.by_hand = {"stop-kubelet": stop_all, "control-plane": lose_etcd}
+    lab.play(lab.runbook("--change restore-git"))
+    assert lab.blocks() == blocks
+    assert len(lab.unreachable()) == len(lab.pods) * (len(lab.pods) - 1)
+    lab.pods.clear()
+    lab.start_pods("a1", "b1", "c1")
+    lab.as_locked()
+
+
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
+def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
+    """Since the backup d joined, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
+    lab = cluster
+    snapshot = lab.folder / "snapshot.db"
+    lab.api.snapshot(snapshot)
+    lab.kubelets(["d"])
+    lab.refreshed()
+    lab.sh("ipamc ci apply fleet")
+    lab.seed()
+    lab.agents(["d"])
+    lab.ready()
+    lab.play(lab.runbook("--change renumber --node c"))
+    lab.start_pods("a2", "c2", "d1")
+    lab.end_pod("b1")
+    lab.as_locked()
+    blocks = lab.blocks()
+
+    def restore(step: Mapping[str, Any]) -> None:
+        (command,) = step["commands"]
+        words = command.removeprefix("sudo ").replace(snapshot.name, str(snapshot)).split()
+        lab.api.lose_etcd(*(each for each in words if "data-dir" not in each))
+        until(
+            lambda: not lab.pods["a1"].reaches(lab.pods["a2"].address),
+            "the kubelet of a ends the younger pod",
+        )
+        assert not lab.pods["c2"].reaches(lab.pods["a2"].address)
+
+    def follow_advice(step: Mapping[str, Any]) -> None:
+        for command in step["if_not"].split("; "):
+            lab.sh(command.replace("NODE", "c").replace("kubectl", f"kubectl --context={lab.site.name}"))
+
+    again = ["c", "d"] if mode == "kubernetes" else ["d"]
+    lab.by_hand = {
+        "stop-kubelet": lambda _: lab.machine("c").stop_kubelet(),
+        "restore": restore,
+        "pods": follow_advice,
+        "restart-kubelet": lambda _: lab.kubelets(again),
+        "start-kubelet": lambda _: lab.kubelets(["c"]),
+        "agent-ready": lambda _: until(
+            lambda: all(lab.machine(name).ready() for name in "cd"), "agents are ready", 300
+        ),
+        **({"ghosts": follow_advice} if mode == "kubernetes" else {}),
+    }
+    with lab.pinging("a1", "b2") as pings:
+        lab.play(lab.runbook("--change restore-etcd"))
+    assert not lost(pings)
+    assert lab.blocks() == blocks
+    for name in ("a2", "c2", "d1"):
+        lab.pods.pop(name)
+    lab.start_pods("a3", "c3", "d3")
+    lab.as_locked()
