@@ -167,11 +167,13 @@ class NodeWithKubelet(Node):
         with self.lock:
             super().look_after(pods)
             answer = self.api.ask("GET", AGENT_PODS)
-            if self.kubelet and self.agent and answer.code == Status.OK:
+            if self.kubelet and self.uid and answer.code == Status.OK:
                 uids = {each["metadata"]["name"]: each["metadata"]["uid"] for each in answer.body["items"]}
                 if uids.get(self.pod) != self.uid:
                     self.end_agent()
-                    self.run_agent(uids.get(self.pod) or self._create_pod())
+                    self.uid = uids.get(self.pod) or self._create_pod()
+                if not self.agent:
+                    self.run_agent()
 
     def ready(self) -> bool:
         """Tell whether the kubelet says that the agent is ready, and the Node."""

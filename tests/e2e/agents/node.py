@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.e2e.agents.machine import Machine, attempt
 from tests.e2e.api import MERGE, NODES, STRATEGIC, Api, Object
-from tests.e2e.processes import Program
+from tests.e2e.processes import Program, until
 
 PATIENCE = 300
 """Seconds in which an agent must become ready: it takes 4 to 10 on a machine that does nothing else."""
@@ -116,21 +116,18 @@ class Node(Machine):
 
     def start_agent(self) -> None:
         """Start the agent, with the configuration that Cilium's own init container gives it: cilium-config, and the CiliumNodeConfigs that select this node."""
-        assert not self.agent
-        self.run_agent(self._create_pod())
+        with self.lock:
+            assert not self.agent
+            self.uid = self._create_pod()
+            until(self.run_agent, f"the init container of {self.pod} has read the configuration")
 
-    def run_agent(self, pod: str) -> None:
-        """Start the agent of a Pod that is there, with this uid."""
-        self.uid = pod
+    def run_agent(self) -> bool:
+        """Start the agent of the Pod that is there; tell whether its init container could read the configuration: a kubelet repeats that."""
         kubeconfig = f"--k8s-kubeconfig-path={self.api.kubeconfig}"
-        self.run(
-            "cilium-dbg",
-            "build-config",
-            kubeconfig,
-            f"--dest={RUN}/config",
-            "--source=config-map:kube-system/cilium-config,cilium-node-config:kube-system",
-            environment=self.environment,
-        )
+        source = "--source=config-map:kube-system/cilium-config,cilium-node-config:kube-system"
+        init = ("cilium-dbg", "build-config", kubeconfig, f"--dest={RUN}/config", source)
+        if attempt(self.inside(*init), environment=self.environment).returncode:
+            return False
         self.agent = Program(
             self.folder / f"agent-{self.name}.log",
             *self.inside(
@@ -142,6 +139,7 @@ class Node(Machine):
             ),
             environment=self.environment,
         )
+        return True
 
     @property
     def pod(self) -> str:
