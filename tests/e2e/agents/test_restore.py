@@ -81,9 +81,9 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
         )
         assert not lab.pods["c2"].reaches(lab.pods["a2"].address)
 
-    def follow_advice(step: Mapping[str, Any]) -> None:
-        for command in step["if_not"].split("; "):
-            lab.sh(command.replace("NODE", "c").replace("kubectl", f"kubectl --context={lab.site.name}"))
+    def follow_advice(step: Mapping[str, Any], node: str = "c") -> None:
+        for command in step["if_not"].rstrip(".").split("; "):
+            lab.sh(command.replace("NODE", node))
 
     again = ["c", "d"] if mode == "kubernetes" else ["d"]
     lab.by_hand = {
@@ -91,6 +91,7 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
         "restore": restore,
         "pods": follow_advice,
         "restart-kubelet": lambda _: lab.kubelets(again),
+        "restart-agent": lambda step: follow_advice(step, "d"),
         "start-kubelet": lambda _: lab.kubelets(["c"]),
         "agent-ready": lambda _: until(
             lambda: all(lab.machine(name).ready() for name in "cd"), "agents are ready", 300
