@@ -148,6 +148,8 @@ class Api:
         """Stop both servers, remove what etcd has, and start them again; `restore` is a command that makes its folder anew, but for the folder."""
         for program in self.programs:
             program.stop(signal.SIGKILL)  # a kube-apiserver waits some time for those who watch
+        self._http.close()
+        del self._http
         shutil.rmtree(self._data)
         if restore:
             name, *arguments = restore
