@@ -11,13 +11,15 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import lost
+from tests.e2e.agents.router import BGP_CONTROL_PLANE
+from tests.e2e.api import CRDS
 from tests.e2e.processes import until
 
 
 @pytest.fixture
 def cluster(begin: Begin, mode: str) -> LabWithKubelets:
     """Start a cluster with pods, and a machine that joins later."""
-    lab = begin(documents(mode), kind=LabWithKubelets, spare="d")
+    lab = begin(documents(mode), settings=BGP_CONTROL_PLANE, kind=LabWithKubelets, spare="d")
     assert isinstance(lab, LabWithKubelets)
     lab.install()
     lab.start_pods("a1", "b1", "b2", "c1")
@@ -31,7 +33,7 @@ def cluster(begin: Begin, mode: str) -> LabWithKubelets:
 def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     """Pods go on until their kubelets start, which end them; each node has the block that it had."""
     lab = cluster
-    blocks = lab.blocks()
+    blocks, kinds = lab.blocks(), lab.api.items(CRDS).keys()
 
     def stop_all(_: object) -> None:
         for node in lab.nodes.values():
@@ -44,7 +46,11 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
         assert not lab.unreachable()
 
     lab.by_hand = {"stop-kubelet": stop_all, "control-plane": lose_etcd}
-    lab.play(lab.runbook("--change restore-git"))
+    try:
+        lab.play(lab.runbook("--change restore-git"))
+    finally:
+        until(lambda: lab.api.items(CRDS).keys() == kinds, "the operator has registered all CRDs")
+        lab.operator.registered = True
     assert lab.blocks() == blocks
     assert len(lab.unreachable()) == len(lab.pods) * (len(lab.pods) - 1)
     lab.pods.clear()
