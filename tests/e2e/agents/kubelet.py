@@ -141,6 +141,18 @@ class NodeWithKubelet(Node):
         """Start the kubelet, or start it again: it registers its Node where there is none."""
         assert not spec, "nobody tells a kubelet its podCIDRs"
         self.stop_kubelet()
+
+        def registered() -> bool:
+            if not (
+                self.kubelet and self.kubelet.running
+            ):  # as systemd does: 1.35.4 may end by a race of its own while it has no Node
+                self._start_kubelet(labels or {})
+            return self.name in self.api.items(NODES)
+
+        until(registered, f"the kubelet of {self.name} registers it", PATIENCE)
+        return self.api.get(f"{NODES}/{self.name}")
+
+    def _start_kubelet(self, labels: Mapping[str, str]) -> None:
         self.kubelet = Program(
             self.folder / f"kubelet-{self.name}.log",
             *self.inside(
@@ -150,11 +162,9 @@ class NodeWithKubelet(Node):
                 "--root-dir=/run/kubelet",
                 f"--hostname-override={self.name}",
                 f"--node-ip={self.address},{self.address_6}",
-                f"--node-labels={','.join(f'{key}={value}' for key, value in (labels or {}).items())}",
+                f"--node-labels={','.join(f'{key}={value}' for key, value in labels.items())}",
             ),
         )
-        self.kubelet.until(lambda: self.name in self.api.items(NODES), "it registers", PATIENCE)
-        return self.api.get(f"{NODES}/{self.name}")
 
     def stop_kubelet(self) -> None:
         """End the kubelet; pods go on."""
