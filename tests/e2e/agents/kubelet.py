@@ -143,9 +143,8 @@ class NodeWithKubelet(Node):
         self.stop_kubelet()
 
         def registered() -> bool:
-            if not (
-                self.kubelet and self.kubelet.running
-            ):  # as systemd does: 1.35.4 may end by a race of its own while it has no Node
+            # As systemd does: 1.35.4 may end by a race of its own while it has no Node.
+            if not (self.kubelet and self.kubelet.running):
                 self._start_kubelet(labels or {})
             return self.name in self.api.items(NODES)
 
