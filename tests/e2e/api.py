@@ -111,7 +111,7 @@ class Api:
             "--disable-admission-plugins=ServiceAccount",
             "--endpoint-reconciler-type=none",
         )
-        self.programs.append(Program(self.folder / "etcd.log", *self._etcd))
+        self._serve_etcd()
         self.serve()
         self.kubeconfig.write_text(json.dumps(self._kubeconfig()))
         return self
@@ -134,6 +134,9 @@ class Api:
         self.programs[1:] = [Program(self.folder / "kube-apiserver.log", *self._command)]
         self.programs[1].until(self._ready, "the kube-apiserver is ready", 180)
 
+    def _serve_etcd(self) -> None:
+        self.programs[:1] = [Program(self.folder / "etcd.log", *self._etcd)]
+
     @property
     def _data(self) -> Path:
         return self.folder / "etcd"
@@ -155,7 +158,7 @@ class Api:
             name, *arguments = restore
             command = [str(self.binaries / name), *arguments, f"--data-dir={self._data}"]
             subprocess.run(command, check=True, capture_output=True)
-        self.programs[0] = Program(self.folder / "etcd.log", *self._etcd)
+        self._serve_etcd()
         self.serve()
 
     def requests(self, resource: str) -> Counter[str]:

@@ -254,6 +254,16 @@ class Lab(Player):
                 for one, other in permutations(names, 2)
             ]
 
+    @contextmanager
+    def undisturbed(self, *names: str) -> Iterator[None]:
+        """Let pods ping each other until the block ends; none loses a packet, and blocks and addresses are as before."""
+        blocks, addresses = self.blocks(), self.addresses()
+        with self.pinging(*names) as pings:
+            yield
+        assert not lost(pings)
+        assert self.blocks() == blocks
+        assert self.addresses_of_endpoints() == addresses
+
     # What is promised
 
     def in_their_blocks(self) -> None:
