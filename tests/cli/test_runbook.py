@@ -237,3 +237,31 @@ def test_every_change_that_may_be_asked_for_has_a_planner() -> None:
     assert tuple(PLANNERS) == CHANGES
     known = schema["$defs"]["runbook"]["properties"]["change"]["enum"]
     assert set(known) == {*CHANGES, "settings"}
+
+
+OF_POOL = "BLOCKS:.spec.ipam.pools.allocated[?(@.pool=="
+
+
+@pytest.mark.parametrize(
+    ("pinning", "column", "prints"),
+    [
+        ("node", f"{OF_POOL}'default.$node')].cidrs[*]", "n1 10.0.0.0/27"),
+        ("pool", f'{OF_POOL}"default")].cidrs[0]', "n1 10.0.0.0/27"),
+        ("none", f'{OF_POOL}"default")].cidrs[0]', "n1 10.0.0.0/27"),
+    ],
+)
+def test_a_drained_node_shows_no_certain_block_of_a_further_pool(
+    lab: Path, capsys: pytest.CaptureFixture[str], pinning: str, column: str, prints: str
+) -> None:
+    """Its agent asks for addresses of that pool only while pods need them."""
+    git("rm", "-rq", "clusters/lab/ipam.lock", "clusters/lab/rendered")
+    edit(lab / "cluster.yaml", "mode: cluster-pool", f"mode: multi-pool, pinning: {pinning}")
+    further = POOLS.replace("default", "further").replace("10.0", "10.1")
+    (lab / "further.yaml").write_text(f"{further}  priority: -1\n")
+    assert main(["compile"]) == 0
+    commit("further")
+    (book,) = asked(capsys, "--change", "replace-node", "--node", "n1")
+    steps = [step for phase in book["phases"] for wave in phase["waves"] for step in wave["steps"]]
+    (check,) = [step["check"] for step in steps if step["key"] == "shown"]
+    assert column in check["command"]
+    assert check["expect"] == prints

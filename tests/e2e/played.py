@@ -214,11 +214,16 @@ class Player:
         elif "--replicas=0" in command:
             self.stop_operator()
 
-    def refreshed(self) -> None:
-        """Take the live Nodes and CiliumNodes over into the inputs, and commit them to the trunk."""
+    def refresh(self) -> None:
+        """Take the live Nodes and CiliumNodes over into the inputs."""
         get = "kubectl --context=NAME get nodes,ciliumnodes,pods,configmaps --all-namespaces --output=json"
         name = self.site.name
         self.sh(f"{get.replace('NAME', name)} > live.json && ipamc import {name} --refresh live.json")
+
+    def refreshed(self) -> None:
+        """Take the live Nodes and CiliumNodes over, and commit them to the trunk."""
+        self.refresh()
+        name = self.site.name
         self.sh(
             f"ipamc compile {name} && git add clusters && git commit --quiet -m refreshed && git push --quiet origin main"
         )

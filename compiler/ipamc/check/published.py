@@ -123,8 +123,8 @@ def check_mode_change(
         at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
         yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
         return
-    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
-    if held := [line for line in lock.lines if line.state is State.HELD and line.node not in planned]:
+    held = [line for line in lock.lines if line.state is State.HELD and line.node not in cluster.empty_nodes]
+    if held:
         yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
         yield from strangers_of_mode(cluster, Mode(word))
 

@@ -113,7 +113,10 @@ def command(
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
             compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
-            site = Site(plan.cluster, inputs.folder, plan.operator_pools, assets("templates/runbooks"))
+            firsts = {want.node.name: want.offers[0].pool.name for want in plan.wants if want.offers}
+            defaults = firsts if plan.cluster.pinning == "pool" else {}
+            books = assets("templates/runbooks")
+            site = Site(plan.cluster, inputs.folder, plan.operator_pools, defaults, books)
             if change:
                 found: Sequence[Runbook] = [
                     _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)

@@ -89,14 +89,14 @@ def keeps_blocks(old: str, new: str) -> bool:
 
 def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
     """Return the lines that their nodes cannot keep in a change of mode; one of a family is kept at best."""
-    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     lines = [line for line in lock.lines if line.state in {State.HELD, State.PENDING}]
     number = Counter((line.node, line.block.family, line.state) for line in lines)
     several = {line for line in lines if number[line.node, line.block.family, line.state] > 1}
-    of_planned = several if Mode(new).one_block else ()  # nobody uses the blocks of a planned node yet
+    of_empty = several if Mode(new).one_block else ()  # nobody uses the blocks of an empty node
     # A mode with one block gave no others: further lines of its nodes are new.
     of_running = (set() if Mode(old).one_block else several) if keeps_blocks(old, new) else set(lines)
-    return [line for line in lines if line in (of_planned if line.node in planned else of_running)]
+    empty = cluster.empty_nodes
+    return [line for line in lines if line in (of_empty if line.node in empty else of_running)]
 
 
 def other_mode(path: str, row: bytes, found: str, cluster: Cluster) -> Diagnostic:

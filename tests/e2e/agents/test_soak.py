@@ -7,13 +7,19 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections.abc import Callable
 
 import pytest
 
 from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
+from tests.e2e.api import NODES, Object
+from tests.e2e.soak.steps import EDITS
+from tests.e2e.soak.walk import words_of_edit
+from tests.support.fleet import pool
 
 STEPS = int(os.environ.get("IPAMC_SOAK_STEPS") or 5)
 SEED = int(os.environ.get("IPAMC_SOAK_SEED") or 1)
@@ -22,7 +28,7 @@ MOST = 4
 
 
 class Walk:
-    """A cluster of up to four nodes, and what happens to it."""
+    """A cluster of up to four nodes and two pools, and what happens to it."""
 
     def __init__(self, lab: Lab, chance: random.Random) -> None:
         """Start with one pod on each node."""
@@ -82,11 +88,18 @@ class Walk:
     def by_runbook(self, change: str) -> str:
         """Play a runbook about one node: no pod elsewhere loses a packet."""
         name = self.chance.choice(self.lab.names)
-        others = [pod for pod in sorted(self.lab.pods) if not pod.startswith(name)]
-        with self.lab.pinging(*others[:2]) as pings:
-            self.lab.play(self.lab.runbook(f"--change {change} --node {name}"))
-        assert not lost(pings)
+        self.play(f"--change {change} --node {name}")
         return f"{change} {name}"
+
+    def play(self, options: str) -> None:
+        """Play runbooks: no pod of a node that they do not name loses a packet."""
+        for runbook in self.lab.runbooks(options):
+            waves = [wave for phase in runbook["phases"] for wave in phase["waves"]]
+            named = {name for wave in waves for step in wave["steps"] for name in step["nodes"]}
+            others = [name for name, pod in sorted(self.lab.pods.items()) if pod.node.name not in named]
+            with self.lab.pinging(*others[:2]) as pings:
+                self.lab.play(runbook)
+            assert not lost(pings)
 
     def join(self) -> str:
         """Let a machine join."""
@@ -95,15 +108,65 @@ class Walk:
             return ""
         name = away[0]
         self.lab.nodes[name].register()
-        self.lab.sh(
-            "git fetch --quiet origin && git switch --quiet --force-create main origin/main"
-        )  # a runbook leaves it
+        self.back_on_the_trunk()
         self.lab.refreshed()
         self.lab.sh("ipamc ci apply fleet")
         self.lab.agents([name])
         self.lab.ready()
         self.start(name)
         return f"{name} joins"
+
+    def label(self) -> str:
+        """Move a node to the other rack, by its label: it keeps what it has."""
+        path = f"{NODES}/{self.chance.choice(self.lab.names)}"
+        labels = self.lab.api.get(path)["metadata"]["labels"]
+        rack = "a" if labels.get("rack") == "b" else "b"
+
+        def change(to: str) -> None:
+            self.lab.api.change(path, lambda whole: whole["metadata"]["labels"].update(rack=to))
+
+        change(rack)
+        self.back_on_the_trunk()
+        self.lab.refresh()
+        done = self.merge(f"{path.rpartition('/')[2]} in rack {rack}")
+        if "refused" in done:
+            change(labels.get("rack", ""))
+        return done
+
+    def edit_pool(self) -> str:
+        """Edit a pool."""
+        step = self.chance.choice(EDITS)
+        self.back_on_the_trunk()
+        words = words_of_edit(self.lab.site.documents(), self.chance, step.__name__)
+        if words is None:
+            return ""
+        step(self, *words)
+        return self.merge(" ".join((step.__name__, *words)))
+
+    def merge(self, what: str) -> str:
+        """Merge what was edited, do what it asks for, and apply. What is refused is undone."""
+        said = self.lab.sh("ipamc compile fleet 2>&1 || git checkout --quiet clusters")
+        if "refused, nothing written" in said:
+            return f"{what}: refused, {', '.join(re.findall(r'error.(IPC[0-9]+)', said))}"
+        if not self.lab.sh("git status --porcelain clusters"):
+            return ""
+        self.lab.sh("git add clusters && git commit --quiet -m edit && git push --quiet origin main")
+        self.play("--base HEAD~1")
+        self.lab.sh("ipamc ci apply fleet")
+        self.lab.ready()
+        return what
+
+    def edit(self, change: Callable[[Object], object]) -> None:
+        """Change input documents where they stand."""
+
+        def changed(document: Object) -> None:
+            change(document)
+
+        self.lab.site.edit(changed)
+
+    def back_on_the_trunk(self) -> None:
+        """Take what is merged: a runbook leaves its branch."""
+        self.lab.sh("git fetch --quiet origin && git switch --quiet --force-create main origin/main")
 
     def leave(self) -> str:
         """Take a node out of the cluster, by its runbook."""
@@ -117,15 +180,25 @@ class Walk:
     def steps(self) -> list[Callable[[], str]]:
         """What may happen, the frequent ones more than once."""
         quick = [self.start, self.start, self.end, self.restart_agent, self.restart_operator, self.apply]
-        return [*quick, self.renumber, self.replace, self.join, self.join, self.leave]
+        edits = [self.label, *3 * [self.edit_pool]]
+        return [*quick, *edits, self.renumber, self.replace, self.join, self.join, self.leave]
 
 
-@pytest.mark.deep(part=2)
-@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
-def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str) -> None:
+@pytest.mark.deep(part=3)
+@pytest.mark.parametrize(
+    ("mode", "kind"),
+    [
+        *((mode, Lab) for mode in ("kubernetes", "bystander", "pinned", "shared", "crd")),
+        *((mode, LabWithKubelets) for mode in ("kubernetes", "bystander")),
+    ],
+)
+def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str, kind: type[Lab]) -> None:
     some = documents(mode)
     some[1]["spec"]["ipv4"]["cidrs"] = ["10.0.0.0/18"]  # blocks that nodes moved away from stay in quarantine
-    lab = begin(some, spare="d")
+    later = {"priority": -10} if some[0]["spec"]["ipam"]["mode"] == "multi-pool" else {}
+    racked = {"nodeSelector": 'rack == "b"', **later}
+    some.append(pool("second", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, **racked))
+    lab = begin(some, spare="d", kind=kind)
     lab.install()
     walk = Walk(lab, random.Random(f"{SEED} {mode}"))  # noqa: S311 - it is to be the same again
     lab.as_locked()

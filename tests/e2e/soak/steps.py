@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Callable
 from ipaddress import IPv4Network, ip_network
+from typing import Protocol
 
 from tests.e2e.api import CILIUM_NODES, NODES, Object
 from tests.e2e.soak.world import BrokenPromiseError, World, wait
@@ -23,89 +24,94 @@ def do(world: World, line: str) -> None:
 # Edits of the inputs. Each is compiled, and undone if that is refused.
 
 
-def _pool(world: World, name: str, change: Callable[[Object], object]) -> None:
-    world.edit(
-        lambda each: (
-            change(each["spec"]) if (each["kind"], each["metadata"].get("name")) == ("IPPool", name) else None
-        )
-    )
+class Editor(Protocol):
+    """Who changes each input document where it stands."""
+
+    def edit(self, change: Callable[[Object], object]) -> object:
+        """Edit the inputs, and compile them."""
 
 
-def _ranges(world: World, name: str, change: Callable[[list[str]], object]) -> None:
-    _pool(world, name, lambda spec: change(spec["ipv4"]["cidrs"]))
+def _pool(site: Editor, name: str, change: Callable[[Object], object]) -> None:
+    def in_its_pool(each: Object) -> None:
+        if each["kind"] == "IPPool" and each["metadata"]["name"] == name:
+            change(each)
+
+    site.edit(in_its_pool)
 
 
-def append(world: World, pool: str, cidr: str) -> None:
+def _spec(site: Editor, name: str, change: Callable[[Object], object]) -> None:
+    _pool(site, name, lambda each: change(each["spec"]))
+
+
+def _ranges(site: Editor, name: str, change: Callable[[list[str]], object]) -> None:
+    _spec(site, name, lambda spec: change(spec["ipv4"]["cidrs"]))
+
+
+def append(site: Editor, pool: str, cidr: str) -> None:
     """Write one more range behind the others."""
-    _ranges(world, pool, lambda cidrs: cidrs.append(cidr))
+    _ranges(site, pool, lambda cidrs: cidrs.append(cidr))
 
 
-def front(world: World, pool: str, cidr: str) -> None:
+def front(site: Editor, pool: str, cidr: str) -> None:
     """Write one more range in front of the others."""
-    _ranges(world, pool, lambda cidrs: cidrs.insert(0, cidr))
+    _ranges(site, pool, lambda cidrs: cidrs.insert(0, cidr))
 
 
-def widen(world: World, pool: str) -> None:
+def widen(site: Editor, pool: str) -> None:
     """Double the first range."""
-    _ranges(world, pool, lambda cidrs: cidrs.__setitem__(0, str(ip_network(cidrs[0]).supernet())))
+    _ranges(site, pool, lambda cidrs: cidrs.__setitem__(0, str(ip_network(cidrs[0]).supernet())))
 
 
-def shrink(world: World, pool: str) -> None:
+def shrink(site: Editor, pool: str) -> None:
     """Halve the first range."""
-    _ranges(world, pool, lambda cidrs: cidrs.__setitem__(0, str(next(IPv4Network(cidrs[0]).subnets()))))
+    _ranges(site, pool, lambda cidrs: cidrs.__setitem__(0, str(next(IPv4Network(cidrs[0]).subnets()))))
 
 
-def split(world: World, pool: str) -> None:
+def split(site: Editor, pool: str) -> None:
     """Write the first range as its two halves."""
     _ranges(
-        world, pool, lambda cidrs: cidrs.__setitem__(slice(0, 1), map(str, IPv4Network(cidrs[0]).subnets()))
+        site, pool, lambda cidrs: cidrs.__setitem__(slice(0, 1), map(str, IPv4Network(cidrs[0]).subnets()))
     )
 
 
-def reorder(world: World, pool: str) -> None:
+def reorder(site: Editor, pool: str) -> None:
     """Write the ranges in the opposite order."""
-    _ranges(world, pool, lambda cidrs: cidrs.reverse())
+    _ranges(site, pool, lambda cidrs: cidrs.reverse())
 
 
-def remove(world: World, pool: str) -> None:
+def remove(site: Editor, pool: str) -> None:
     """Take the last range away."""
-    _ranges(world, pool, lambda cidrs: cidrs.pop() if len(cidrs) > 1 else None)
+    _ranges(site, pool, lambda cidrs: cidrs.pop() if len(cidrs) > 1 else None)
 
 
-def reserve(world: World, pool: str, cidr: str) -> None:
+def reserve(site: Editor, pool: str, cidr: str) -> None:
     """Reserve a part of the pool."""
-    _pool(world, pool, lambda spec: spec.setdefault("reserved", []).append(cidr))
+    _spec(site, pool, lambda spec: spec.setdefault("reserved", []).append(cidr))
 
 
-def unreserve(world: World, pool: str) -> None:
+def unreserve(site: Editor, pool: str) -> None:
     """Reserve nothing any more."""
-    _pool(world, pool, lambda spec: spec.pop("reserved", None))
+    _spec(site, pool, lambda spec: spec.pop("reserved", None))
 
 
-def disable(world: World, pool: str) -> None:
+def disable(site: Editor, pool: str) -> None:
     """Let the pool serve nobody new."""
-    _pool(world, pool, lambda spec: spec.update(disabled=True))
+    _spec(site, pool, lambda spec: spec.update(disabled=True))
 
 
-def enable(world: World, pool: str) -> None:
+def enable(site: Editor, pool: str) -> None:
     """Let the pool serve newcomers again."""
-    _pool(world, pool, lambda spec: spec.pop("disabled", None))
+    _spec(site, pool, lambda spec: spec.pop("disabled", None))
 
 
-def prioritise(world: World, pool: str, priority: str) -> None:
+def prioritise(site: Editor, pool: str, priority: str) -> None:
     """Let the pool come earlier or later."""
-    _pool(world, pool, lambda spec: spec.update(priority=int(priority)))
+    _spec(site, pool, lambda spec: spec.update(priority=int(priority)))
 
 
-def rename(world: World, pool: str, name: str) -> None:
+def rename(site: Editor, pool: str, name: str) -> None:
     """Call the pool something else."""
-    world.edit(
-        lambda each: (
-            each["metadata"].update(name=name)
-            if (each["kind"], each["metadata"].get("name")) == ("IPPool", pool)
-            else None
-        )
-    )
+    _pool(site, pool, lambda each: each["metadata"].update(name=name))
 
 
 # The inventory.
@@ -290,11 +296,11 @@ def release(world: World, node: str) -> None:
         world.must("compile", world.site.name)
 
 
-_EDITS = (
+EDITS = (
     append, front, widen, shrink, split, reorder, remove, reserve, unreserve, disable, enable, prioritise, rename
 )  # fmt: skip
 _EVENTS = (
     label, nodes, refresh, apply, restart, kill, join, scale, leave, recreate, replace, lose, heal, agent, ask, drop,
     renumber, drain, settle, release, mend,
 )  # fmt: skip
-STEPS: dict[str, Step] = {step.__name__: step for step in (*_EDITS, *_EVENTS)}
+STEPS: dict[str, Step] = {step.__name__: step for step in (*EDITS, *_EVENTS)}

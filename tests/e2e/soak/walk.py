@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from ipaddress import ip_network
 
-from tests.e2e.api import CILIUM_NODES
+from tests.e2e.api import CILIUM_NODES, Object
+from tests.e2e.soak.steps import EDITS
 from tests.e2e.soak.world import World
 
 
@@ -25,15 +27,9 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-def _words(world: World, chance: random.Random, verb: str) -> tuple[str, ...] | None:  # noqa: C901, PLR0912 - a table of verbs
-    """Draw what a step is done to; None where there is nothing."""
-    machines, mode = world.live.machines, world.mode
-    listed = sorted(name for name, machine in machines.items() if machine.listed)
-    specs = {
-        str(each["metadata"]["name"]): each["spec"]
-        for each in world.site.documents()
-        if each["kind"] == "IPPool"
-    }
+def words_of_edit(documents: Iterable[Object], chance: random.Random, verb: str) -> tuple[str, ...] | None:
+    """Draw what an edit of a pool is about; None where there is nothing."""
+    specs = {str(each["metadata"]["name"]): each["spec"] for each in documents if each["kind"] == "IPPool"}
     pools = {name: [str(cidr) for cidr in spec["ipv4"]["cidrs"]] for name, spec in specs.items()}
     pool = chance.choice(sorted(pools))
     match verb:
@@ -57,6 +53,16 @@ def _words(world: World, chance: random.Random, verb: str) -> tuple[str, ...] | 
             return pool, str(chance.choice((-10, 0, 10)))
         case "rename":
             return pool, f"{pool.rstrip('x')}{'' if pool.endswith('x') else 'x'}"
+    raise ValueError(verb)
+
+
+def _words(world: World, chance: random.Random, verb: str) -> tuple[str, ...] | None:
+    """Draw what a step is done to; None where there is nothing."""
+    if verb in {edit.__name__ for edit in EDITS}:
+        return words_of_edit(world.site.documents(), chance, verb)
+    machines, mode = world.live.machines, world.mode
+    listed = sorted(name for name, machine in machines.items() if machine.listed)
+    match verb:
         case "label":
             return (chance.choice(listed), chance.choice("ab")) if listed else None
         case "nodes" | "refresh" | "apply" | "restart" | "kill":

@@ -221,11 +221,10 @@ def mode_change(
     multi = cluster.mode is Mode.MULTI_POOL
     # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
-    planned = {node.name for node in cluster.nodes if not cluster.may_run(node)}
     blocks = {
         node: ",".join(str(line.block) for line in in_order(lines))
         for node, lines in sorted(plan.held.items())
-        if lines and node not in planned
+        if lines and node not in cluster.empty_nodes
     }
     values = {
         "LAST": LAST,

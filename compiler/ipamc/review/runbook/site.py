@@ -7,8 +7,10 @@ be another cluster's.
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 
@@ -32,6 +34,10 @@ WELL_KNOWN = {
 """Labels that every kubelet sets by itself."""
 
 
+Shown = tuple[str, Mapping[str, str]]
+"""A pool, and the blocks that each node shows of it, as kubectl prints them."""
+
+
 class Site(Struct, frozen=True, dict=True):
     """One cluster. Its properties are for templates."""
 
@@ -39,6 +45,8 @@ class Site(Struct, frozen=True, dict=True):
     folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator allocates."""
+    defaults: Mapping[str, str] = {}
+    """The first candidates of nodes, where agents ask these for addresses."""
     templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
@@ -97,16 +105,36 @@ class Site(Struct, frozen=True, dict=True):
             columns = [f"IPV{family}:.metadata.annotations.{key}" for family, key in escaped.items()]
         return ",".join(("NODE:.metadata.name", *columns))
 
-    def shows(self, node: str, lines: Iterable[Line]) -> str:
-        """Return the output of kubectl in these columns for a node with these lines."""
-        cluster, some = self.cluster, in_order(lines)
-        if cluster.mode is Mode.MULTI_POOL:
-            blocks: Iterable[str] = [block for _, cidrs, _ in self._allocated(node, some) for block in cidrs]
-        elif cluster.mode is Mode.KUBERNETES:
-            blocks = texts(pod_cidrs(cluster, some))
-        else:
-            blocks = texts(line.block for line in some)
-        of_annotations = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes == "annotations"
+    def shown(self, nodes: Sequence[str], blocks: Mapping[str, Iterable[Line]]) -> list[Shown]:
+        """Return what `evidence` shows of drained nodes with these lines: by pool, or "" for all pools."""
+        some = {node: in_order(blocks[node]) for node in nodes}
+        if self.cluster.mode is Mode.MULTI_POOL:
+            return self._shown_of_pools(some)
+        return [("", {node: self._text(lines) for node, lines in some.items()})]
+
+    def _shown_of_pools(self, some: Mapping[str, tuple[Line, ...]]) -> list[Shown]:
+        """Return what CiliumNodes show for certain: blocks of shared pools come and go with pods.
+        An agent without pods keeps the first one of the pool that it asks (`releaseExcessCIDRs` in Cilium's
+        pkg/ipam/multipool.go).
+        """
+        own, whole = self.cluster.own_pools, True
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        texts_of = {}
+        for node, lines in some.items():
+            parts = {name: cidrs for name, cidrs, _ in self._allocated(node, lines)}
+            asked = parts.keys() - self.operator_pools if own else {self.defaults.get(node, "default")}
+            one = len({line.block.family for line in lines}) == len(lines)
+            whole = whole and parts.keys() == asked and (own or one)
+            texts_of[node] = ",".join(chain(*parts.values())) or "<none>"
+            for name in sorted(parts.keys() & asked):
+                found[name.removesuffix(f".{node}")][node] = ",".join(parts[name][: None if own else 1])
+        return [("", texts_of)] if whole else sorted(found.items())
+
+    def _text(self, lines: tuple[Line, ...]) -> str:
+        cluster = self.cluster
+        kubernetes = cluster.mode is Mode.KUBERNETES
+        blocks = texts(pod_cidrs(cluster, lines) if kubernetes else (line.block for line in lines))
+        of_annotations = kubernetes and cluster.patch_nodes == "annotations"
         return (" " if of_annotations else ",").join(blocks) or "<none>"
 
     def seed(self, node: str, lines: Iterable[Line]) -> str:
