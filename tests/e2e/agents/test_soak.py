@@ -40,15 +40,27 @@ class Walk:
 
     # Steps: each returns what it did, or nothing where it cannot be done now.
 
-    def start(self, name: str = "") -> str:
+    def start(self, name: str = "", **annotations: str) -> str:
         """Start a pod."""
         name = name or self.chance.choice(self.lab.names)
         if len(self.pods_of(name)) >= MOST:
             return ""
         self.numbers[name] += 1
         pod = f"{name}{self.numbers[name]}"
-        self.lab.start_pods(pod)
+        self.lab.start_pods(pod, **annotations)
         return f"pod {pod}"
+
+    def start_with_annotation(self) -> str:
+        """Start a pod that names its pool: the lock follows the operator."""
+        if self.lab.site.cluster["ipam"]["mode"] != "multi-pool":
+            return ""
+        self.back_on_the_trunk()
+        pools = [each["metadata"]["name"] for each in self.lab.site.documents() if each["kind"] == "IPPool"]
+        done = self.start(**{"ipam.cilium.io/ip-pool": pools[-1]})
+        if done:
+            self.lab.refresh()
+            self.merge(f"{done} of {pools[-1]}")
+        return done and f"{done} of {pools[-1]}"
 
     def end(self) -> str:
         """End a pod."""
@@ -179,7 +191,15 @@ class Walk:
     @property
     def steps(self) -> list[Callable[[], str]]:
         """What may happen, the frequent ones more than once."""
-        quick = [self.start, self.start, self.end, self.restart_agent, self.restart_operator, self.apply]
+        quick = [
+            self.start,
+            self.start,
+            self.start_with_annotation,
+            self.end,
+            self.restart_agent,
+            self.restart_operator,
+            self.apply,
+        ]
         edits = [self.label, *3 * [self.edit_pool]]
         return [*quick, *edits, self.renumber, self.replace, self.join, self.join, self.leave]
 
