@@ -55,12 +55,13 @@ class Walk:
         if self.lab.site.cluster["ipam"]["mode"] != "multi-pool":
             return ""
         self.back_on_the_trunk()
-        pools = [each["metadata"]["name"] for each in self.lab.site.documents() if each["kind"] == "IPPool"]
-        done = self.start(**{"ipam.cilium.io/ip-pool": pools[-1]})
-        if done:
-            self.lab.refresh()
-            self.merge(f"{done} of {pools[-1]}")
-        return done and f"{done} of {pools[-1]}"
+        pool = [each for each in self.lab.site.documents() if each["kind"] == "IPPool"][-1]
+        name = pool["metadata"]["name"]
+        if "disabled" in pool["spec"] or not (done := self.start(**{"ipam.cilium.io/ip-pool": name})):
+            return ""
+        self.lab.refresh()
+        self.merge(done)
+        return f"{done} of {name}"
 
     def end(self) -> str:
         """End a pod."""

@@ -219,12 +219,15 @@ def mode_change(
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = bool(lock.shards) and keeps_blocks(lock.mode, cluster.mode)
     multi = cluster.mode is Mode.MULTI_POOL
+    held: dict[str, list[Line]] = defaultdict(list)  # in the old mode: new lines have no pods yet
+    for line in lock.lines:
+        if line.state is State.HELD and line.node in plan.held and line.node not in cluster.empty_nodes:
+            held[line.node].append(line)
     # An agent restores addresses of running pods only from the pool default.
-    in_default = all(line.pool == "default" for lines in plan.held.values() for line in lines)
+    in_default = all(line.pool == "default" for lines in held.values() for line in lines)
     blocks = {
-        node: ",".join(str(line.block) for line in in_order(lines))
-        for node, lines in sorted(plan.held.items())
-        if lines and node not in cluster.empty_nodes
+        node: (",".join(str(line.block) for line in in_order(lines)), site.allocated(node, plan.held[node]))
+        for node, lines in sorted(held.items())
     }
     values = {
         "LAST": LAST,

@@ -78,8 +78,9 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
         nodes = several({line.node for line in lost}, "node", "cannot keep blocks (ipamc explain IPC0543)")
         raise Unclear(f"{cluster.mode} to {mode}: {nodes}")
     after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
-    then = replace(site, cluster=after)
-    return planners.mode_change(plan.lock, cluster, replace(plan, cluster=after), then, request.cut)
+    then = _preview(after, plan, request, parse_consent(mode=True))
+    site = replace(site, cluster=after, operator_pools=then.operator_pools)
+    return planners.mode_change(plan.lock, cluster, then, site, request.cut)
 
 
 def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:

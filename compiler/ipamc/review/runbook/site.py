@@ -10,7 +10,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 
 from msgspec import Struct
 
@@ -125,10 +124,15 @@ class Site(Struct, frozen=True, dict=True):
             asked = parts.keys() - self.operator_pools if own else {self.defaults.get(node, "default")}
             one = len({line.block.family for line in lines}) == len(lines)
             whole = whole and parts.keys() == asked and (own or one)
-            texts_of[node] = ",".join(chain(*parts.values())) or "<none>"
+            texts_of[node] = self.allocated(node, lines)
             for name in sorted(parts.keys() & asked):
                 found[name.removesuffix(f".{node}")][node] = ",".join(parts[name][: None if own else 1])
         return [("", texts_of)] if whole else sorted(found.items())
+
+    def allocated(self, node: str, lines: Iterable[Line]) -> str:
+        """Return what kubectl prints of `pools.allocated` with these lines: its CIDRs."""
+        parts = self._allocated(node, in_order(lines))
+        return ",".join(cidr for _, cidrs, _ in parts for cidr in cidrs) or "<none>"
 
     def _text(self, lines: tuple[Line, ...]) -> str:
         cluster = self.cluster
