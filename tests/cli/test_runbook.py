@@ -239,29 +239,57 @@ def test_every_change_that_may_be_asked_for_has_a_planner() -> None:
     assert set(known) == {*CHANGES, "settings"}
 
 
+FURTHER = POOLS.replace("default", "further").replace("10.0", "10.1") + "  priority: -1\n"
+
+
+def check_of(book: dict[str, Any]) -> dict[str, str]:
+    """Return the check of the step that looks at the blocks of nodes."""
+    steps = [step for phase in book["phases"] for wave in phase["waves"] for step in wave["steps"]]
+    (check,) = [step["check"] for step in steps if step["key"] == "shown"]
+    return dict(check)
+
+
+def test_nodes_get_blocks_of_a_further_pool_with_another_mode(
+    lab: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (lab / "further.yaml").write_text(FURTHER)
+    assert main(["compile"]) == 0
+    commit("further")
+    (before,) = asked(capsys, "--change", "mode", "--to", "multi-pool")
+    edit(lab / "cluster.yaml", "mode: cluster-pool", "mode: multi-pool")
+    assert main(["lock", "lab", "--mode"]) == main(["compile"]) == 0
+    (begun,) = asked(capsys, "--base", "HEAD")
+    both = [
+        f"n{number} 10.0.0.{first}/27 10.0.0.{first}/27,10.1.0.{first}/27"
+        for number, first in ((1, 0), (2, 32), (3, 64))
+    ]
+    assert check_of(before) == check_of(begun)
+    assert check_of(begun)["expect"].splitlines() == both
+
+
 OF_POOL = "BLOCKS:.spec.ipam.pools.allocated[?(@.pool=="
 
 
 @pytest.mark.parametrize(
-    ("pinning", "column", "prints"),
+    ("pinning", "nodes", "column"),
     [
-        ("node", f"{OF_POOL}'default.$node')].cidrs[*]", "n1 10.0.0.0/27"),
-        ("pool", f'{OF_POOL}"default")].cidrs[0]', "n1 10.0.0.0/27"),
-        ("none", f'{OF_POOL}"default")].cidrs[0]', "n1 10.0.0.0/27"),
+        ("node", ["n1"], f'{OF_POOL}"default.n1")].cidrs[*]'),
+        ("node", ["n1", "n2"], f"{OF_POOL}'default.$node')].cidrs[*]"),
+        ("pool", ["n1", "n2"], f'{OF_POOL}"default")].cidrs[0]'),
+        ("none", ["n1"], f'{OF_POOL}"default")].cidrs[0]'),
     ],
 )
 def test_a_drained_node_shows_no_certain_block_of_a_further_pool(
-    lab: Path, capsys: pytest.CaptureFixture[str], pinning: str, column: str, prints: str
+    lab: Path, capsys: pytest.CaptureFixture[str], pinning: str, nodes: list[str], column: str
 ) -> None:
     """Its agent asks for addresses of that pool only while pods need them."""
     git("rm", "-rq", "clusters/lab/ipam.lock", "clusters/lab/rendered")
     edit(lab / "cluster.yaml", "mode: cluster-pool", f"mode: multi-pool, pinning: {pinning}")
-    further = POOLS.replace("default", "further").replace("10.0", "10.1")
-    (lab / "further.yaml").write_text(f"{further}  priority: -1\n")
+    (lab / "further.yaml").write_text(FURTHER)
     assert main(["compile"]) == 0
     commit("further")
-    (book,) = asked(capsys, "--change", "replace-node", "--node", "n1")
-    steps = [step for phase in book["phases"] for wave in phase["waves"] for step in wave["steps"]]
-    (check,) = [step["check"] for step in steps if step["key"] == "shown"]
+    options = [word for node in nodes for word in ("--node", node)]
+    (book,) = asked(capsys, "--change", "replace-node", *options)
+    check, shown = check_of(book), ["n1 10.0.0.0/27", "n2 10.0.0.32/27"]
     assert column in check["command"]
-    assert check["expect"] == prints
+    assert check["expect"].splitlines() == shown[: len(nodes)]
