@@ -95,6 +95,7 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
     lab.by_hand = {
         "stop-kubelet": lambda _: lab.machine("c").stop_kubelet(),
         "restore": restore,
+        "stale": follow_advice,
         "pods": follow_advice,
         "restart-kubelet": lambda _: lab.kubelets(again),
         "restart-agent": lambda step: follow_advice(step, "d"),
