@@ -14,12 +14,10 @@ from tests.e2e.processes import until
 
 OLD, NEW = "10.0.0.32/27", "10.0.0.96/27"
 """The block of node b, and the next one that is free."""
-RENUMBERED = sorted(MODES.keys() - {"shared"})
-"""With shared pools it is the operator who gives out blocks: a node moves by joining again."""
 
 
 @pytest.mark.deep(part=3)
-@pytest.mark.parametrize("mode", RENUMBERED)
+@pytest.mark.parametrize("mode", sorted(MODES))
 def test_pods_come_back_in_the_new_block_and_no_other_pod_loses_a_packet(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
     lab.install()

@@ -15,6 +15,8 @@ from tests.e2e.agents.router import BGP_CONTROL_PLANE
 from tests.e2e.api import CRDS
 from tests.e2e.processes import until
 
+RESTORED = ["kubernetes", "bystander", "pinned", "crd", "adopt", "shared"]
+
 
 @pytest.fixture
 def cluster(begin: Begin, mode: str) -> LabWithKubelets:
@@ -29,7 +31,7 @@ def cluster(begin: Begin, mode: str) -> LabWithKubelets:
 
 
 @pytest.mark.deep(part=3)
-@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
+@pytest.mark.parametrize("mode", RESTORED)
 def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     """Pods go on until their kubelets start, which end them; each node has the block that it had."""
     lab = cluster
@@ -59,7 +61,7 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
 
 
 @pytest.mark.deep(part=2)
-@pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
+@pytest.mark.parametrize("mode", RESTORED)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
     """Since the backup d joined, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
     lab = cluster
