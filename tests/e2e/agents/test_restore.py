@@ -15,7 +15,7 @@ from tests.e2e.agents.router import BGP_CONTROL_PLANE
 from tests.e2e.api import CRDS
 from tests.e2e.processes import until
 
-RESTORED = ["kubernetes", "bystander", "pinned", "crd", "adopt", "shared"]
+RESTORED = ["kubernetes", "adopt", "shared", "pinned", "bystander", "crd"]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     lab.as_locked()
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", RESTORED)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
     """Since the backup d joined, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
