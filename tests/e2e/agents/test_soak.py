@@ -165,7 +165,7 @@ class Walk:
             return ""
         self.lab.sh("git add clusters && git commit --quiet -m edit && git push --quiet origin main")
         self.play("--base HEAD~1")
-        self.lab.sh("ipamc ci apply fleet")
+        self.lab.sh("ipamc ci apply fleet --prune")
         self.lab.ready()
         return what
 
@@ -229,3 +229,5 @@ def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str, 
             done.append(step)
             print(step, flush=True)  # noqa: T201 - what led to a failure
             lab.as_locked()
+            lab.sh("git fetch --quiet origin && git switch --quiet --detach origin/main")
+            lab.audit()

@@ -163,12 +163,12 @@ class Site(Struct, frozen=True, dict=True):
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.cluster.nodes}
 
-    def labels(self, nodes: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return nodes with their labels in the inventory, as `key=value`, but for those of kubelets."""
+    def labels(self, nodes: Sequence[str], olds: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Return nodes with the labels that `olds` have in the inventory, as `key=value`, without kubelets'."""
         pairs = {
             node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
-            for node in nodes
-            if (labels := self._nodes[node].labels if node in self._nodes else {})
+            for node, old in zip(nodes, olds, strict=True)
+            if (labels := self._nodes[old].labels if old in self._nodes else {})
         }
         return [(node, some) for node, some in pairs.items() if some]
 
