@@ -164,7 +164,7 @@ class Site(Struct, frozen=True, dict=True):
         return {node.name: node for node in self.cluster.nodes}
 
     def labels(self, nodes: Sequence[str], olds: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return nodes with the labels that `olds` have in the inventory, as `key=value`, without kubelets'."""
+        """Return nodes with the labels that `olds` have in git, as `key=value`, but for those of kubelets."""
         pairs = {
             node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
             for node, old in zip(nodes, olds, strict=True)
