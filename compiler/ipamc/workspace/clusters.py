@@ -54,10 +54,7 @@ def find(given: Sequence[str] = ()) -> list[str]:
     if not given:
         return _all_names()
     folders = {disk.identity(folder): folder for folder in map(_typed, reversed(given))}
-    return sorted(
-        folders.values(),
-        key=lambda folder: (name_of(folder), folder),
-    )
+    return sorted(folders.values(), key=lambda folder: (name_of(folder), folder))
 
 
 def name_of(folder: str) -> str:

@@ -66,10 +66,7 @@ _OTHERS = (
     (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ [^\n]*\n\s*\S", _BESIDE),
     (rb"Warning: [^\n]*\n\s*\S", _BESIDE),
     (rb"[EWI]\d{4} \d\d:\d\d:\d\d\.\d+ |Warning: ", _ERROR),
-    (
-        rb"(?i)<(!DOCTYPE html|html)\b",
-        Other("this is a web page, and no answer of the apiserver"),
-    ),
+    (rb"(?i)<(!DOCTYPE html|html)\b", Other("this is a web page, and no answer of the apiserver")),
     (
         rb"```",
         Other(
