@@ -59,8 +59,7 @@ class Walk:
         name = pool["metadata"]["name"]
         if "disabled" in pool["spec"] or not (done := self.start(**{"ipam.cilium.io/ip-pool": name})):
             return ""
-        self.lab.refresh()
-        self.merge(done)
+        self.follow()
         return f"{done} of {name}"
 
     def end(self) -> str:
@@ -127,7 +126,14 @@ class Walk:
         self.lab.agents([name])
         self.lab.ready()
         self.start(name)
+        self.follow()
         return f"{name} joins"
+
+    def follow(self) -> None:
+        """Let the lock have what the operator gave."""
+        self.back_on_the_trunk()
+        self.lab.refresh()
+        assert "refused" not in self.merge("")
 
     def label(self) -> str:
         """Move a node to the other rack, by its label: it keeps what it has."""
