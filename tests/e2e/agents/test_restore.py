@@ -12,7 +12,7 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import lost
 from tests.e2e.agents.router import BGP_CONTROL_PLANE
-from tests.e2e.api import CRDS
+from tests.e2e.api import CRDS, NODES
 from tests.e2e.processes import until
 
 RESTORED = ["kubernetes", "adopt", "shared", "pinned", "bystander", "crd"]
@@ -63,11 +63,12 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
 @pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", RESTORED)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
-    """Since the backup d joined, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
+    """Since the backup d joined, nodes got labels, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
     lab = cluster
     snapshot = lab.folder / "snapshot.db"
     lab.api.snapshot(snapshot)
     lab.kubelets(["d"])
+    lab.sh("kubectl --context=fleet label nodes --all rack=one")
     lab.refreshed()
     lab.sh("ipamc ci apply fleet")
     lab.seed()
@@ -111,6 +112,7 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
         lab.play(lab.runbook("--change restore-etcd"))
     assert not lost(pings)
     assert lab.blocks() == blocks
+    assert {node["metadata"]["labels"]["rack"] for node in lab.api.items(NODES).values()} == {"one"}
     for name in ("a2", "c2", "d1"):
         lab.pods.pop(name)
     lab.start_pods("a3", "c3", "d3")
