@@ -181,6 +181,8 @@ class NodeWithKubelet(Node):
                 if uids.get(self.pod) != self.uid:
                     self.end_agent()
                     self.uid = uids.get(self.pod) or self._create_pod()
+                if self.agent and not self.agent.running:
+                    self.end_agent()  # by itself: its container is started again
                 if not self.agent:
                     self.run_agent()
 
@@ -275,6 +277,14 @@ class LabWithKubelets(Lab):
         """Start kubelets, those that run anew."""
         for name in nodes:
             self.nodes[name].register()
+
+    def follow(self, command: str) -> None:
+        """Forget the pods that a drain ended: their kubelets are quicker than who looks for them here."""
+        super().follow(command)
+        if " drain " in command:
+            there = self.api.items(PODS)
+            for name in [each for each in self.pods if each not in there]:
+                self.pods.pop(name, None)
 
     def step(self, step: Mapping[str, Any]) -> None:
         """Do one step; those of `by_hand` as it says."""

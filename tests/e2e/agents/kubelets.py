@@ -45,8 +45,8 @@ class Kubelets(threading.Thread):
 
     def _look(self) -> None:
         for name, each in self.api.items(PODS).items():
-            if "deletionTimestamp" in each["metadata"] and name in self.pods:
-                self.pods.pop(name).end()
+            if "deletionTimestamp" in each["metadata"] and (pod := self.pods.pop(name, None)):
+                pod.end()
         agents = self.api.items(AGENT_PODS)
         for node in list(self.nodes.values()):
             node.look_after(agents)

@@ -42,6 +42,8 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
             found.append(nowhere_to_go(context.lock, lines[0], f"IPv{family} is not in ipFamilies"))
         elif context.one_block:
             families.append(family)
+        elif offer is None and pool in context.operator_pools and any(scope.node for scope in scopes):
+            continue  # the operator gave it because a pod named the pool, and it goes with that pod
         elif offer is None:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
