@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
-from ipamc.lock.file_rules import keeps_blocks, lost_blocks
+from ipamc.lock.file_rules import empty_nodes, keeps_blocks, lost_blocks
 from ipamc.model.address_sets import blocks_over, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
@@ -123,7 +123,8 @@ def check_mode_change(
         at = rendered.span(FLAGS) if rendered.mode else Span(lock.path)
         yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
         return
-    held = [line for line in lock.lines if line.state is State.HELD and line.node not in cluster.empty_nodes]
+    empty = empty_nodes(cluster)
+    held = [line for line in lock.lines if line.state is State.HELD and line.node not in empty]
     if held:
         yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
         yield from strangers_of_mode(cluster, Mode(word))

@@ -116,7 +116,7 @@ def command(
             firsts = {want.node.name: want.offers[0].pool.name for want in plan.wants if want.offers}
             defaults = firsts if plan.cluster.pinning == "pool" else {}
             books = assets("templates/runbooks")
-            site = Site(plan.cluster, inputs.folder, plan.operator_pools, defaults, books)
+            site = Site(plan.cluster, inputs.folder, plan.operator_pools, books, defaults)
             if change:
                 found: Sequence[Runbook] = [
                     _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)

@@ -87,6 +87,11 @@ def keeps_blocks(old: str, new: str) -> bool:
     return old != new and old in {*ways, "crd"} and new in {*ways, "multi-pool"}
 
 
+def empty_nodes(cluster: Cluster) -> frozenset[str]:
+    """Return the names of the nodes on which no pod can run."""
+    return frozenset(node.name for node in cluster.nodes if not cluster.may_run(node))
+
+
 def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
     """Return the lines that their nodes cannot keep in a change of mode; one of a family is kept at best."""
     lines = [line for line in lock.lines if line.state in {State.HELD, State.PENDING}]
@@ -95,7 +100,7 @@ def lost_blocks(lock: Lock, cluster: Cluster, old: str, new: str) -> list[Line]:
     of_empty = several if Mode(new).one_block else ()  # nobody uses the blocks of an empty node
     # A mode with one block gave no others: further lines of its nodes are new.
     of_running = (set() if Mode(old).one_block else several) if keeps_blocks(old, new) else set(lines)
-    empty = cluster.empty_nodes
+    empty = empty_nodes(cluster)
     return [line for line in lines if line in (of_empty if line.node in empty else of_running)]
 
 

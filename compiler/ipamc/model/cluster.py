@@ -363,11 +363,6 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         """Return whether pods may run on a node: if admission gives blocks, even on a planned one."""
         return not node.planned or self.admission.assign
 
-    @cached_property
-    def empty_nodes(self) -> frozenset[str]:
-        """Return the names of the nodes on which no pod can run."""
-        return frozenset(node.name for node in self.nodes if not self.may_run(node))
-
     def excluded_over(self, block: Block) -> Range | None:
         """Return the first excluded CIDR, as written, that shares an address with a block, or None."""
         return self.excluded_index.first_over(block) if self.excluded else None

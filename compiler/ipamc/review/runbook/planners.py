@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from ipamc.lock.file_rules import keeps_blocks
+from ipamc.lock.file_rules import empty_nodes, keeps_blocks
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
@@ -219,9 +219,10 @@ def mode_change(
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = bool(lock.shards) and keeps_blocks(lock.mode, cluster.mode)
     multi = cluster.mode is Mode.MULTI_POOL
+    empty = empty_nodes(cluster)
     held: dict[str, list[Line]] = defaultdict(list)  # in the old mode: new lines have no pods yet
     for line in lock.lines:
-        if line.state is State.HELD and line.node in plan.held and line.node not in cluster.empty_nodes:
+        if line.state is State.HELD and line.node in plan.held and line.node not in empty:
             held[line.node].append(line)
     # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in held.values() for line in lines)

@@ -44,9 +44,9 @@ class Site(Struct, frozen=True, dict=True):
     folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator allocates."""
+    templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
     defaults: Mapping[str, str] = {}
     """The first candidates of nodes, where agents ask these for addresses."""
-    templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
         """Return the runbook of a change. `template` is its file without suffix, if it has another name."""
