@@ -78,7 +78,7 @@ class Site:
         """Write an input file."""
         (self.folder / file).write_text(dumped(documents))
 
-    def edit(self, change: Callable[[Object], None]) -> None:
+    def edit(self, change: Callable[[Object], object]) -> None:
         """Change input documents where they stand."""
         for file in sorted(self.folder.glob("*.yaml")):
             documents = loaded(file.read_text())

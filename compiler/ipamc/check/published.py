@@ -124,8 +124,7 @@ def check_mode_change(
         yield not_online(cluster, lock, Mode(word), lost, Related(at, f"the mode was {word} here"))
         return
     empty = empty_nodes(cluster)
-    held = [line for line in lock.lines if line.state is State.HELD and line.node not in empty]
-    if held:
+    if held := [line for line in lock.lines if line.state is State.HELD and line.node not in empty]:
         yield from held_outside_pools_of_mode(cluster, Mode(word), lock, held)
         yield from strangers_of_mode(cluster, Mode(word))
 

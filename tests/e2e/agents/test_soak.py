@@ -16,7 +16,7 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import NODES, Object
+from tests.e2e.api import NODES, POOLS
 from tests.e2e.soak.steps import EDITS, disable
 from tests.e2e.soak.walk import words_of_edit
 from tests.support.fleet import pool
@@ -57,7 +57,9 @@ class Walk:
         self.back_on_the_trunk()
         pool = [each for each in self.lab.site.documents() if each["kind"] == "IPPool"][-1]
         name = pool["metadata"]["name"]
-        if "disabled" in pool["spec"] or not (done := self.start(**{"ipam.cilium.io/ip-pool": name})):
+        if "disabled" in pool["spec"] or name not in self.lab.api.items(POOLS):  # it serves no node
+            return ""
+        if not (done := self.start(**{"ipam.cilium.io/ip-pool": name})):
             return ""
         self.follow()
         return f"{done} of {name}"
@@ -159,7 +161,7 @@ class Walk:
         words = words_of_edit(self.lab.site.documents(), self.chance, step.__name__)
         if words is None or (step is disable and words[0] != "second"):
             return ""  # a node in no rack must have a pool when it joins
-        step(self, *words)
+        step(self.lab.site, *words)
         return self.merge(" ".join((step.__name__, *words)))
 
     def merge(self, what: str) -> str:
@@ -174,14 +176,6 @@ class Walk:
         self.lab.sh("ipamc ci apply fleet --prune")
         self.lab.ready()
         return what
-
-    def edit(self, change: Callable[[Object], object]) -> None:
-        """Change input documents where they stand."""
-
-        def changed(document: Object) -> None:
-            change(document)
-
-        self.lab.site.edit(changed)
 
     def back_on_the_trunk(self) -> None:
         """Take what is merged: a runbook leaves its branch."""
@@ -235,5 +229,5 @@ def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str, 
             done.append(step)
             print(step, flush=True)  # noqa: T201 - what led to a failure
             lab.as_locked()
-            lab.sh("git fetch --quiet origin && git switch --quiet --detach origin/main")
+            walk.back_on_the_trunk()
             lab.audit()

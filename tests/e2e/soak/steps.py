@@ -28,7 +28,7 @@ class Editor(Protocol):
     """Who changes each input document where it stands."""
 
     def edit(self, change: Callable[[Object], object]) -> object:
-        """Edit the inputs, and compile them."""
+        """Edit the inputs."""
 
 
 def _pool(site: Editor, name: str, change: Callable[[Object], object]) -> None:

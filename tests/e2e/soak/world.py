@@ -141,7 +141,7 @@ class World:
     def edit(self, change: Callable[[Object], object]) -> bool:
         """Edit the inputs and compile them. What is refused is undone, and then compiles as before."""
         before = self.texts()
-        self.site.edit(lambda document: (change(document), None)[1])
+        self.site.edit(change)
         return self.compiled_or_undone(before)
 
     def compiled_or_undone(self, before: Mapping[Path, str]) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from ipamc.lock.file_rules import empty_nodes, keeps_blocks
+from ipamc.lock.file_rules import keeps_blocks
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
@@ -23,9 +23,13 @@ Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
 def pending_of(plan: Plan) -> Blocks:
     """Return the pending lines by node, for nodes with any."""
+    return _by_node(plan.lock, State.PENDING)
+
+
+def _by_node(lock: Lock, state: State) -> Blocks:
     found: dict[str, list[Line]] = defaultdict(list)
-    for line in plan.lock.lines:
-        if line.state is State.PENDING:
+    for line in lock.lines:
+        if line.state is state:
             found[line.node].append(line)
     return found
 
@@ -219,11 +223,9 @@ def mode_change(
     cluster, of_mode = plan.cluster, lock.mode is not plan.cluster.mode
     online = bool(lock.shards) and keeps_blocks(lock.mode, cluster.mode)
     multi = cluster.mode is Mode.MULTI_POOL
-    empty = empty_nodes(cluster)
-    held: dict[str, list[Line]] = defaultdict(list)  # in the old mode: new lines have no pods yet
-    for line in lock.lines:
-        if line.state is State.HELD and line.node in plan.held and line.node not in empty:
-            held[line.node].append(line)
+    running = plan.held.keys() & running_nodes(cluster)
+    # Of the old mode: new lines have no pods yet.
+    held = {node: lines for node, lines in _by_node(lock, State.HELD).items() if node in running}
     # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in held.values() for line in lines)
     blocks = {

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 
 from msgspec import Struct
 
@@ -124,15 +125,14 @@ class Site(Struct, frozen=True, dict=True):
             asked = parts.keys() - self.operator_pools if own else {self.defaults.get(node, "default")}
             one = len({line.block.family for line in lines}) == len(lines)
             whole = whole and parts.keys() == asked and (own or one)
-            texts_of[node] = self.allocated(node, lines)
+            texts_of[node] = _printed(parts.values())
             for name in sorted(parts.keys() & asked):
                 found[name.removesuffix(f".{node}")][node] = ",".join(parts[name][: None if own else 1])
         return [("", texts_of)] if whole else sorted(found.items())
 
     def allocated(self, node: str, lines: Iterable[Line]) -> str:
         """Return what kubectl prints of `pools.allocated` with these lines: its CIDRs."""
-        parts = self._allocated(node, in_order(lines))
-        return ",".join(cidr for _, cidrs, _ in parts for cidr in cidrs) or "<none>"
+        return _printed(cidrs for _, cidrs, _ in self._allocated(node, in_order(lines)))
 
     def _text(self, lines: tuple[Line, ...]) -> str:
         cluster = self.cluster
@@ -171,6 +171,10 @@ class Site(Struct, frozen=True, dict=True):
             if (labels := self._nodes[old].labels if old in self._nodes else {})
         }
         return [(node, some) for node, some in pairs.items() if some]
+
+
+def _printed(parts: Iterable[Sequence[str]]) -> str:
+    return ",".join(chain.from_iterable(parts)) or "<none>"
 
 
 def in_order(lines: Iterable[Line]) -> tuple[Line, ...]:
