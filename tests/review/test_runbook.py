@@ -71,7 +71,7 @@ def made(mode: str = "bystander", **more: Any) -> Plan:
 
 def ask(change: str, plan: Plan, folder: str = "", cut: Cut = Cut(size=2), **asked: Any) -> Runbook:  # noqa: B008 - frozen
     request = Request(change=change, cut=cut, today="2026-11-22", **(asked or ASKED[change]))
-    return requested(request, plan, Site(plan.cluster, folder, plan.operator_pools, TEMPLATES))
+    return requested(request, plan, Site(plan, TEMPLATES, folder))
 
 
 def steps(runbook: Runbook) -> Iterator[Step]:
@@ -163,7 +163,7 @@ def test_a_seed_is_the_one_that_is_rendered(mode: str) -> None:
     pools = [pool("default", "10.0.0.0/16", allow_first=True)]
     word, fields = MODES[mode]
     seeded = plan(word, pools, HELD, version="1.20", **fields)
-    site = Site(seeded.cluster, "", seeded.operator_pools)
+    site = Site(seeded)
     wanted = {each["metadata"]["name"]: each for each in read(rendered(seeded)["seeds/000.yaml"])}
     assert {name: json.loads(site.seed(name, lines)) for name, lines in seeded.held.items()} == wanted
     assert "allowFirstIP" in str(wanted)

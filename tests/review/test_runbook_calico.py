@@ -181,7 +181,7 @@ class World:
 def runbook_of(world: World) -> Runbook:
     """Return the runbook of the lock that a refresh gives."""
     made = plan("multi-pool", [pool("default", RANGE, size=SIZE)], world.held(), pinning="node")
-    return calico(made, Site(made.cluster, templates=TEMPLATES), Cut(size=1))
+    return calico(made, Site(made, TEMPLATES), Cut(size=1))
 
 
 def documents(step: Step) -> list[dict]:  # type: ignore[type-arg]

@@ -66,7 +66,7 @@ def check_plan(plan: Plan, today: Lock) -> Iterator[Diagnostic]:
         yield from adopt_without_unlisted(plan.cluster, plan.lock.lines)
         yield from capacity.room_for_unlisted(plan)
     if mode is Mode.MULTI_POOL and plan.cluster.pinning != "none":
-        firsts = {want.offers[0].pool.name: want.offers[0].pool for want in plan.wants if want.offers}
+        firsts = {first.name: first for want in plan.wants if (first := want.first)}
         yield from default_pool_lacks_family(plan.cluster, firsts.values())
     if plan.cluster.own_pools:
         yield from ipv6_too_wide(plan.cluster, {}, plan.operator_pools)

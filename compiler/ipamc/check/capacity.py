@@ -115,14 +115,13 @@ def pre_allocation_too_large(plan: Plan) -> Iterator[Diagnostic]:
     tiny: dict[str, list[tuple[str, Pool]]] = defaultdict(list)
     pools = plan.cluster.pools_by_name
     for want in plan.wants:
-        default = want.offers[0].pool.name if want.offers else ""
         by_pool: dict[str, list[Block]] = defaultdict(list)
         for line in plan.held.get(want.node.name, ()):
             by_pool[line.pool].append(line.block)
         for name in sorted((by_pool.keys() & pools.keys()) - plan.operator_pools):
-            blocks = by_pool[name]
-            if pre_allocation(plan.cluster.cilium, blocks, pools[name], default=name == default) is None:
-                tiny[name].append((want.node.name, pools[name]))
+            blocks, pool = by_pool[name], pools[name]
+            if pre_allocation(plan.cluster.cilium, blocks, pool, default=pool is want.first) is None:
+                tiny[name].append((want.node.name, pool))
     for nodes in tiny.values():
         pool = nodes[0][1]
         at = next(iter(pool.families.values())).at / "blockSize"

@@ -112,7 +112,7 @@ def illegal(cluster: Cluster, block: Block, pool: Pool | None, line: Line | None
 def expected_size(pool: Pool, want: Want, family: int) -> int | None:
     """Return the prefix length that this pool would give the node today; None if it would not serve it."""
     offers = want.offers
-    if offers and offers[0].pool is pool:
+    if want.first is pool:
         return offers[0].sizes.get(family)
     node = want.node
     serves = (

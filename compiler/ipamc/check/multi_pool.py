@@ -277,7 +277,7 @@ def selects_for_each_node(
     for pool in cluster.pools:
         field = next(iter(pool.by_pods), "")
         if field and cluster.own_pools and pool.name not in shared:
-            first = next((want.node for want in wants if want.offers and want.offers[0].pool is pool), None)
+            first = next((want.node for want in wants if want.first is pool), None)
             if first:
                 has = f'pool "{pool.name}" has {field} and is the first candidate of node {first.name}'
                 message = f"{has}: with pinning: node each node would have such a pool"

@@ -113,10 +113,7 @@ def command(
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
             compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
-            firsts = {want.node.name: want.offers[0].pool.name for want in plan.wants if want.offers}
-            defaults = firsts if plan.cluster.pinning == "pool" else {}
-            books = assets("templates/runbooks")
-            site = Site(plan.cluster, inputs.folder, plan.operator_pools, books, defaults)
+            site = Site(plan, assets("templates/runbooks"), inputs.folder)
             if change:
                 found: Sequence[Runbook] = [
                     _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)

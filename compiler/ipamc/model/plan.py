@@ -83,6 +83,11 @@ class Want(msgspec.Struct, frozen=True, gc=False):
     offers: tuple[Offer, ...]
     """An `Offers`, if `assign` created them."""
 
+    @property
+    def first(self) -> Pool | None:
+        """Return the first candidate pool, or None if no pool serves the node."""
+        return self.offers[0].pool if self.offers else None
+
 
 def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
     """Return the pools that are first candidates, and those that are further ones, each with a node."""
@@ -91,9 +96,9 @@ def by_place(wants: Sequence[Want]) -> tuple[dict[str, Node], dict[str, Node]]:
     seen: set[int] = set()
     for want in wants:
         # Nodes that are equal for selectors have the same tuple of offers.
-        if want.offers and id(want.offers) not in seen:
+        if want.first and id(want.offers) not in seen:
             seen.add(id(want.offers))
-            first.setdefault(want.offers[0].pool.name, want.node)
+            first.setdefault(want.first.name, want.node)
             for offer in want.offers[1:]:
                 further.setdefault(offer.pool.name, want.node)
     return first, further

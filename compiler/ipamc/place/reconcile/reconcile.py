@@ -312,8 +312,7 @@ def is_settled(want: Want, lines: Sequence[InPool], context: Context) -> bool:
         and line.state is State.HELD
         and pool is not None
         and pool.name == line.pool
-        and bool(offers)
-        and offers[0].pool is pool
+        and want.first is pool
         and not pool.reserved
         and offers[0].sizes[block.family] == block.prefix
     )

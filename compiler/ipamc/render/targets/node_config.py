@@ -102,8 +102,7 @@ def selectors(wants: Sequence[Want]) -> Iterator[tuple[str, LabelSelector]]:
     hostnames: dict[str, set[str]] = defaultdict(set)
     pools: dict[str, Pool] = {}
     for want in wants:
-        if want.offers:
-            pool = want.offers[0].pool
+        if pool := want.first:
             pools[pool.name] = pool
             hostnames[pool.name].add(want.node.hostname)
     found = _ByLabels(sorted(pools.values(), key=rank)).found(wants)
@@ -153,9 +152,9 @@ class _ByLabels:
         """Yield pools that would select a node that a pin gives to another, and the pools of such pins."""
         ranks = {pool.name: place for place, pool in enumerate(self._ranked)}
         for want in wants:
-            if not want.offers or not want.offers[0].pinned:
+            wanted, node = want.first, want.node
+            if wanted is None or not want.offers[0].pinned:
                 continue
-            wanted, node = want.offers[0].pool, want.node
             selecting = (
                 offer.pool
                 for offer in want.offers

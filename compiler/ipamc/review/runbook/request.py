@@ -79,8 +79,7 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
         raise Unclear(f"{cluster.mode} to {mode}: {nodes}")
     after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
     then = _preview(after, plan, request, parse_consent(mode=True))
-    site = replace(site, cluster=after, operator_pools=then.operator_pools)
-    return planners.mode_change(plan.lock, cluster, then, site, request.cut)
+    return planners.mode_change(plan.lock, cluster, then, replace(site, plan=then), request.cut)
 
 
 def _dual_stack(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -226,7 +225,7 @@ def under_way(
     before, lock = base.cluster, base.lock
     found: list[Runbook] = []
     if before and before.cilium < plan.cluster.cilium:
-        found.append(planners.upgrade(replace(site, cluster=before), plan.cluster.cilium))
+        found.append(planners.upgrade(replace(site, plan=replace(plan, cluster=before)), plan.cluster.cilium))
     # The families in the base's inputs are ignored: inputs may be edited and not compiled yet.
     had = {line.block.family for line in lock.lines}
     new = [family for family in plan.cluster.families if family not in had]

@@ -37,7 +37,7 @@ def steps(lock: Lock, before: Cluster | None, plan: Plan, templates: Templates) 
     """Return the steps, each a sentence with its commands; () if any order works.
     `lock` and `before` are of the base; `before` is None if its documents cannot be read.
     """
-    site = Site(plan.cluster, templates=templates)
+    site = Site(plan, templates)
     runbook = mode_under_way(lock, before, plan, site, Cut(), in_brief=True)
     if runbook is None:
         return ()
@@ -53,7 +53,7 @@ def moves(plan: Plan, nodes: Sequence[str], templates: Templates) -> tuple[str, 
     return (
         f"drain {names(nodes)}, if that was not done before: {_commands(before['drain'])}",
         "merge, and let ipamc ci apply run; podCIDRs of a Node cannot change, so nothing moves yet"
-        if Site(plan.cluster).agents_read_nodes
+        if Site(plan).agents_read_nodes
         else "merge, and let ipamc ci apply write the new block; it withholds it from a node that still runs "
         "pods of the old one, which it would cut off: other nodes route to the new block at once",
         *after_apply(plan, nodes[0] if len(nodes) == 1 else "NODE", templates),
@@ -72,7 +72,7 @@ def after_settle(plan: Plan, nodes: Sequence[str], templates: Templates) -> tupl
 
 def after_apply(plan: Plan, node: str, templates: Templates) -> Iterator[str]:
     """Yield the steps for a drained node after its new block is applied; `node` may stand for several."""
-    cluster, site = plan.cluster, Site(plan.cluster)
+    cluster, site = plan.cluster, Site(plan)
     before, join, move = _phases(plan, node, templates)
     refresh = f"refresh the inventory: {_commands(before['refresh'])}, then ipamc compile {cluster.name}"
     if site.joins_again:
@@ -101,7 +101,7 @@ def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
 
 def _phases(plan: Plan, node: str, templates: Templates) -> list[dict[str, Step]]:
     """Return the steps of each phase of the template `next.md.j2`, by key."""
-    site = Site(plan.cluster, operator_pools=plan.operator_pools, templates=templates)
+    site = Site(plan, templates)
     runbook = site.runbook("next", {"nodes": (node,), "blocks": {node: plan.held.get(node, ())}})
     return [{step.key: step for step in phase.waves[0].steps} for phase in runbook.phases]
 

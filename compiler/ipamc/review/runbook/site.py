@@ -18,6 +18,7 @@ from ipamc.model.cilium.support import READ_AT
 from ipamc.model.cilium.versions import pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.lock import Line
+from ipamc.model.plan import Plan
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
 from ipamc.render.targets.node import pod_cidrs
@@ -41,13 +42,14 @@ Shown = tuple[str, Mapping[str, str]]
 class Site(Struct, frozen=True, dict=True):
     """One cluster. Its properties are for templates."""
 
-    cluster: Cluster
-    folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
-    operator_pools: frozenset[str] = frozenset()
-    """Names of the pools whose blocks Cilium's operator allocates."""
+    plan: Plan
     templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
-    defaults: Mapping[str, str] = {}
-    """The first candidates of nodes, where agents ask these for addresses."""
+    folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster of the plan."""
+        return self.plan.cluster
 
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
         """Return the runbook of a change. `template` is its file without suffix, if it has another name."""
@@ -117,18 +119,25 @@ class Site(Struct, frozen=True, dict=True):
         An agent without pods keeps the first one of the pool that it asks (`releaseExcessCIDRs` in Cilium's
         pkg/ipam/multipool.go).
         """
-        own, whole = self.cluster.own_pools, True
+        own, whole, theirs = self.cluster.own_pools, True, self.plan.operator_pools
         found: dict[str, dict[str, str]] = defaultdict(dict)
         texts_of = {}
         for node, lines in some.items():
             parts = {name: cidrs for name, cidrs, _ in self._allocated(node, lines)}
-            asked = parts.keys() - self.operator_pools if own else {self.defaults.get(node, "default")}
+            asked = parts.keys() - theirs if own else {self._defaults.get(node, "default")}
             one = len({line.block.family for line in lines}) == len(lines)
             whole = whole and parts.keys() == asked and (own or one)
             texts_of[node] = _printed(parts.values())
             for name in sorted(parts.keys() & asked):
                 found[name.removesuffix(f".{node}")][node] = ",".join(parts[name][: None if own else 1])
         return [("", texts_of)] if whole else sorted(found.items())
+
+    @cached_property
+    def _defaults(self) -> Mapping[str, str]:
+        """The pools that agents ask for addresses, by node, where these are not called "default"."""
+        if self.cluster.pinning != "pool":
+            return {}
+        return {want.node.name: want.first.name for want in self.plan.wants if want.first}
 
     def allocated(self, node: str, lines: Iterable[Line]) -> str:
         """Return what kubectl prints of `pools.allocated` with these lines: its CIDRs."""
@@ -157,7 +166,7 @@ class Site(Struct, frozen=True, dict=True):
 
     def _allocated(self, node: str, lines: tuple[Line, ...]) -> Allocated:
         known = self._nodes.get(node) or Node(node, {}, self.cluster.at)
-        return allocated(self.cluster, self.operator_pools, known, lines)
+        return allocated(self.cluster, self.plan.operator_pools, known, lines)
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:
