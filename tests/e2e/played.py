@@ -214,8 +214,13 @@ class Player:
         elif "--replicas=0" in command:
             self.stop_operator()
 
+    def back_on_the_trunk(self) -> None:
+        """Take what is merged: a runbook leaves its branch."""
+        self.sh("git fetch --quiet origin && git switch --quiet --force-create main origin/main")
+
     def refresh(self) -> None:
-        """Take the live Nodes and CiliumNodes over into the inputs."""
+        """Take the live Nodes and CiliumNodes over into the inputs of the trunk."""
+        self.back_on_the_trunk()
         get = "kubectl --context=NAME get nodes,ciliumnodes,pods,configmaps --all-namespaces --output=json"
         name = self.site.name
         self.sh(f"{get.replace('NAME', name)} > live.json && ipamc import {name} --refresh live.json")

@@ -12,7 +12,7 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import lost
 from tests.e2e.agents.router import BGP_CONTROL_PLANE
-from tests.e2e.api import CRDS, NODES
+from tests.e2e.api import CRDS, NODES, Object
 from tests.e2e.processes import until
 
 RESTORED = ["kubernetes", "adopt", "shared", "pinned", "bystander", "crd"]
@@ -63,10 +63,23 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
 @pytest.mark.deep(part=3)
 @pytest.mark.parametrize("mode", RESTORED)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
-    """Since the backup d joined, nodes got labels, c was renumbered, and a pod started and one ended: pods of both ages go on, where they may."""
+    """Since the backup c was renumbered, d joined and got c's former block, nodes got labels, and a pod started and one ended.
+
+    Pods of both ages go on, where they may.
+    """
     lab = cluster
     snapshot = lab.folder / "snapshot.db"
     lab.api.snapshot(snapshot)
+    former = lab.blocks()["c"]
+    lab.play(lab.runbook("--change renumber --node c"))
+
+    def pin(document: Object) -> None:
+        if document["kind"] == "IPPool" and document["metadata"]["name"] == "default":
+            document["spec"]["pins"] = {"d": former}
+
+    lab.refresh()
+    lab.site.edit(pin)
+    lab.sh(f"ipamc lock fleet --release {former[0]}")
     lab.kubelets(["d"])
     lab.sh("kubectl --context=fleet label nodes --all rack=one")
     lab.refreshed()
@@ -74,11 +87,11 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
     lab.seed()
     lab.agents(["d"])
     lab.ready()
-    lab.play(lab.runbook("--change renumber --node c"))
     lab.start_pods("a2", "c2", "d1")
     lab.end_pod("b1")
     lab.as_locked()
     blocks = lab.blocks()
+    assert blocks["d"] == former
 
     def restore(step: Mapping[str, Any]) -> None:
         (command,) = step["commands"]
