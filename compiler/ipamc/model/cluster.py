@@ -213,7 +213,7 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     ready: bool = False
     """The kubelet reports it as ready."""
     agent_ran: bool = False
-    """Cilium's agent set its condition or its annotations."""
+    """It has the annotations of Cilium's agent, or the condition CiliumIsUp."""
     annotated: tuple[Block, ...] = ()
     """The blocks in Cilium's annotations, IPv4 first."""
     pod_ips: tuple[Address, ...] = ()

@@ -229,6 +229,11 @@ class Lab(Player):
             for name, each in sorted(self.api.items(ENDPOINTS).items())
         }
 
+    def error(self, node: str) -> str:
+        """Return what the operator says is wrong with a CiliumNode, or nothing."""
+        status = self.api.get(f"{CILIUM_NODES}/{node}").get("status", {})
+        return str(status.get("ipam", {}).get("operator-status", {}).get("error", ""))
+
     def used(self, node: str) -> list[str]:
         """Return the addresses of which the agent of a node says that they are in use (crd mode)."""
         status = self.api.get(f"{CILIUM_NODES}/{node}").get("status", {})

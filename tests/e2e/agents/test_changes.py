@@ -8,7 +8,8 @@ from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.helm import WithHelm
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import Object
+from tests.e2e.agents.test_deleted import CUT_OFF
+from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site
@@ -153,6 +154,9 @@ def test_in_another_mode_pods_and_nodes_keep_what_they_have(
     assert {name: blocks[:1] for name, blocks in lab.blocks().items()} == BEFORE
     assert {name: lab.addresses()[name] for name in addresses} == addresses
     lab.as_locked()
+    if ipam is SHARED and old == "bystander":
+        live = lab.api.items(CILIUM_NODES)
+        assert {name: node["spec"]["ipam"]["podCIDRs"] for name, node in live.items()} == BEFORE
 
 
 @pytest.mark.deep(part=0)
@@ -168,6 +172,21 @@ def test_nodes_keep_their_blocks_in_pools_of_their_own_and_are_drained_for_it(be
     assert not lab.pods
     lab.start_pods("a2", "b2", "c2")
     lab.as_locked()
+
+
+@pytest.mark.deep(part=0)
+def test_without_a_drain_pods_are_cut_off_where_nodes_get_pools_of_their_own(begin: Begin) -> None:
+    """An agent that starts looks for addresses of running pods in the pool default alone."""
+    lab = begin(documents("bystander", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    merge_mode(lab, {"mode": "multi-pool", "pinning": "node"})
+    lab.sh("ipamc ci apply fleet --before-flags")
+    lab.seed()
+    lab.roll_out()
+    lab.agents("ab")
+    lab.ready()
+    until(lambda: lab.unreachable() == CUT_OFF, "pods are cut off", 60)
 
 
 def in_mode(site: Site, ipam: Object) -> None:

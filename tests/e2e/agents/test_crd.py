@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.versions import can
 from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab, lost
 from tests.e2e.agents.pod import Pod
 from tests.e2e.agents.test_changes import in_mode, merge_mode
 from tests.e2e.api import CILIUM_NODES, Object
+from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
 from tests.support.fleet import Document, cluster, inventory, pool
@@ -54,6 +57,32 @@ def test_a_node_gets_more_addresses_while_its_pods_run(begin: Begin) -> None:
         lab.start_pods("a3", "a4")
     assert not lost(pings)
     assert {pod.address for pod in lab.pods.values() if pod.node.name == "a"} <= given(lab, "a")
+    lab.as_locked()
+
+
+@pytest.mark.deep(part=0)
+def test_a_node_of_multi_pool_mode_gets_more_blocks_while_its_pods_run_and_gives_them_back(
+    begin: Begin, operator: Operator
+) -> None:
+    some = clusters.documents("pinned", "ab")
+    some[1]["spec"] |= {"usage": {"high": 70, "low": 40, "maxBlocks": 3}}
+    some[1]["spec"]["ipv4"]["blockSize"] = 29
+    lab = begin(some, "ab")
+    lab.install()
+    lab.start_pods("a1", "a2", "a3", "a4", "a5", "b1")
+    before = lab.blocks()["a"]
+    with lab.pinging("a1", "b1") as pings:
+        resize(lab)
+        assert len(lab.site.lock()["a"]) == 2
+        lab.start_pods("a6", "a7", "a8")
+        lab.as_locked()
+        for name in ("a3", "a4", "a5", "a6", "a7", "a8"):
+            lab.end_pod(name)
+        if can(operator.version, Capability.EDITED_RANGES):
+            until(lambda: lab.blocks()["a"] == before, "the agent gives the second block back", 300)
+            resize(lab)
+            assert [block for _, block in lab.site.lock()["a"]] == before
+    assert not lost(pings)
     lab.as_locked()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -137,6 +138,27 @@ def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
+def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_restarts(
+    begin: Begin, operator: Operator
+) -> None:
+    lab = begin(documents("bystander", "ab"), "ab")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    right = lab.addresses()
+
+    def are_right() -> bool:
+        return lab.addresses_of_endpoints() == right
+
+    until(are_right, "the agents have written the endpoints")
+    lab.api.delete(f"{ENDPOINTS}/a1")
+    with nullcontext() if operator.version >= (1, 18) else pytest.raises(AssertionError, match="not after"):
+        until(are_right, "the endpoint is there again", 60)
+    lab.agents("a")
+    lab.ready()
+    until(are_right, "the endpoint is there again", 300)
+
+
 def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin: Begin) -> None:
     lab = begin(documents("bystander", "ab"), "ab")
     lab.install()
@@ -149,8 +171,56 @@ def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin
         endpoint["status"]["networking"]["addressing"][0]["ipv4"] = other
 
     lab.api.change(f"{ENDPOINTS}/a1", patch)
+    with pytest.raises(AssertionError, match="not after"):
+        until(lambda: lab.addresses_of_endpoints() == right, "the agent has seen it", 15)
     mended(lab, "IPC0963")
     until(lambda: lab.addresses_of_endpoints() == right, "the endpoint has the address of its pod", 300)
+
+
+@pytest.mark.deep(part=0)
+def test_an_agent_that_runs_writes_its_block_into_the_ciliumnode_whatever_its_new_node_says(
+    begin: Begin,
+) -> None:
+    lab = begin(documents("kubernetes", "ab"), "ab")
+    lab.install()
+    (old,), other = lab.blocks()["b"], "10.0.0.96/27"
+    lab.api.delete(f"{NODES}/b", f"{CILIUM_NODES}/b")
+    lab.nodes["b"].register(podCIDR=other, podCIDRs=[other])
+    until(lambda: lab.blocks()["b"] == [old], "the CiliumNode is there, with the block of before", 300)
+    lab.agents("b")
+    lab.ready()
+    assert lab.blocks()["b"] == [other]
+
+
+@pytest.mark.deep(part=0)
+def test_an_agent_keeps_the_first_block_of_its_pool_and_gives_back_another_one(
+    begin: Begin, operator: Operator
+) -> None:
+    lab = begin(documents("shared", "a"), "a")
+    lab.apply()
+    lab.roll_out()
+    blocks = ["10.0.0.64/27", "10.0.0.96/27"]
+    lab.api.delete(f"{CILIUM_NODES}/a")
+    seeded(lab, {"default": blocks})
+    lab.agents("a")
+    lab.ready()
+    assert lab.blocks()["a"] == blocks
+    given_back(lab, operator, blocks[:1])
+
+
+def seeded(lab: Lab, blocks: Mapping[str, Sequence[str]]) -> None:
+    """Apply a CiliumNode for a that has these blocks, by pool."""
+    seeds = [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]
+    body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "a"}}
+    text = json.dumps({**body, "spec": {"ipam": {"pools": {"allocated": seeds}}}})
+    lab.api.applied(text, "--field-manager=ipamc-seeds")
+
+
+def given_back(lab: Lab, operator: Operator, left: list[str]) -> None:
+    """Say that an agent gives back what is not left, from 1.17 on."""
+    gives_back = operator.version >= (1, 17)
+    with nullcontext() if gives_back else pytest.raises(AssertionError, match="not after"):
+        until(lambda: lab.blocks()["a"] == left, "a block is given back", 300 if gives_back else 90)
 
 
 @pytest.mark.deep(part=0)
@@ -163,13 +233,8 @@ def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(
     lab.apply()
     lab.roll_out()
     own, more = "10.0.0.0/27", "10.1.0.0/27"
-    seeds = [{"pool": "default.a", "cidrs": [own]}, {"pool": "second", "cidrs": [more]}]
-    body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "a"}}
-    text = json.dumps({**body, "spec": {"ipam": {"pools": {"allocated": seeds}}}})
-    lab.api.applied(text, "--field-manager=ipamc-seeds")
+    seeded(lab, {"default.a": [own], "second": [more]})
     lab.agents(lab.names)
     lab.ready()
     assert sorted(lab.blocks()["a"]) == [own, more]
-    gives_back = operator.version >= (1, 17)
-    with nullcontext() if gives_back else pytest.raises(AssertionError, match="not after"):
-        until(lambda: lab.blocks()["a"] == [own], "the other block is given back", 300 if gives_back else 90)
+    given_back(lab, operator, [own])

@@ -6,6 +6,8 @@ import pytest
 
 from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.lab import Lab
+from tests.e2e.api import CILIUM_NODES, NODES
 
 
 @pytest.mark.deep(part=3)
@@ -23,3 +25,13 @@ def test_pods_have_addresses_of_the_locks_blocks_and_reach_each_other(begin: Beg
         lab.ready()
     lab.start_pods("c2")
     lab.as_locked()
+    nodes = {name: [node["metadata"]["uid"]] for name, node in lab.api.items(NODES).items()}
+    assert owners(lab) == nodes
+
+
+def owners(lab: Lab) -> dict[str, list[str]]:
+    """Return the uids of what owns each CiliumNode: its agent says so, also where it was applied before."""
+    return {
+        name: [each["uid"] for each in node["metadata"]["ownerReferences"]]
+        for name, node in lab.api.items(CILIUM_NODES).items()
+    }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from ipaddress import ip_address, ip_network
 
 import pytest
 
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.versions import can
+from ipamc.model.cilium.versions import PRE_ALLOCATION, can, needed_addresses
+from tests.e2e.agents import clusters
 from tests.e2e.agents.conftest import Begin
-from tests.e2e.agents.lab import HEALTH, Lab
+from tests.e2e.agents.lab import HEALTH, Lab, lost
 from tests.e2e.agents.node import RUN
 from tests.e2e.agents.pod import Pod
-from tests.e2e.api import CILIUM_NODES
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
@@ -75,6 +78,66 @@ def test_a_pods_annotation_chooses_another_pool(begin: Begin) -> None:
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
+def test_a_namespaces_annotation_chooses_another_pool(begin: Begin) -> None:
+    lab = started(begin, "pool")
+    with in_namespace(lab, annotations={"ipam.cilium.io/ip-pool": "blue"}):
+        lab.start_pods("a2")
+    assert is_of(lab, "a2", BLUE)
+    assert not lab.unreachable()
+
+
+@contextmanager
+def in_namespace(lab: Lab, **metadata: Mapping[str, str]) -> Iterator[None]:
+    """Give the namespace of all pods annotations or labels, and take them away."""
+    path = "/api/v1/namespaces/default"
+    lab.api.sure("PATCH", path, {"metadata": metadata}, MERGE)
+    yield
+    gone = {field: dict.fromkeys(values) for field, values in metadata.items()}
+    lab.api.sure("PATCH", path, {"metadata": gone}, MERGE)
+
+
+def test_running_pods_keep_their_addresses_where_a_nodes_label_chooses_another_pool(begin: Begin) -> None:
+    """New ones get them of the other pool once the agent starts again."""
+    lab = started(begin, "pool")
+    lab.api.change(f"{NODES}/a", lambda node: node["metadata"]["labels"].update(rack="blue"))
+    lab.start_pods("a2")
+    assert is_of(lab, "a2", RED)
+    addresses = lab.addresses_of_endpoints()
+    with lab.pinging("a1", "b1") as pings:
+        lab.agents("a")
+        lab.ready()
+        lab.start_pods("a3")
+    assert not lost(pings)
+    assert is_of(lab, "a3", BLUE)
+    assert addresses.items() <= lab.addresses_of_endpoints().items()
+    lab.refreshed()
+    lab.as_locked()
+
+
+def requested(lab: Lab, node: str) -> dict[str, int]:
+    """Return how many addresses of IPv4 an agent asks for, by pool."""
+    some = lab.api.get(f"{CILIUM_NODES}/{node}")["spec"]["ipam"]["pools"]["requested"]
+    return {each["pool"]: each["needed"]["ipv4-addrs"] for each in some}
+
+
+@pytest.mark.deep(part=0)
+def test_an_agent_asks_for_the_second_next_multiple_of_its_pre_allocation(begin: Begin) -> None:
+    lab = begin(clusters.documents("shared", "a"), "a")
+    lab.install()
+    lab.agents("a")
+    lab.ready()
+
+    def asks(in_use: int) -> None:
+        wanted = {"default": needed_addresses(in_use, PRE_ALLOCATION)}
+        until(lambda: requested(lab, "a") == wanted, f"the agent, which uses {in_use}, asks for {wanted}", 60)
+
+    lab.start_pods("a1")  # one address is the agent's; up to 1.15 it does not ask anew for that alone
+    asks(2)
+    lab.start_pods(*(f"a{number}" for number in range(2, 9)))
+    asks(9)
+
+
 def test_a_pools_podselector_chooses_it_for_pods_of_every_node(begin: Begin, operator: Operator) -> None:
     blue = {"podSelector": {"matchLabels": {"app": "a2"}}}
     if not can(operator.version, Capability.POD_SELECTORS):
@@ -84,6 +147,20 @@ def test_a_pools_podselector_chooses_it_for_pods_of_every_node(begin: Begin, ope
     lab.start_pods("a2", "a3")
     assert is_of(lab, "a2", BLUE)
     assert is_of(lab, "a3", RED)
+    assert not lab.unreachable()
+
+
+@pytest.mark.deep(part=0)
+def test_a_pools_namespaceselector_chooses_it_for_pods_of_a_namespace(
+    begin: Begin, operator: Operator
+) -> None:
+    if not can(operator.version, Capability.POD_SELECTORS):
+        pytest.skip("namespaceSelector is of Cilium 1.19")
+    lab = started(begin, "pool", namespaceSelector={"matchLabels": {"tenant": "blue"}})
+    assert is_of(lab, "a1", RED)
+    with in_namespace(lab, labels={"tenant": "blue"}):
+        lab.start_pods("a2")
+    assert is_of(lab, "a2", BLUE)
     assert not lab.unreachable()
 
 
@@ -102,6 +179,8 @@ def test_a_pod_that_two_pools_select_gets_no_address(begin: Begin, operator: Ope
             "the CNI plugin says why",
             pause=1,
         )
+    lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "blue"})  # the annotation decides
+    assert is_of(lab, "a2", BLUE)
 
 
 NAMED = {"ipam.cilium.io/ip-pool": "one"}
@@ -192,11 +271,9 @@ def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_t
     lab.agents(lab.names)  # the first time they ask before they know what they need for themselves
     lab.ready()
     for node in "ab":
-        live = lab.api.get(f"{CILIUM_NODES}/{node}")
-        (asked,) = live["spec"]["ipam"]["pools"]["requested"]
-        assert 0 < asked["needed"]["ipv4-addrs"] <= 2 ** (32 - size) - 2
-        said = live.get("status", {}).get("ipam", {}).get("operator-status", {})
-        assert not said.get("error"), said
+        (asked,) = requested(lab, node).values()
+        assert 0 < asked <= 2 ** (32 - size) - 2
+        assert not lab.error(node)
     lab.start_pods("a1", "b1")
     lab.as_locked()
 

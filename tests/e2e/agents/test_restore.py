@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -58,6 +59,28 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     lab.pods.clear()
     lab.start_pods("a1", "b1", "c1")
     lab.as_locked()
+
+
+@pytest.mark.deep(part=0)
+def test_agents_that_run_before_an_empty_apiserver_do_not_see_what_it_has(begin: Begin) -> None:
+    """They wait for revisions above those of before: why the runbook stops them first."""
+    lab = begin(documents("bystander", "ab"), "ab", settings=BGP_CONTROL_PLANE, spare="c")
+    lab.install()
+    lab.start_pods("a1", "b1")
+    kinds = lab.api.items(CRDS).keys()
+    lab.stop_operator()
+    lab.operator.registered = False
+    lab.api.lose_etcd()
+    try:
+        lab.roll_out()
+        until(lambda: lab.api.items(CRDS).keys() == kinds, "the operator has registered all CRDs")
+        lab.nodes["c"].register()
+        time.sleep(60)
+        assert not lab.unreachable()
+        assert not lab.blocks().keys() & {"a", "b"}
+    finally:
+        until(lambda: lab.api.items(CRDS).keys() == kinds, "the operator has registered all CRDs")
+        lab.operator.registered = True
 
 
 @pytest.mark.deep(part=3)

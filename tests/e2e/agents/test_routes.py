@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,9 +17,12 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab
 from tests.e2e.agents.machine import Machine
+from tests.e2e.agents.node import PATIENCE
 from tests.e2e.agents.pod import Pod
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, SPEC, GoBgp, version_of_kinds
-from tests.e2e.agents.test_router import next_hops
+from tests.e2e.agents.test_pools import RACKS
+from tests.e2e.agents.test_pools import documents as two_pools
+from tests.e2e.agents.test_router import all_sessions, next_hops
 from tests.e2e.api import Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import Program, until
@@ -28,9 +32,14 @@ from tests.support import kustomize
 from tests.support.fleet import cluster, inventory, pool
 
 
-@pytest.mark.parametrize("mode", ["bystander", "pinned"])
+@shows("IPC0587")
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("mode", ["bystander", "pinned", "selected"])
 def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Operator, mode: str) -> None:
-    """The advertisements are rendered; the peers are the user's, who names the Component beside them."""
+    """The advertisements are rendered; the peers are the user's, who names the Component beside them.
+
+    Where they select a pool, no other one is announced.
+    """
     if not can(operator.version, Capability.BGP_ADVERTISEMENT):
         pytest.skip("advertisements work from 1.16 on")
     group = version_of_kinds(operator.version)
@@ -41,13 +50,14 @@ def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Op
             ("CiliumBGPClusterConfig", "fabric", "cluster"),
         )
     ]
-    ours, *others = documents(mode)
-    ours["spec"] |= {
-        "bgp": "control-plane",
-        "bgpAdvertisements": [{"name": "blocks", "labels": {"to": "router"}}],
-    }
-    lab = begin([ours, *others, *peers], settings=BGP_CONTROL_PLANE)
-    assert "IPC058" not in lab.site.compile("--check")
+    ours, *others = two_pools("node") if mode == "selected" else documents(mode, "ab")
+    advertisement: Object = {"name": "blocks", "labels": {"to": "router"}}
+    if mode == "selected":
+        public_ones = others[0]["metadata"]["labels"] = {"tier": "public"}
+        advertisement["selector"] = {"matchLabels": public_ones}
+    ours["spec"] |= {"bgp": "control-plane", "bgpAdvertisements": [advertisement]}
+    lab = begin([ours, *others, *peers], "ab", labels=RACKS, settings=BGP_CONTROL_PLANE)
+    assert ("IPC0587" in lab.site.compile("--check")) == (mode == "selected")
     folder = lab.site.work / "bgp"
     folder.mkdir()
     (folder / "peers.yaml").write_text(dumped(peers))
@@ -61,7 +71,11 @@ def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Op
     lab.api.applied(kustomize.build(folder))
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
-        until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 180)
+        all_sessions(lab, router)
+        wanted = next_hops(lab)
+        if mode == "selected":
+            wanted = {block: hops for block, hops in wanted.items() if hops == [lab.nodes["a"].address]}
+        until(lambda: router.table() == wanted, "the router has the blocks of the lock", 180)
 
 
 PORT = 9999
@@ -166,11 +180,19 @@ def masquerading(families: Collection[int], mode: str = "bystander", **asked: ob
 
 
 def give_list(lab: Lab) -> None:
-    """Do what the kubelet does with the ConfigMap: the agent finds the file."""
+    """Do what the kubelet does with the ConfigMap: the file is a link through one that is exchanged."""
     (rendered,) = lab.site.rendering("cilium/ip-masq-agent.yaml")
-    folder = AGENT_FILE.rpartition("/")[0]
-    script = f"mkdir -p {folder}; cat >{AGENT_FILE}.new; mv {AGENT_FILE}.new {AGENT_FILE}"
-    lab.nodes["a"].run("sh", "-c", script, text=rendered["data"]["config"])
+    mount(lab, rendered["data"]["config"])
+
+
+def mount(lab: Lab, text: str) -> None:
+    folder, _, file = AGENT_FILE.rpartition("/")
+    script = f"""
+    set -e; mkdir -p {folder}; cd {folder}
+    new=$(mktemp -d ..XXXXXX); cat >$new/{file}
+    ln -s $new ..data_tmp; mv -T ..data_tmp ..data
+    ln -sfn ..data/{file} {file}"""
+    lab.nodes["a"].run("sh", "-c", script, text=text)
 
 
 def link_local(lab: Lab) -> set[str]:
@@ -259,6 +281,24 @@ def test_iptables_masquerade_one_range_without_interfaces(
         assert other.sees(lab.pods["a2"], OTHER) == {"pod"}
 
 
+@pytest.mark.deep(part=0)
+def test_iptables_masquerade_pods_of_every_pool_where_the_interfaces_are_named(
+    begin: Begin, tmp_path: Path
+) -> None:
+    settings = {
+        "enable-ipv4-masquerade": "true",
+        "ipv4-native-routing-cidr": OWN[4],
+        "egress-masquerade-interfaces": "eth+",
+    }
+    lab = begin([*documents("shared", "a"), public(podsOnly=True)], "a", settings=settings)
+    with receiver(lab, tmp_path) as other:
+        lab.install()
+        lab.start_pods("a1")
+        lab.start_pods("a2", **FROM_PUBLIC)
+        for pod in lab.pods.values():
+            other.masquerades(pod)
+
+
 @shows("IPC0216")
 def test_pods_outside_the_native_cidr_see_nodes_in_place_of_pods(begin: Begin, tmp_path: Path) -> None:
     some = documents("bystander", "ab")
@@ -287,6 +327,24 @@ def test_an_agent_without_a_list_has_one_of_its_own(begin: Begin, tmp_path: Path
         assert other.sees(pod, OTHER) == {"pod"}
 
 
+@shows("IPC0584")
+@pytest.mark.deep(part=0)
+def test_no_pod_starts_where_nothing_is_mounted_for_the_list(begin: Begin) -> None:
+    """The agent watches the folder."""
+    lab = begin(masquerading([4], addressSpace=False), "a", settings=MASQUERADING)
+    lab.apply()
+    lab.roll_out()
+    lab.agents("a")
+    agent = lab.nodes["a"].agent
+    assert agent
+    until(lambda: "fsnotify watcher" in agent.said(), "the agent misses the folder", PATIENCE)
+    with Pod("a1", lab.nodes["a"]) as pod:
+        ends = time.monotonic() + 30
+        while time.monotonic() < ends:
+            assert pod.cni("ADD").returncode
+            time.sleep(1)
+
+
 @shows("IPC0562", "IPC0581")
 @pytest.mark.parametrize("whose", ["pool", "cluster"])
 def test_everybody_sees_pods_of_pools_that_skip_masquerading(
@@ -307,8 +365,9 @@ def test_everybody_sees_pods_of_pools_that_skip_masquerading(
         assert other.sees(lab.pods["a2"], OTHER) == {"pod" if skips else "node"}
 
 
+@pytest.mark.parametrize("whose", ["pool", "cluster"])
 def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwards(
-    begin: Begin, operator: Operator, tmp_path: Path
+    begin: Begin, operator: Operator, whose: str, tmp_path: Path
 ) -> None:
     if not can(operator.version, Capability.SKIP_MASQUERADE):
         pytest.skip("Cilium has it from 1.19 on")
@@ -320,12 +379,18 @@ def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwa
         other.masquerades(lab.pods["a1"])
 
         def skip(document: Object) -> None:
-            if document["kind"] == "IPPool" and document["metadata"]["name"] == "public":
+            if (whose, document["kind"]) == ("pool", "IPPool") and document["metadata"]["name"] == "public":
                 document["spec"]["skipMasquerade"] = True
+            if (whose, document["kind"]) == ("cluster", "Cluster"):
+                document["spec"]["cilium"]["masquerade"]["onlyMasqueradeDefaultPool"] = True
 
         lab.site.edit(skip)
         lab.site.compile()
         lab.site.apply()
+        if whose == "cluster":
+            lab.roll_out()
+            lab.agents("a")
+            lab.ready()
         lab.start_pods("a2", **FROM_PUBLIC)
         until(lambda: other.sees(lab.pods["a2"], OTHER) == {"pod"}, "others see the new pod", 60)
         lab.agents("a")

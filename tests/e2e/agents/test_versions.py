@@ -12,6 +12,7 @@ from tests.e2e.agents.clusters import documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.lab import TUNNEL, Lab
 from tests.e2e.agents.node import PATIENCE, RUN
+from tests.e2e.agents.pod import Pod
 from tests.e2e.agents.router import BGP_CONTROL_PLANE, GoBgp, announce, announce_by_policy, metallb
 from tests.e2e.agents.test_pools import BLUE, RACKS, is_of
 from tests.e2e.agents.test_pools import documents as two_pools
@@ -27,10 +28,15 @@ OTHER = "10.0.0.96/27"
 
 
 def ended(lab: Lab, words: str) -> None:
-    """Start the agents; each ends at its start, and says why."""
+    """Install Cilium; each agent ends at its start, and says why."""
     lab.apply()
     lab.roll_out()
     lab.agents(lab.names)
+    all_ended(lab, words)
+
+
+def all_ended(lab: Lab, words: str) -> None:
+    """Say that each agent ends at its start, and why."""
     for node in lab.nodes.values():
         agent = node.agent
         assert agent
@@ -52,15 +58,43 @@ def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> 
     lab.as_locked()
 
 
+@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("mode", ["shared", "crd"])
 def test_masquerading_by_iptables_without_interfaces(begin: Begin, operator: Operator, mode: str) -> None:
-    lab = begin(documents(mode, "ab"), "ab", settings={"enable-ipv4-masquerade": "true"})
-    if can(operator.version, Capability.EGRESS_INTERFACES):
-        ended(lab, "Egress masquerading interfaces cannot be empty")
-        return
+    """Pods that run go on where agents end."""
+    lab = begin(documents(mode, "ab"), "ab")
     lab.install()
     lab.start_pods("a1", "b1")
+    lab.roll_out({**lab.config, "enable-ipv4-masquerade": "true"})
+    lab.agents(lab.names)
+    if can(operator.version, Capability.EGRESS_INTERFACES):
+        all_ended(lab, "Egress masquerading interfaces cannot be empty")
+        with Pod("a2", lab.nodes["a"]) as pod:
+            assert pod.cni("ADD").returncode
+    else:
+        lab.ready()
+        lab.start_pods("a2")
     lab.as_locked()
+
+
+@pytest.mark.deep(part=0)
+def test_the_operator_says_that_cilium_is_up_on_a_node(begin: Begin) -> None:
+    """In the condition by which ipamc knows that an agent ran."""
+    lab = begin(documents("bystander", "a"), "a")
+
+    def up() -> bool:
+        conditions = lab.api.get(f"{NODES}/a")["status"]["conditions"]
+        return any(each.get("reason") == "CiliumIsUp" for each in conditions)
+
+    lab.apply()
+    lab.roll_out()
+    lab.stop_operator()
+    lab.agents("a")
+    lab.ready()
+    time.sleep(5)
+    assert not up()
+    lab.start_operator()
+    until(up, "the operator has written the condition", 300)
 
 
 def test_an_ip_masq_agent_without_masquerading_by_bpf(begin: Begin) -> None:
@@ -76,6 +110,7 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
     lab = begin(two_pools("pool"), "ab", labels=RACKS, settings={"enable-endpoint-routes": "false"})
     lab.install()
     lab.start_pods("a1", "b1")
+    assert bool(lab.unreachable()) == (operator.version < (1, 17))  # the agent's route is of another range
     lab.start_pods("a2", **{"ipam.cilium.io/ip-pool": "blue"})
     assert is_of(lab, "a2", BLUE)
     if can(operator.version, Capability.LOCAL_ROUTES):
@@ -83,6 +118,9 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
         return
     with pytest.raises(AssertionError, match="not after"):
         until(lambda: not lab.unreachable(), "all reach all", 90)
+    lab.agents("a")
+    lab.ready()
+    assert bool(lab.unreachable()) == (operator.version < (1, 17))
 
 
 @shows("IPC0542")
@@ -110,14 +148,18 @@ def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mod
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
 
 
-@pytest.mark.parametrize("mode", ["kubernetes", "bystander"])
+@pytest.mark.deep(part=3)
+@pytest.mark.parametrize("mode", ["kubernetes", "annotated", "bystander"])
 def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator, mode: str) -> None:
+    """Of Nodes their podCIDRs, and no annotations."""
     lab = begin(documents(mode, "ab"), "ab")
     lab.settings |= metallb(lab.folder / "bgp.yaml")
     with GoBgp(lab.folder, [node.address for node in lab.nodes.values()]) as router:
         lab.install()
         if can(operator.version, Capability.METALLB):
-            until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
+            wanted = {} if mode == "annotated" else next_hops(lab)
+            all_sessions(lab, router)
+            until(lambda: router.table() == wanted, "the router has the blocks of the lock", 300)
             return
         time.sleep(10)  # with it they have sessions in less
         assert router.sessions() == 0

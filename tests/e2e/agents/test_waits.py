@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
-from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import HEALTH, Lab, lost
 from tests.e2e.agents.node import PATIENCE
 from tests.e2e.agents.pod import Pod
-from tests.e2e.agents.test_pools import RACKS
+from tests.e2e.agents.test_pools import RACKS, requested
 from tests.e2e.api import CILIUM_NODES
 from tests.e2e.operator import Operator
+from tests.e2e.processes import until
 from tests.e2e.rules import shows
 from tests.support.fleet import Document, cluster, inventory, pool
 
@@ -51,11 +53,15 @@ def waits(lab: Lab, node: str, words: str) -> None:
 
 @shows("IPC0307")
 @pytest.mark.deep(part=0)
-def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(begin: Begin, operator: Operator) -> None:
+@pytest.mark.parametrize("mode", ["bystander", "annotated"])
+def test_an_agent_waits_for_a_family_that_no_pool_gives_its_node(
+    begin: Begin, operator: Operator, mode: str
+) -> None:
     needs_ip6tables(operator.version)
     nodes = inventory([{"name": name, "labels": labels} for name, labels in RACKS.items()])
     some = [of_rack("red", 1, both=True), of_rack("blue", 2, both=False)]
-    lab = begin([cluster(ipFamilies=BOTH), *some, nodes], "ab", labels=RACKS, without=["IPC0307"])
+    ours = cluster(ipFamilies=BOTH, **MODES[mode])
+    lab = begin([ours, *some, nodes], "ab", labels=RACKS, without=["IPC0307"])
     started(lab, "b")
     waits(lab, "b", "required IPv6 PodCIDR not available")
     lab.start_pods("a1")
@@ -108,6 +114,20 @@ def test_a_planned_node_has_its_block_once_it_joined(
     lab.as_locked()
 
 
+@shows("IPC0805")
+@pytest.mark.deep(part=0)
+def test_an_agent_has_no_block_where_its_ciliumnode_has_another_text(begin: Begin) -> None:
+    lab = begin(documents("bystander", "a"), "a")
+    lab.apply()
+    lab.api.change(f"{CILIUM_NODES}/a", lambda node: node["spec"]["ipam"].update(podCIDRs=["nonsense"]))
+    lab.roll_out()
+    lab.agents("a")
+    agent = lab.nodes["a"].agent
+    assert agent
+    with pytest.raises(AssertionError, match=r"not after|ended"):
+        agent.until(lab.nodes["a"].ready, "ready", 30)
+
+
 @shows("IPC0525")
 def test_an_agent_waits_for_the_pool_default(begin: Begin) -> None:
     other = pool("other", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27})
@@ -115,6 +135,25 @@ def test_an_agent_waits_for_the_pool_default(begin: Begin) -> None:
     lab = begin(some, "a", without=["IPC0525"])
     started(lab, "a")
     waits(lab, "a", "to become available")
+
+
+@pytest.mark.deep(part=0)
+def test_a_node_that_joins_waits_for_the_pool_default_until_its_agent_starts_again(begin: Begin) -> None:
+    """Its CiliumNodeConfig comes after its agent."""
+    lab = begin(documents("pinned", "ab"), "ab", spare="c")
+    lab.install()
+    lab.nodes["c"].register()
+    lab.agents("c")
+    waits(lab, "c", "to become available")
+    lab.refreshed()
+    assert "restart its agent" in lab.sh("! ipamc ci apply fleet 2>&1")
+    assert requested(lab, "c").keys() == {"default"}
+    waits(lab, "c", "to become available")
+    lab.agents("c")
+    lab.ready()
+    assert requested(lab, "c").keys() == {"default.c"}
+    lab.start_pods("a1", "c1")
+    lab.as_locked()
 
 
 @shows("IPC0511")
@@ -135,16 +174,29 @@ def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, o
 def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(
     begin: Begin, settings: Mapping[str, str]
 ) -> None:
-    """A /30 has two: the agent takes one for itself, and one for its health endpoint."""
+    """A /30 has two: the agent takes one for itself, and one for its health endpoint.
+
+    With a pre-allocation of 1 it asks for one more than are used, which the operator does not have.
+    """
     tiny = pool("default", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 30})
     some = [cluster("multi-pool", ipam={"pinning": "node"}), tiny, inventory([{"name": "a"}])]
     lab = begin(some, "a", settings=settings, without=["IPC0527"])
-    started(lab)
+    lab.apply()
+    one = json.dumps({"spec": {"defaults": {"ipam-multi-pool-pre-allocation": "default.a=1"}}})
+    kubectl = "kubectl --context=fleet --namespace=kube-system"
+    configs = lab.sh(f"{kubectl} get ciliumnodeconfigs --output=name").split()
+    lab.sh(f"{kubectl} patch {' '.join(configs)} --type=merge --patch='{one}'")
+    lab.roll_out()
+    lab.agents("a")
+    lab.ready()
     names = ["a1", "a2"]
     if not settings:
         lab.start_pods(names.pop(0))
     with Pod(names[0], lab.nodes["a"]) as pod:
         assert pod.cni("ADD").returncode
+    if not settings:  # else agents up to 1.15 ask for no more, until a pod starts
+        until(lambda: requested(lab, "a") == {"default.a": 3}, "the agent asks for one more", 60)
+        until(lambda: "pool empty" in lab.error("a"), "the operator says so", 60)
 
 
 @shows("IPC0551")

@@ -33,6 +33,11 @@ PATIENCE = 3
 SHOWN = 20  # the most lines of each kind
 ANEW = "drain the node, delete its CiliumNode, run this again, and restart the agent"
 """How a node gets a new block if the operator has recorded the old one for it."""
+ADVICE = {
+    "conflict with requested": ANEW,
+    "allocate from non-existing pool": "if its agent started before its CiliumNodeConfig was there, restart its agent",
+}
+"""What to do about an error of the operator, by a part of its text."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)
 """The advice of kubectl after a conflict."""
 
@@ -79,8 +84,8 @@ def operator_is_content(
         roles = f"apply its roles again ('ipamc ci rbac {name}'): {after.refused}"
         say(f"{name}: CiliumNodes are read again, because this job may not watch them: {roles}")
     for node, error in sorted(found.failures.items())[:SHOWN]:
-        advice = f"; {ANEW}" if "conflict with requested" in error else ""
-        say(f"error: {name}: CiliumNode {node}: {error}{advice}")
+        advice = (f"; {each}" for part, each in ADVICE.items() if part in error)
+        say(f"error: {name}: CiliumNode {node}: {error}{''.join(advice)}")
     for node, error in sorted(found.before.items())[:SHOWN]:
         say(f"{name}: CiliumNode {node}: was there before, and this apply changed nothing of it: {error}")
     if found.restart:

@@ -36,8 +36,8 @@ class Capability(enum.Enum):
     HELM_PRE_ALLOCATION = "the chart has the value `ipam.multiPoolPreAllocation`"
     MULTI_POOL_TUNNEL = "tunnel routing; before, agents do not start with it"
     LOCAL_ROUTES = (
-        "an agent has a route to each block of its node; before, to one range that is none of them, so that "
-        "pods need `enable-endpoint-routes`"
+        "an agent has a route to each block of its node; before, to those of its start alone (1.17), or to a "
+        "range that is none of them, so that pods need `enable-endpoint-routes`"
     )
     ORPHAN_BLOCKS = (
         "a block of `pools.allocated` whose CiliumPodIPPool is missing stays; before, the operator empties it"

@@ -1,7 +1,8 @@
 """Two rendered trees: files and Cilium's flags that differ, objects that leave, programs that must restart.
 
 Operator and agents read `cilium-config` only at their start; the init container of an agent reads the
-CiliumNodeConfigs. An agent reads its CiliumNode at its start. All programs follow CiliumPodIPPools.
+CiliumNodeConfigs. In kubernetes and cluster-pool mode an agent reads its block at its start; in multi-pool
+and crd mode it takes more addresses as they come. All programs follow CiliumPodIPPools.
 """
 
 from __future__ import annotations
