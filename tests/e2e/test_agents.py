@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ipamc.model.cidr import parse_block
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.versions import can
+from ipamc.model.cilium.versions import can, usable_addresses
 from ipamc.model.cluster import Version
 from tests.e2e.api import Object
 from tests.e2e.conftest import OPERATORS, minor
@@ -55,8 +56,11 @@ def node(*cidrs: str, **annotations: str) -> Object:
 
 
 def test_pods_get_all_addresses_of_tiny_blocks_or_none(folder: Path) -> None:
-    usable = asked(folder, blocks=["10.0.0.0/26", "10.0.0.0/30", *TINY])["Usable"]
-    assert (usable.pop("10.0.0.0/26"), usable.pop("10.0.0.0/30")) == (62, 2)
+    others = {"10.0.0.0/26": 62, "10.0.0.0/30": 2, "fd00::/112": 65_534, "fd00::/104": 65_534}
+    usable = asked(folder, blocks=[*others, *TINY])["Usable"]
+    assert {block: usable.pop(block) for block in others} == others
+    ours = {block: usable_addresses(version(folder), [parse_block(block)]) for block in others}
+    assert ours == others
     assert usable == (TINY if can(version(folder), Capability.TINY_BLOCKS) else dict.fromkeys(TINY, 0))
 
 

@@ -275,3 +275,11 @@ def test_ours_is_said_only_where_it_differs() -> None:
         if "ours" in vector:
             assert vector["ours"].keys() == {"why", "expect"}, vector
             assert vector["ours"]["expect"] != results, vector
+
+
+@pytest.mark.parametrize(
+    ("block", "number"),
+    [("fd00::/104", 65_534), ("fd00::/112", 65_534), ("fd00::/113", 32_766), ("10.0.0.0/15", 131_070)],
+)
+def test_of_a_large_ipv6_block_an_agent_uses_65536_addresses(block: str, number: int) -> None:
+    assert usable_addresses((1, 18), [parse_block(block)]) == number

@@ -202,9 +202,9 @@ def test_an_agent_keeps_the_first_block_of_its_pool_and_gives_back_another_one(
     blocks = ["10.0.0.64/27", "10.0.0.96/27"]
     lab.api.delete(f"{CILIUM_NODES}/a")
     seeded(lab, {"default": blocks})
+    assert lab.blocks()["a"] == blocks
     lab.agents("a")
     lab.ready()
-    assert lab.blocks()["a"] == blocks
     given_back(lab, operator, blocks[:1])
 
 
@@ -234,7 +234,7 @@ def test_an_agent_gives_back_the_block_of_a_second_pool_that_no_pod_uses(
     lab.roll_out()
     own, more = "10.0.0.0/27", "10.1.0.0/27"
     seeded(lab, {"default.a": [own], "second": [more]})
+    assert sorted(lab.blocks()["a"]) == [own, more]
     lab.agents(lab.names)
     lab.ready()
-    assert sorted(lab.blocks()["a"]) == [own, more]
     given_back(lab, operator, [own])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -97,6 +99,8 @@ LISTED, OTHER = {4: "10.7.0.5", 6: "fd00:7::5"}, {4: "10.8.0.5", 6: "fd00:8::5"}
 OWN, WIDER = {4: "10.0.0.0/24", 6: "fd00::/112"}, {4: "10.0.0.0/13", 6: "fd00::/29"}
 """The range of the node's pool, and one that has it and the other cluster's pool."""
 LINK_LOCAL = {4: "169.254.0.0/16", 6: "fe80::/10"}
+LIST = 16_384
+"""CIDRs of a family that an agent does not masquerade, at most."""
 AGENT_FILE = "/run/cilium/ip-masq-agent/config"
 MASQUERADING = {
     "enable-ipv4-masquerade": "true",
@@ -343,6 +347,16 @@ def test_no_pod_starts_where_nothing_is_mounted_for_the_list(begin: Begin) -> No
         while time.monotonic() < ends:
             assert pod.cni("ADD").returncode
             time.sleep(1)
+
+
+@pytest.mark.deep(part=0)
+def test_an_agents_list_has_room_for_so_many_cidrs(begin: Begin) -> None:
+    lab = begin(masquerading([4], addressSpace=False), "a", settings=MASQUERADING)
+    some = [f"{ip_address(int(ip_address('100.64.0.0')) + number)}/32" for number in range(LIST + 1)]
+    mount(lab, json.dumps({"nonMasqueradeCIDRs": some, "masqLinkLocal": True}))
+    lab.install()
+    said = lab.nodes["a"].run("cilium-dbg", "bpf", "ipmasq", "list", environment=lab.nodes["a"].environment)
+    assert len(set(some) & set(said.split())) == LIST
 
 
 @shows("IPC0562", "IPC0581")

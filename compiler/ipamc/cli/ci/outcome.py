@@ -35,7 +35,7 @@ ANEW = "drain the node, delete its CiliumNode, run this again, and restart the a
 """How a node gets a new block if the operator has recorded the old one for it."""
 ADVICE = {
     "conflict with requested": ANEW,
-    "allocate from non-existing pool": "if its agent started before its CiliumNodeConfig was there, restart its agent",
+    "allocate from non-existing pool": "if its agent started before its CiliumNodeConfig, restart its agent",
 }
 """What to do about an error of the operator, by a part of its text."""
 ADVISES_FORCE = re.compile(r"\nPlease review the fields above.*?#conflicts", re.DOTALL)

@@ -81,11 +81,15 @@ def pod_cidr_annotation(version: Version, family: int) -> str:
 
 
 def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | None = None) -> int:
-    """Return how many addresses of blocks in a pool pods can have in that minor."""
+    """Return how many addresses of blocks in a pool pods can have in that minor.
+    Of a large IPv6 block an agent uses 65,536 (NewCIDRRange in pkg/ipam/service/ipallocator/allocator.go,
+    in github.com/cilium/ipam up to 1.13).
+    """
     tiny = can(version, Capability.TINY_BLOCKS)
     # Outside multi-pool mode no pool has these fields (IPC0561).
     ends = sum(pool.allows.values()) if pool and can(version, Capability.ALLOW_ENDS) else 0
-    return sum(usable(block, all_of_tiny=tiny, ends=ends) for block in blocks)
+    used = (block if block.family == 4 else Block(6, block.first, max(block.prefix, 112)) for block in blocks)
+    return sum(usable(block, all_of_tiny=tiny, ends=ends) for block in used)
 
 
 def usable_of(cluster: Cluster, line: Line) -> int:

@@ -197,8 +197,8 @@ class RawNode(Foreign):
 
 def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     """Yield the node. A node that is being deleted still counts: it holds its block until it is gone.
-    Where Cilium's agent ran, the agent sets annotations (pkg/k8s/init.go, pkg/annotation), and the operator
-    the condition NetworkUnavailable with the reason CiliumIsUp (operator/watchers/node_taint.go, 1.12 to 1.20).
+    Where Cilium's agent ran, the agent sets annotations (pkg/k8s/init.go, pkg/annotation, 1.12 to 1.20), and
+    the operator the condition NetworkUnavailable with reason CiliumIsUp (operator/watchers/node_taint.go).
     """
     metadata, spec, status = raw.metadata, raw.spec or RawSpec(), raw.status or RawStatus()
     values.name(metadata.name, "node", at, "metadata", "name")

@@ -116,8 +116,8 @@ def other_blocks(context: Context, suppressed: Suppressed) -> Iterator[Result]:
 
 def _lacks(context: Context, node: str, blocks: Sequence[ShownBlock]) -> bool:
     """Return whether a node lacks a block of a shared pool that the operator should have given it.
-    Pools of single nodes have other names. Agents return unused blocks (1.17 on): nobody else can get one of the node's
-    own pool, but the operator gives one of a shared pool to another node.
+    Pools of single nodes have other names. Agents return unused blocks (1.17 on): nobody else can get one of
+    the node's own pool, but the operator gives one of a shared pool to another node.
     """
     there, own = ShownBlocks(blocks), context.cluster.own_pools
     return any(
