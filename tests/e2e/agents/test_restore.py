@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.agents.clusters import documents
+from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import lost
 from tests.e2e.agents.router import BGP_CONTROL_PLANE
 from tests.e2e.api import CRDS, NODES, Object
 from tests.e2e.processes import until
-
-RESTORED = ["kubernetes", "adopt", "shared", "pinned", "bystander", "crd"]
 
 
 @pytest.fixture
@@ -31,8 +29,8 @@ def cluster(begin: Begin, mode: str) -> LabWithKubelets:
     return lab
 
 
-@pytest.mark.deep(part=3)
-@pytest.mark.parametrize("mode", RESTORED)
+@pytest.mark.deep(part=4)
+@pytest.mark.parametrize("mode", MODES)
 def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     """Pods go on until their kubelets start, which end them; each node has the block that it had."""
     lab = cluster
@@ -54,7 +52,7 @@ def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     finally:
         until(lambda: lab.api.items(CRDS).keys() == kinds, "the operator has registered all CRDs")
         lab.operator.registered = True
-    assert lab.blocks() == blocks
+    until(lambda: lab.blocks() == blocks, "agents tell their blocks", 300)
     assert len(lab.unreachable()) == len(lab.pods) * (len(lab.pods) - 1)
     lab.pods.clear()
     lab.start_pods("a1", "b1", "c1")
@@ -83,8 +81,8 @@ def test_agents_that_run_before_an_empty_apiserver_do_not_see_what_it_has(begin:
         lab.operator.registered = True
 
 
-@pytest.mark.deep(part=3)
-@pytest.mark.parametrize("mode", RESTORED)
+@pytest.mark.deep(part=4)
+@pytest.mark.parametrize("mode", MODES)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
     """Since the backup c was renumbered, d joined and got c's former block, nodes got labels, and a pod started and one ended.
 
