@@ -212,7 +212,7 @@ class Node(Machine):
         """End the agent, as its container ends."""
         if self.agent:
             # Pods on a node whose agent ends meanwhile are cut off until the next one is ready.
-            if self.reported and self.version.startswith(("1.17.", "1.19.")):
+            if self.agent.running and self.reported and self.version.startswith(("1.17.", "1.19.")):
                 what = f"all endpoints of {self.name} are as its agent wants them"
                 self.agent.until(self.regenerated, what, PATIENCE)
             self.agent.stop(how, GRACE)
