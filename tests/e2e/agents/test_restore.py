@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -98,6 +99,12 @@ def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> N
         if document["kind"] == "IPPool" and document["metadata"]["name"] == "default":
             document["spec"]["pins"] = {"d": former}
 
+    (block,) = map(ip_network, former)
+    until(
+        lambda: not any(ip_address(each) in block for each in lab.used("c")),
+        "the agent of c tells that it uses nothing of its former block (crd mode)",
+        300,
+    )
     lab.refresh()
     lab.site.edit(pin)
     lab.sh(f"ipamc lock fleet --release {former[0]}")
