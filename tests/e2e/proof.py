@@ -10,6 +10,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS, NODE_CONFIGS, NODES, POOLS, Api, Object, versions
+from tests.e2e.objects import verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.site import Site, by_address, dumped, loaded
@@ -177,9 +178,9 @@ def holds(site: Site, operator: Operator) -> None:
     live = at_rest(site.api, operator, site.config, handled=handled_by_operator(site))
     adopts = site.cluster["ipam"].get("operator") == "adopt"
     for name, node in live.items():
-        verdict = node.get("status", {}).get("ipam", {}).get("operator-status", {}).get("error", "")
-        if not (adopts and verdict in unknown_blocks(site, node)):
-            assert not verdict, f"{name}: {verdict}"
+        said = verdict(node)
+        if not (adopts and said in unknown_blocks(site, node)):
+            assert not said, f"{name}: {said}"
     mode = site.cluster["ipam"]["mode"]
     if mode == "kubernetes":
         assert node_blocks(site) == expected_nodes(site)

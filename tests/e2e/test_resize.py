@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.api import CILIUM_NODES, POOLS, Api, Object
-from tests.e2e.objects import allocated, asks, cilium_node
+from tests.e2e.objects import allocated, asks, cilium_node, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.proof import applying_again_changes_nothing, at_rest
@@ -169,7 +169,7 @@ def test_the_operator_gives_the_block_that_was_appended(api: Api, operator: Oper
         live = at_rest(api, operator, site.config, handled=True)
         assert allocated(live["a"]) == ["10.0.0.0/28"]
         assert api.get(f"{POOLS}/default.a")["spec"]["ipv4"]["cidrs"] == ["10.0.0.0/28"]
-        assert not live["a"].get("status", {}).get("ipam", {}).get("operator-status", {}).get("error")
+        assert not verdict(live["a"])
         applying_again_changes_nothing(site)
     with operator.running(site.config):
         assert allocated(at_rest(api, operator, site.config, handled=True)["a"]) == ["10.0.0.0/28"]

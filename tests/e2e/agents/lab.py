@@ -15,6 +15,7 @@ from tests.e2e.agents.kubelets import Kubelets
 from tests.e2e.agents.node import PATIENCE, Node
 from tests.e2e.agents.pod import Ping, Pod
 from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
+from tests.e2e.objects import verdict
 from tests.e2e.operator import Operator
 from tests.e2e.played import Player
 from tests.e2e.test_ci_apply import flags
@@ -230,9 +231,8 @@ class Lab(Player):
         }
 
     def error(self, node: str) -> str:
-        """Return what the operator says is wrong with a CiliumNode, or nothing."""
-        status = self.api.get(f"{CILIUM_NODES}/{node}").get("status", {})
-        return str(status.get("ipam", {}).get("operator-status", {}).get("error", ""))
+        """Return what the operator finds wrong with a node's CiliumNode, or nothing."""
+        return verdict(self.api.get(f"{CILIUM_NODES}/{node}"))
 
     def used(self, node: str) -> list[str]:
         """Return the addresses of which the agent of a node says that they are in use (crd mode)."""

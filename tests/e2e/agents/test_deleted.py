@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -18,6 +18,7 @@ from tests.e2e.agents.lab import ENDPOINTS, Lab
 from tests.e2e.agents.node import AGENT_PODS
 from tests.e2e.agents.pod import Pod
 from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Object
+from tests.e2e.objects import cilium_node
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
 from tests.e2e.rules import shows
@@ -138,10 +139,8 @@ def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
     lab.as_locked()
 
 
-@pytest.mark.deep(part=0)
-def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_restarts(
-    begin: Begin, operator: Operator
-) -> None:
+def with_endpoints(begin: Begin) -> tuple[Lab, Callable[[], bool]]:
+    """Run a cluster with two pods; return it, and what tells whether their endpoints have their addresses, as they do now."""
     lab = begin(documents("bystander", "ab"), "ab")
     lab.install()
     lab.start_pods("a1", "b1")
@@ -151,6 +150,14 @@ def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_r
         return lab.addresses_of_endpoints() == right
 
     until(are_right, "the agents have written the endpoints")
+    return lab, are_right
+
+
+@pytest.mark.deep(part=0)
+def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_restarts(
+    begin: Begin, operator: Operator
+) -> None:
+    lab, are_right = with_endpoints(begin)
     lab.api.delete(f"{ENDPOINTS}/a1")
     with nullcontext() if operator.version >= (1, 18) else pytest.raises(AssertionError, match="not after"):
         until(are_right, "the endpoint is there again", 60)
@@ -160,21 +167,18 @@ def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_r
 
 
 def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin: Begin) -> None:
-    lab = begin(documents("bystander", "ab"), "ab")
-    lab.install()
-    lab.start_pods("a1", "b1")
-    right = lab.addresses()
-    until(lambda: lab.addresses_of_endpoints() == right, "the agents have written the endpoints")
+    lab, are_right = with_endpoints(begin)
+    used = lab.addresses().values()
 
     def patch(endpoint: Object) -> None:
-        other = next(address for address in ("10.0.0.29", "10.0.0.30") if address not in right.values())
+        other = next(address for address in ("10.0.0.29", "10.0.0.30") if address not in used)
         endpoint["status"]["networking"]["addressing"][0]["ipv4"] = other
 
     lab.api.change(f"{ENDPOINTS}/a1", patch)
     with pytest.raises(AssertionError, match="not after"):
-        until(lambda: lab.addresses_of_endpoints() == right, "the agent has seen it", 15)
+        until(are_right, "the agent has seen it", 15)
     mended(lab, "IPC0963")
-    until(lambda: lab.addresses_of_endpoints() == right, "the endpoint has the address of its pod", 300)
+    until(are_right, "the endpoint has the address of its pod", 300)
 
 
 @pytest.mark.deep(part=0)
@@ -211,9 +215,7 @@ def test_an_agent_keeps_the_first_block_of_its_pool_and_gives_back_another_one(
 def seeded(lab: Lab, blocks: Mapping[str, Sequence[str]]) -> None:
     """Apply a CiliumNode for a that has these blocks, by pool."""
     seeds = [{"pool": pool, "cidrs": some} for pool, some in blocks.items()]
-    body: Object = {"apiVersion": "cilium.io/v2", "kind": "CiliumNode", "metadata": {"name": "a"}}
-    text = json.dumps({**body, "spec": {"ipam": {"pools": {"allocated": seeds}}}})
-    lab.api.applied(text, "--field-manager=ipamc-seeds")
+    lab.api.applied(json.dumps(cilium_node("a", pools={"allocated": seeds})), "--field-manager=ipamc-seeds")
 
 
 def given_back(lab: Lab, operator: Operator, left: list[str]) -> None:

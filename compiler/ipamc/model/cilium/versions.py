@@ -125,8 +125,8 @@ def pre_allocation(
 ) -> int | None:
     """Return the largest pre-allocation, up to 8, with which an idle agent needs only a node's blocks.
     `default`: the agent takes its own addresses from this pool. Each family must suffice by itself. None if
-    even 1 requests too much: the agent would wait for an address that the operator cannot give. The
-    arithmetic is read; that it suffices was seen with agents, for blocks of 8, 16 and 32 addresses.
+    even 1 requests too much: the agent would be ready, and the operator would report `pool empty`. The
+    arithmetic was seen with agents, and that it suffices for blocks of 8, 16 and 32 addresses.
     """
     room: dict[int, int] = {}
     for block in blocks:

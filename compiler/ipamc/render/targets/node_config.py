@@ -57,8 +57,9 @@ def _file(cluster: Cluster, path: str, configs: Sequence[Values]) -> File:
 def _of_node(layout: Layout, want: Want, lines: tuple[Line, ...]) -> Values | None:
     """Return the config of one node, or None if it holds no block of a pool of its own.
     Its default pool is the first candidate of which it holds blocks. By default an agent requests 8 more
-    addresses than it uses, and waits for them when it starts; a smaller pre-allocation requests no more than
-    its blocks have. For shared pools it pre-allocates nothing: blocks come as pods need them.
+    addresses than it uses, and the operator reports `pool empty` where its blocks have fewer; a smaller
+    pre-allocation requests no more than they have. For shared pools it pre-allocates nothing: blocks come as
+    pods need them.
     """
     name, version = want.node.name, layout.plan.cluster.cilium
     groups = {pool: some for pool, some in of_node(lines).items() if pool not in layout.plan.operator_pools}
