@@ -7,8 +7,9 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus as Status
@@ -133,6 +134,21 @@ class Api:
             program.stop()
         self.programs[1:] = [Program(self.folder / "kube-apiserver.log", *self._command)]
         self.programs[1].until(self._ready, "the kube-apiserver is ready", 180)
+
+    @contextmanager
+    def beside(self) -> Iterator[tuple[Program, str]]:
+        """Start a second kube-apiserver before the same etcd, as clusters have several; yield it, and its URL."""
+        port = free_port()
+        command = [
+            f"--secure-port={port}" if each.startswith("--secure-port=") else each for each in self._command
+        ]
+        url = f"https://{self.address}:{port}"
+        with Program(self.folder / "beside.log", *command) as program:
+            ready = ("get", "--raw", "/readyz", f"--server={url}")
+            program.until(
+                lambda: self.kubectl(*ready).returncode == 0, "a second kube-apiserver is ready", 180
+            )
+            yield program, url
 
     def _serve_etcd(self) -> None:
         self.programs[:1] = [Program(self.folder / "etcd.log", *self._etcd)]

@@ -76,11 +76,11 @@ class Play:
         """Tell whether Nodes carry the blocks."""
         return self.mode in {"kubernetes", "dual", "annotated"}
 
-    def apply(self, *options: str, code: int = 0) -> str:
+    def apply(self, *options: str, code: int = 0, kubectl: str = "kubectl") -> str:
         """Commit what was compiled, and apply it as a job does."""
         self.pipeline.git("add", "-A")
         self.pipeline.git(*AUTHOR, "commit", "-q", "--allow-empty", "-m", "more")
-        return apply(self.pipeline, *options, code=code)
+        return apply(self.pipeline, *options, code=code, kubectl=kubectl)
 
     @property
     def commit(self) -> str:

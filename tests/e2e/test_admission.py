@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import runpy
+import signal
 import subprocess
 import sys
 import time
@@ -228,6 +229,42 @@ def test_policies_work_again_after_they_were_removed(begin: Begin) -> None:
     play.join(name)
     play.as_git_says()
     assert play.write(name, "10.77.0.0/27").code >= Status.BAD_REQUEST
+
+
+BALANCER = """\
+#!/bin/sh
+# Policies, and dry runs that test them, go to one kube-apiserver; what is applied later goes to another one.
+case "$*" in
+*--dry-run=server*) touch {sign} ;;
+*apply*) if [ -e {sign} ]; then kill -CONT {process}; set -- "$@" --server={url}; fi ;;
+esac
+exec {kubectl} "$@"
+"""
+
+
+@pytest.mark.parametrize("mode", ["bystander", "pinned"])
+def test_an_apply_goes_on_when_every_kube_apiserver_has_its_policies(
+    begin: Begin, mode: str, tmp_path: Path
+) -> None:
+    """A kube-apiserver that is behind refuses new blocks by policies of the commit before."""
+    play = begin(mode)
+    sign, balancer = tmp_path / "sign", tmp_path / "balancer"
+    with play.api.beside() as (other, url):
+        process, kubectl = other.process.pid, play.api.binaries / "kubectl"
+        balancer.write_text(BALANCER.format(sign=sign, process=process, url=url, kubectl=kubectl))
+        balancer.chmod(0o755)
+        if mode == "bystander":
+            assert all(play.join(name).code == Status.CREATED for name in LISTED)
+        for name in LISTED[:3]:
+            play.site.run("lock", play.site.name, "--renumber", name)
+            play.site.run("lock", play.site.name, "--settle", name)
+            play.site.compile()
+            sign.unlink(missing_ok=True)
+            other.process.send_signal(signal.SIGSTOP)
+            try:
+                assert "applied" in play.apply(kubectl=str(balancer))
+            finally:
+                other.process.send_signal(signal.SIGCONT)
 
 
 def test_an_operator_gives_others_what_is_unlisted(begin: Begin, servers: Operator) -> None:

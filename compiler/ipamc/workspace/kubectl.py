@@ -44,7 +44,7 @@ SERVER = "{.clusters[0].cluster.server}"  # the path of the apiserver's URL in a
 PAUSE = 2.0
 """Seconds between a watch that ended early and a new list: the apiserver may be restarting."""
 EARLY = 0.5  # seconds that a watch may end too early: client and server both measure
-_SOON = 0.5  # seconds between two dry runs
+_SOON = 0.5  # seconds until the same is sent again
 GRACE = 30  # extra seconds until ipamc itself ends a watch that the apiserver does not end
 
 _NO_SUCH_KIND = ("the server doesn't have a resource type", "could not find the requested")
@@ -108,17 +108,26 @@ class Kube(Struct, frozen=True, kw_only=True):
                 raise Trouble(f"{', '.join(sorted(missing))}: {late}")
             time.sleep(1)
 
-    def apply(self, objects: Sequence[Object]) -> Applied:
-        """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream."""
-        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-        options = ("--server-side", f"--field-manager={MANAGER}")
-        code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
-        lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
-        named = (line.split()[0].partition("/") for line in lines)
-        taken = {(resource.partition(".")[0], name) for resource, _, name in named}
-        refused = [each for each in objects if (str(each["kind"]).lower(), name_of(each)) not in taken]
-        problem = complaint.strip() or f"kubectl exits with {code}"
-        return Applied(refused=refused, problem=problem if code else "")
+    def apply(
+        self, objects: Sequence[Object], is_late: Callable[[str], bool] = lambda _: False, seconds: int = 0
+    ) -> Applied:
+        """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream.
+        Refused ones are sent again while `is_late` of kubectl's complaint, for up to `seconds`.
+        """
+        end = time.monotonic() + seconds
+        while True:
+            text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+            options = ("--server-side", f"--field-manager={MANAGER}")
+            code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
+            lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
+            named = (line.split()[0].partition("/") for line in lines)
+            taken = {(resource.partition(".")[0], name) for resource, _, name in named}
+            refused = [each for each in objects if (str(each["kind"]).lower(), name_of(each)) not in taken]
+            if not refused or not is_late(complaint) or time.monotonic() > end:
+                problem = complaint.strip() or f"kubectl exits with {code}"
+                return Applied(refused=refused, problem=problem if code else "")
+            objects = refused
+            time.sleep(_SOON)
 
     def dry_run(self, document: Object, wanted: str, seconds: int) -> str:
         """Apply an object in a server dry run until the answer contains `wanted`, or `seconds` passed.

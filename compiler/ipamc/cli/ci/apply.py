@@ -85,7 +85,7 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
 
     Options:
         --wait: How long to watch for errors of the operator.
-        --timeout: How long to wait for Cilium's CRDs.
+        --timeout: How long to wait for Cilium's CRDs, and for each kube-apiserver to use the policies.
         --check: Apply no cluster whose files are not as they are compiled.
         --repair: Apply only objects that are missing in the cluster or differ.
         --prune: Delete objects of ipamc that left the tree and that nothing uses.

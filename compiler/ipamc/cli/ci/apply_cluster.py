@@ -6,7 +6,7 @@ Every rendered object is applied, or the job fails; no field is taken by force.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from ipamc.model.progress import phase
 from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import identity
-from ipamc.review.live.admission import commit_of, naming, probes
+from ipamc.review.live.admission import commit_of, is_late, naming, probes
 from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
@@ -31,6 +31,7 @@ from ipamc.workspace.revision import known
 from ipamc.workspace.trouble import Trouble
 
 Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
+Send = Callable[[Sequence[Object]], set[str]]  # applies objects, and returns refused ones by identity
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -75,13 +76,15 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     drifted = {identity(item.document) for item in drifts}
     restart = any(item.level == "restart" for item in differ) and not options.before_flags
     refused: set[str] = set()
+    late = functools.partial(is_late, policies=parts.get(ADMISSION, ()))
+    send = functools.partial(_send, kube, name, late, options.timeout)
     for part, objects in parts.items():
         phase(f"applying {name}/{part}")
         sent[f"{name}/{part}"] = False
         if options.repair:
-            refused |= _repair(kube, name, part, objects, drifts, withheld)
+            refused |= _repair(send, name, part, objects, drifts, withheld)
         else:
-            refused |= _apply(kube, name, part, objects, withheld)
+            refused |= _apply(send, name, part, objects, withheld)
         sent[f"{name}/{part}"] = True
         # Shards need the policies, the flags and the pools.
         stops = part in BEFORE_SHARDS and refused and not options.repair
@@ -225,21 +228,21 @@ def _withheld(
 
 
 def _apply(
-    kube: Kube, name: str, part: str, objects: Sequence[Object], withheld: Collection[str]
+    send: Send, name: str, part: str, objects: Sequence[Object], withheld: Collection[str]
 ) -> set[str]:
     """Apply a part except its withheld objects; print the result, and return refused objects."""
     free = [document for document in objects if identity(document) not in withheld]
     if not free:
         say(f"{name}/{part}: {'all of it is withheld' if objects else 'nothing to apply'}")
         return set()
-    refused = _send(kube, name, free)
+    refused = send(free)
     say(f"{name}/{part}: {count(len(free) - len(refused), 'object')} applied")
     return refused
 
 
 def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -> bool:
     """Wait up to `seconds` until the applied policies work; print those that do not; return whether all do.
-    Each kube-apiserver loads policies by itself. This tests only the one that answers.
+    Each kube-apiserver loads policies by itself. This tests only the one that answers; see `_send`.
     """
     commit = commit_of(objects)
     for document in probes(objects):
@@ -256,7 +259,7 @@ def _effective(kube: Kube, name: str, objects: Sequence[Object], seconds: int) -
 
 
 def _repair(
-    kube: Kube,
+    send: Send,
     name: str,
     part: str,
     objects: Sequence[Object],
@@ -282,18 +285,21 @@ def _repair(
                 states[key] = item.state
     if states:
         some = [found[key].document for key in states]
-        refused |= _send(kube, name, objects if part == ADMISSION else some)
+        refused |= send(objects if part == ADMISSION else some)
     for key, state in states.items():
         if key not in refused:
             say(f"{name}: {key}: {'was missing' if state == 'missing' else 'differed'}, repaired")
     return refused
 
 
-def _send(kube: Kube, name: str, objects: Sequence[Object]) -> set[str]:
+def _send(
+    kube: Kube, name: str, late: Callable[[str], bool], seconds: int, objects: Sequence[Object]
+) -> set[str]:
     """Apply objects of a part as one list; print why some are refused, and return these.
+    For up to `seconds`, objects are sent again that a kube-apiserver refuses by a policy as it was before.
     A refused object is sent again alone: kubectl names no object in the error of a conflict.
     """
-    done = kube.apply(objects)
+    done = kube.apply(objects, late, seconds)
     refused = set(map(identity, done.refused))
     for document in done.refused[:SHOWN]:
         alone = kube.apply([document])

@@ -1,17 +1,18 @@
 """Admission policies on apply: the commit that they name, and dry runs that test whether they are active.
 
-A kube-apiserver evaluates a policy some moments after it was written. A dry run creates an object with a name
-that nobody uses. The policy that sets blocks then writes the commit into an annotation, and the policy that
-refuses blocks names it in its message.
+Each kube-apiserver evaluates a policy some moments after it was written. A dry run creates an object with a
+name that nobody uses. The policy that sets blocks then writes the commit into an annotation, and the policy
+that refuses blocks names it in its message.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.model.admission import COMMIT, PROBE
-from ipamc.review.live.objects import POLICIES, Object
+from ipamc.review.live.objects import POLICIES, Object, name_of
 
 _CIDR = "192.0.2.0/32"  # from RFC 5737 (documentation): no node has it
 _ALLOCATED = [{"pool": f"{PROBE}.", "cidrs": [_CIDR]}]
@@ -22,8 +23,14 @@ _BLOCKS: Mapping[str, Mapping[str, Any]] = {
         "spec": {"podCIDR": _CIDR, "podCIDRs": [_CIDR]},
     },
     "ciliumnodes": {"spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": _ALLOCATED}}}},
+    "ciliumpodippools": {"spec": {"ipv4": {"cidrs": [_CIDR], "maskSize": 32}}},
 }
-_KINDS = {"nodes": ("v1", "Node"), "ciliumnodes": ("cilium.io/v2", "CiliumNode")}
+_HEADS = {
+    "nodes": ("v1", "Node", PROBE),
+    "ciliumnodes": ("cilium.io/v2", "CiliumNode", PROBE),
+    "ciliumpodippools": ("cilium.io/v2alpha1", "CiliumPodIPPool", f"{PROBE}.{PROBE}"),
+}
+_REFUSES = re.compile(r"ValidatingAdmissionPolicy '([^']*)'.* denied request: git gives (.*)")
 
 
 def naming(objects: Iterable[Object], commit: str) -> list[Object]:
@@ -69,12 +76,20 @@ def probed(objects: Iterable[Object]) -> Mapping[str, Collection[str]]:
 def probes(objects: Sequence[Object]) -> Iterator[Object]:
     """Yield the objects to create in dry runs. Each answer, accepted or refused, should name the commit."""
     for resource, kinds in sorted(probed(objects).items()):
-        if resource not in _KINDS:
+        if resource not in _HEADS:
             continue
-        version, kind = _KINDS[resource]
+        version, kind, name = _HEADS[resource]
         head = {"apiVersion": version, "kind": kind}
         if "MutatingAdmissionPolicy" in kinds:
-            yield {**head, "metadata": {"name": PROBE}, "spec": {}}
+            yield {**head, "metadata": {"name": name}, "spec": {}}
         if "ValidatingAdmissionPolicy" in kinds:
             blocks = _BLOCKS[resource]
-            yield {**head, **blocks, "metadata": {**blocks.get("metadata", {}), "name": PROBE}}
+            yield {**head, **blocks, "metadata": {**blocks.get("metadata", {}), "name": name}}
+
+
+def is_late(refusal: str, policies: Sequence[Object]) -> bool:
+    """Return whether one of these policies refused an object as an earlier commit had the policy. The
+    kube-apiserver that answered does not evaluate the new one yet; a dry run may have asked another one.
+    """
+    ours, commit = set(map(name_of, policies)), f"(commit {commit_of(policies)})"
+    return any(name in ours and commit not in said for name, said in _REFUSES.findall(refusal))
