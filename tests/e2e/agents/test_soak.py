@@ -9,6 +9,7 @@ import os
 import random
 import re
 from collections.abc import Callable
+from ipaddress import ip_address
 
 import pytest
 
@@ -16,13 +17,20 @@ from tests.e2e.agents.clusters import MODES, documents
 from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import NODES, POOLS
-from tests.e2e.soak.steps import EDITS, disable
+from tests.e2e.agents.test_changes import SHARED, in_mode
+from tests.e2e.api import NODES, POOLS, Object
+from tests.e2e.soak.steps import EDITS, disable, front
 from tests.e2e.soak.walk import words_of_edit
 from tests.support.fleet import pool
 
 STEPS = int(os.environ.get("IPAMC_SOAK_STEPS") or 5)
 SEED = int(os.environ.get("IPAMC_SOAK_SEED") or 1)
+WAYS: dict[str, list[Object]] = {
+    "kubernetes": [{"mode": "cluster-pool"}, SHARED],
+    "cluster-pool": [{"mode": "kubernetes"}, SHARED],
+    "crd": [{"mode": "cluster-pool"}, {"mode": "kubernetes"}, SHARED],
+}
+"""The modes to which each mode can be left."""
 MOST = 4
 """Pods of a node: each pings each other one after a step."""
 
@@ -99,20 +107,68 @@ class Walk:
         """Install a machine again, by its runbook."""
         return self.by_runbook("replace-node")
 
+    def change_mode(self) -> str:
+        """Go to another mode, by its runbook: nodes keep what they have."""
+        old, known = self.lab.site.cluster["ipam"]["mode"], len(self.lab.site.cluster.get("ipFamilies", "1"))
+        ways = [ipam for ipam in WAYS.get(old, ()) if known == 1 or ipam["mode"] != "kubernetes"]
+        if not ways:
+            return ""
+        ipam = self.chance.choice(ways)
+        self.lab.edits = {"edit-mode": lambda site: in_mode(site, ipam), "list-strangers": lambda _: None}
+        return self.change(f"mode --to {ipam['mode']}")
+
+    def move_range(self) -> str:
+        """Move a pool to a new range node by node, by its runbook. The former one stays."""
+        if self.lab.site.cluster["ipam"].get("pinning") == "pool":
+            return ""
+        number = sum(
+            str(cidr).startswith("10.7.") for each in self.pools for cidr in each["spec"]["ipv4"]["cidrs"]
+        )
+        cidr, pool = f"10.7.{number}.0/24", self.chance.choice(self.pools)["metadata"]["name"]
+        self.lab.edits = {"edit-pool": lambda site: front(site, pool, cidr), "network": lambda _: None}
+        return self.change(f"new-range --pool {pool} --to {cidr} --wave-size 1", phases=slice(0, -1))
+
+    def second_family(self) -> str:
+        """Give each node a block of IPv6, too, by its runbook: pods have addresses of both once they started again."""
+        if "ipFamilies" in self.lab.site.cluster or self.lab.operator.version < (1, 18):
+            return ""  # agents up to 1.17 need ip6_tables for it
+
+        def edit(document: Object) -> None:
+            if document["kind"] == "Cluster":
+                document["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
+            if document["kind"] == "IPPool" and not document["spec"].get("unlisted"):
+                number = int(ip_address(document["spec"]["ipv4"]["cidrs"][0].partition("/")[0])) >> 8
+                document["spec"]["ipv6"] = {"cidrs": [f"fd00:{number & 0xFFFF:x}::/112"], "blockSize": 122}
+
+        self.lab.edits = {"edit-families": lambda site: site.edit(edit)}
+        done = self.change("dual-stack", phases=slice(0, 1))
+        if "refused" not in done:
+            self.play("--base HEAD~1")
+        return done
+
+    def change(self, what: str, phases: slice = slice(None)) -> str:
+        """Play the runbook of a change of the whole cluster, where it can be made."""
+        self.lab.back_on_the_trunk()
+        said = self.lab.sh(f"ipamc runbook fleet --change {what} 2>&1 || true")
+        if codes := re.findall(r"error.(IPC[0-9]+)", said):
+            return f"{what}: refused, {', '.join(codes)}"
+        self.play(f"--change {what}", phases)
+        return what
+
     def by_runbook(self, change: str) -> str:
         """Play a runbook about one node: no pod elsewhere loses a packet."""
         name = self.chance.choice(self.lab.names)
         self.play(f"--change {change} --node {name}")
         return f"{change} {name}"
 
-    def play(self, options: str) -> None:
+    def play(self, options: str, phases: slice = slice(None)) -> None:
         """Play runbooks: no pod of a node that they do not name loses a packet."""
         for runbook in self.lab.runbooks(options):
-            waves = [wave for phase in runbook["phases"] for wave in phase["waves"]]
+            waves = [wave for phase in runbook["phases"][phases] for wave in phase["waves"]]
             named = {name for wave in waves for step in wave["steps"] for name in step["nodes"]}
             others = [name for name, pod in sorted(self.lab.pods.items()) if pod.node.name not in named]
             with self.lab.pinging(*others[:2]) as pings:
-                self.lab.play(runbook)
+                self.lab.play(runbook, phases=phases)
             assert not lost(pings)
 
     def join(self) -> str:
@@ -182,6 +238,12 @@ class Walk:
         """Take a node out of the cluster, by its runbook."""
         return self.by_runbook("decommission") if len(self.lab.names) > 2 else ""
 
+    @property
+    def pools(self) -> list[Object]:
+        """The pools of nodes that git lists."""
+        documents = self.lab.site.documents()
+        return [each for each in documents if each["kind"] == "IPPool" and not each["spec"].get("unlisted")]
+
     def pods_of(self, name: str) -> list[str]:
         """Return the pods of a node."""
         return [pod for pod in self.lab.pods if pod.startswith(name)]
@@ -199,7 +261,8 @@ class Walk:
             self.apply,
         ]
         edits = [self.label, *3 * [self.edit_pool]]
-        return [*quick, *edits, self.renumber, self.replace, self.join, self.join, self.leave]
+        whole = [self.change_mode, self.move_range, self.second_family]
+        return [*quick, *edits, *whole, self.renumber, self.replace, self.join, self.join, self.leave]
 
 
 @pytest.mark.deep(part=3)
