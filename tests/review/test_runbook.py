@@ -502,6 +502,17 @@ def test_a_request_that_cannot_be_meant(change: str, mode: str, asked: dict[str,
         ask(change, made(mode), **(asked or {"to": ""}))
 
 
+def test_nodes_leave_the_ranges_in_which_they_have_blocks() -> None:
+    pools = [pool("default", "10.0.0.0/16", "10.1.0.0/16"), pool("spare", "10.2.0.0/16", nodes="has(none)")]
+    of_two = plan("cluster-pool", pools, HELD, nodes=list(map(node, NAMES)))
+    (propose,) = (
+        step for step in steps(ask("new-range", of_two)) if step.key == "propose" and "moves to" in str(step)
+    )
+    assert propose.commands[0] == "ipamc lock built --renumber 10.0.0.0/16"
+    with pytest.raises(Unclear, match="no node would move"):
+        ask("new-range", of_two, pools=("spare",), to="10.7.0.0/16")
+
+
 def test_nodes_pools_and_selectors_add_up() -> None:
     runbook = ask("decommission", made(), cut=Cut(size=9), nodes=("n02",), selector=f'{ZONE} == "z0"')
     assert runbook.phases[0].waves[0].nodes == ("n01", "n02", "n03", "n05")

@@ -109,8 +109,12 @@ class Walk:
 
     def change_mode(self) -> str:
         """Go to another mode, by its runbook: nodes keep what they have."""
-        old, known = self.lab.site.cluster["ipam"]["mode"], len(self.lab.site.cluster.get("ipFamilies", "1"))
-        ways = [ipam for ipam in WAYS.get(old, ()) if known == 1 or ipam["mode"] != "kubernetes"]
+        spec = self.lab.site.cluster
+        ways = [
+            ipam
+            for ipam in WAYS.get(spec["ipam"]["mode"], ())
+            if ipam["mode"] != "kubernetes" or "ipFamilies" not in spec
+        ]
         if not ways:
             return ""
         ipam = self.chance.choice(ways)

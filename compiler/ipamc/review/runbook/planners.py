@@ -79,13 +79,16 @@ def _moving(plan: Plan, pending: Blocks, cut: Cut) -> dict[str, object]:
     }
 
 
-def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block) -> Runbook:
-    """Return the steps. `plan` has the pending lines that the consent creates once the range is written."""
+def new_range(plan: Plan, site: Site, cut: Cut, pool: Pool, block: Block, left: Sequence[str]) -> Runbook:
+    """Return the steps. `plan` has the pending lines that the consent creates once the range is written.
+    `left`: the ranges of the pool that nodes leave.
+    """
     pending = {node: lines for node, lines in pending_of(plan).items() if any(line.pool for line in lines)}
     part, native = pool.families[block.family], native_limit(plan.cluster, block.family)
     values = {
         **_moving(plan, pending, cut),
         "block": block,
+        "left": left,
         "native": native if native and not native.contains(block) else None,
         "native_pool": pool.dialect is Dialect.NATIVE,
         "old": [str(each.block) for each in part.ranges],

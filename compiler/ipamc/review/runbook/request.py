@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -61,9 +61,7 @@ def _renumber(request: Request, plan: Plan, site: Site) -> Runbook:
     pools = [f"pool/{pool.name}" for pool in _pools(request, plan.cluster)]
     by_name = request.nodes or request.selector or not pools
     asked = (*pools, *(_nodes(replace(request, pools=()), plan) if by_name else ()))
-    found = _preview(plan.cluster, plan, request, parse_consent(renumber=asked))
-    if not planners.pending_of(found):
-        raise Unclear("no node would move: these are at their pins, or planned")
+    found = _renumbered(plan.cluster, plan, request, asked)
     return planners.renumber(found, site, request.cut, asked=asked)
 
 
@@ -113,12 +111,13 @@ def _new_range(request: Request, plan: Plan, site: Site) -> Runbook:
     part = pool.families[block.family]
     if part.block_size < block.prefix:
         raise Unclear(f"{block} has no room for a /{part.block_size}, the block size of pool {pool.name}")
+    held = [line.block for lines in plan.held.values() for line in lines]
+    left = [str(each.block) for each in part.ranges if any(map(each.block.overlaps, held))]
     wider = replace(part, ranges=(Range(block, part.at), *part.ranges))
     changed = replace(pool, families={**pool.families, block.family: wider})
     every = tuple(changed if each.name == pool.name else each for each in plan.cluster.pools)
-    consent = parse_consent(renumber=[str(each.block) for each in part.ranges])
-    after = _preview(replace(plan.cluster, pools=every), plan, request, consent)
-    return planners.new_range(after, site, request.cut, pool, block)
+    after = _renumbered(replace(plan.cluster, pools=every), plan, request, left)
+    return planners.new_range(after, site, request.cut, pool, block, left)
 
 
 def _replace_node(request: Request, plan: Plan, site: Site) -> Runbook:
@@ -183,6 +182,13 @@ def _pools(request: Request, cluster: Cluster) -> list[Pool]:
         known = names(cluster.pools_by_name)
         raise Unclear(f"{names(unknown)}: no such pool in {cluster.name}; it has {known}")
     return [cluster.pools_by_name[name] for name in sorted(set(request.pools))]
+
+
+def _renumbered(cluster: Cluster, plan: Plan, request: Request, scopes: Sequence[str]) -> Plan:
+    after = _preview(cluster, plan, request, parse_consent(renumber=scopes))
+    if not planners.pending_of(after):
+        raise Unclear("no node would move: these have no block there, are at their pins, or are planned")
+    return after
 
 
 def _preview(cluster: Cluster, plan: Plan, request: Request, consent: Consent) -> Plan:
