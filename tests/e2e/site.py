@@ -10,7 +10,8 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_network
+from ipaddress import IPv6Network, ip_network
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -231,3 +232,17 @@ def dumped(documents: Iterable[Any]) -> str:
 def by_address(blocks: Iterable[str]) -> list[str]:
     """Sort CIDRs: IPv4 first, then by address."""
     return sorted(blocks, key=lambda text: (ip_network(text).version, int(ip_network(text).network_address)))
+
+
+def second_family(site: Site) -> None:
+    """Write IPv6 into the Cluster and every pool from which somebody gives blocks."""
+    numbers, adopts = count(), site.cluster["ipam"].get("operator") == "adopt"
+
+    def change(document: Object) -> None:
+        if document["kind"] == "Cluster":
+            document["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
+        if document["kind"] == "IPPool" and (adopts or not document["spec"].get("unlisted")):
+            cidr = str(IPv6Network(f"fd00:0:{next(numbers)}::/116"))
+            document["spec"]["ipv6"] = {"cidrs": [cidr], "blockSize": 122}
+
+    site.edit(change)

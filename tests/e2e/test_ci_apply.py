@@ -12,7 +12,7 @@ from tests.e2e.conftest import SERVERS
 from tests.e2e.objects import allocated, asks, cilium_node, ip_pool, verdict
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.site import Site
+from tests.e2e.site import Site, second_family
 from tests.e2e.test_clusters import fleet
 from tests.e2e.test_pipelines import Pipeline
 
@@ -434,6 +434,27 @@ def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
         api.delete(f"{CILIUM_NODES}/{node}")
         assert f"CiliumNode {node}: was missing, repaired" in apply(pipeline, "--repair")
         assert block(api, node) == [held]
+
+
+@pytest.mark.parametrize("kind", ["bystander", "crd"])
+def test_a_block_is_added_to_those_that_somebody_else_wrote(
+    api: Api, operator: Operator, tmp_path: Path, kind: str
+) -> None:
+    """A block that somebody wrote is not taken away."""
+    pipeline = made(api, operator, tmp_path, kind)
+    lock = pipeline.site.lock()
+    api.create(CILIUM_NODES, *(cilium_node(name, held) for name, ((_, held),) in lock.items()))
+    assert "another field manager" not in apply(pipeline)
+    second_family(pipeline.site)
+    pipeline.site.compile()
+    last = max(lock)
+    api.change(f"{CILIUM_NODES}/{last}", lambda seen: seen["spec"]["ipam"].update(podCIDRs=["10.77.0.0/27"]))
+    said = apply(pipeline, code=1)
+    assert "fleet: 4 CiliumNodes with further blocks beside those that another field manager wrote" in said
+    assert f"CiliumNode {last}: error: Apply failed with 1 conflict" in said
+    both = {name: [block for _, block in lines] for name, lines in pipeline.site.lock().items()}
+    assert {name: block(api, name) for name in lock} == {**both, last: ["10.77.0.0/27"]}
+    assert all(len(blocks) == 2 for blocks in both.values())
 
 
 def test_a_block_that_the_operator_does_not_let_go_fails_the_job(

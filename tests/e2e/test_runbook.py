@@ -27,7 +27,7 @@ from tests.e2e.objects import allocated
 from tests.e2e.operator import Operator
 from tests.e2e.played import Edit, Player
 from tests.e2e.proof import at_rest, handled_by_operator
-from tests.e2e.site import Site
+from tests.e2e.site import Site, second_family
 from tests.e2e.test_import_calico import with_calico  # noqa: F401 - a fixture
 from tests.support.fleet import cluster, inventory, pool
 
@@ -309,18 +309,6 @@ def test_another_mode_node_by_node(begin: Any, operator: Operator) -> None:
     assert [wave["nodes"] for wave in runbook["phases"][1]["waves"]] == [["a", "b"], ["c", "d"]]
     player.play(runbook)
     ends(player, "pinned", BEFORE)
-
-
-def second_family(site: Site) -> None:
-    """Write IPv6 into the Cluster and the pool."""
-
-    def change(document: Object) -> None:
-        if document["kind"] == "Cluster":
-            document["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
-        if document["kind"] == "IPPool" and not document["spec"].get("unlisted"):
-            document["spec"]["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
-
-    site.edit(change)
 
 
 SIXES = {"a": "fd00::/122", "b": "fd00::40/122", "c": "fd00::80/122", "d": "fd00::c0/122"}

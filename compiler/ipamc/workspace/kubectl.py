@@ -109,15 +109,21 @@ class Kube(Struct, frozen=True, kw_only=True):
             time.sleep(1)
 
     def apply(
-        self, objects: Sequence[Object], is_late: Callable[[str], bool] = lambda _: False, seconds: int = 0
+        self,
+        objects: Sequence[Object],
+        is_late: Callable[[str], bool] = lambda _: False,
+        seconds: int = 0,
+        *,
+        force: bool = False,
     ) -> Applied:
-        """Apply objects server-side without force, as one List: kubectl before 1.33 reads no JSON stream.
+        """Apply objects server-side, as one List: kubectl before 1.33 reads no JSON stream.
         Refused ones are sent again while `is_late` of kubectl's complaint, for up to `seconds`.
         """
         end = time.monotonic() + seconds
         while True:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-            options = ("--server-side", f"--field-manager={MANAGER}")
+            forced = ("--force-conflicts",) if force else ()
+            options = ("--server-side", f"--field-manager={MANAGER}", *forced)
             code, said, complaint = self._ask("apply", *options, "-f", "-", stdin=text)
             lines = (line for line in said.splitlines() if line.endswith("serverside-applied"))
             named = (line.split()[0].partition("/") for line in lines)

@@ -12,8 +12,8 @@ from tests.e2e.agents.test_deleted import CUT_OFF
 from tests.e2e.api import CILIUM_NODES, Object
 from tests.e2e.operator import Operator
 from tests.e2e.processes import until
-from tests.e2e.site import Site
-from tests.e2e.test_runbook import NEW, in_front, planned, second_family
+from tests.e2e.site import Site, second_family
+from tests.e2e.test_runbook import NEW, in_front, planned
 from tests.support.fleet import pool
 
 BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
@@ -72,7 +72,7 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str, kind:
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [
-        *((mode, Lab) for mode in ("bystander", "annotated", "crd", "pinned", "shared")),
+        *((mode, Lab) for mode in ("bystander", "adopt", "annotated", "crd", "pinned", "shared")),
         ("bystander", WithHelm),
     ],
 )

@@ -6,9 +6,13 @@ import pytest
 
 from ipamc.read.rules import DUMP
 from tests.e2e.agents.clusters import RANGE
-from tests.e2e.agents.conftest import Begin
+from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab, lost
-from tests.e2e.api import MERGE, NODES
+from tests.e2e.agents.test_changes import in_mode
+from tests.e2e.api import MERGE, NODES, Object
+from tests.e2e.operator import Operator
+from tests.e2e.site import Site, dumped
+from tests.support.fleet import pool
 
 FOUR = {"enable-ipv4": "true", "enable-ipv6": "false"}
 CONFIGS: dict[str, dict[str, str]] = {
@@ -33,13 +37,8 @@ def give_podcidrs(lab: Lab, blocks: dict[str, str]) -> None:
         lab.api.sure("PATCH", f"{NODES}/{name}", {"spec": {"podCIDR": block, "podCIDRs": [block]}}, MERGE)
 
 
-@pytest.mark.deep(part=2)
-@pytest.mark.parametrize("owner", ["bystander", "adopt"])
-@pytest.mark.parametrize("mode", CONFIGS)
-def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, mode: str, owner: str) -> None:
-    if owner == "adopt" and mode != "cluster-pool":
-        pytest.skip("adopt is of cluster-pool mode")
-    lab = begin()
+def that_runs(lab: Lab, mode: str) -> None:
+    """Install Cilium without ipamc, and start pods."""
     if mode == "kubernetes":
         give_podcidrs(lab, {"a": "10.0.0.0/27", "b": "10.0.0.32/27", "c": "10.0.0.64/27"})
     lab.roll_out(CONFIGS[mode])
@@ -47,19 +46,86 @@ def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, m
     lab.ready()
     lab.start_pods("a1", "b1", "c1")
     assert not lab.unreachable()
-    blocks = lab.blocks()
 
+
+def take_over(lab: Lab, owner: str) -> None:
+    """Dump, import and apply; then come the new flags."""
+    lab.sh(f"{DUMP.replace('kubectl', 'kubectl --context=fleet')} > ../dump.json")
+    lab.sh(f"ipamc import fleet ../dump.json --operator {owner}")
+    blocks = {name: [block for _, block in lines] for name, lines in lab.site.lock().items()}
+    assert blocks == lab.blocks()
+    lab.sh("git add . && git commit --quiet -m imported && git push --quiet origin main")
+    lab.sh("ipamc ci apply fleet --before-flags")
+    lab.roll_out()
+    lab.sh("ipamc ci apply fleet")
+    lab.agents(lab.nodes)
+    lab.ready()
+
+
+@pytest.mark.deep(part=2)
+@pytest.mark.parametrize("owner", ["bystander", "adopt"])
+@pytest.mark.parametrize("mode", CONFIGS)
+def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, mode: str, owner: str) -> None:
+    if owner == "adopt" and mode != "cluster-pool":
+        pytest.skip("adopt is of cluster-pool mode")
+    lab = begin()
+    that_runs(lab, mode)
+    blocks = lab.blocks()
     with lab.pinging("a1", "b1", "c1") as pings:
-        lab.sh(f"{DUMP.replace('kubectl', 'kubectl --context=fleet')} > ../dump.json")
-        lab.sh(f"ipamc import fleet ../dump.json --operator {owner}")
-        assert {name: [block for _, block in lines] for name, lines in lab.site.lock().items()} == blocks
-        lab.sh("git add . && git commit --quiet -m imported")
-        lab.sh("ipamc ci apply fleet --before-flags")
-        lab.roll_out()
-        lab.sh("ipamc ci apply fleet")
-        lab.agents(lab.nodes)
-        lab.ready()
+        take_over(lab, owner)
         lab.start_pods("a2", "b2", "c2")
     assert not lost(pings)
     assert lab.blocks() == blocks
     lab.as_locked()
+
+
+@pytest.mark.deep(part=0)
+@pytest.mark.parametrize(
+    ("mode", "owner"),
+    [("cluster-pool", "bystander"), ("cluster-pool", "adopt"), ("kubernetes", "bystander")],
+)
+def test_a_second_family_comes_beside_blocks_that_operator_or_agents_wrote(
+    begin: Begin, operator: Operator, mode: str, owner: str
+) -> None:
+    needs_ip6tables(operator.version)
+    lab = begin()
+    that_runs(lab, mode)
+    take_over(lab, owner)
+    lab.edits = {
+        "edit-mode": lambda site: in_mode(site, {"mode": "cluster-pool"}),
+        "edit-families": both_families,
+    }
+    before = lab.blocks()
+    with lab.pinging("a1", "b1", "c1") as pings:
+        if mode == "kubernetes":
+            lab.play(lab.runbook("--change mode --to cluster-pool"))
+        lab.play(lab.runbook("--change dual-stack"), phases=slice(0, 1))
+        runbook = lab.runbook("--base HEAD~1")
+        lab.play(runbook, phases=slice(0, -1))
+    assert not lost(pings)
+    assert {name: blocks[:1] for name, blocks in lab.blocks().items()} == before
+    lab.play(runbook, phases=slice(-1, None))
+    lab.start_pods("a2", "b2", "c2")
+    assert all(len(pod.addresses) == 2 for pod in lab.pods.values())
+    lab.as_locked()
+    assert "found 0 problems" in lab.audit()
+
+
+def both_families(site: Site) -> None:
+    """Write IPv6 into the Cluster and the imported pool, which serves listed nodes from now on; others have one of their own."""
+
+    def change(document: Object) -> None:
+        spec = document.get("spec", {})
+        if document["kind"] == "Cluster":
+            spec["ipFamilies"] = ["IPv4", "IPv6"]
+        if document["kind"] == "IPPool":
+            spec["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
+            spec.pop("unlisted", None)
+
+    site.edit(change)
+    if site.cluster["ipam"].get("operator") == "adopt":
+        ranges = {
+            "ipv4": {"cidrs": ["10.9.0.0/24"], "blockSize": 27},
+            "ipv6": {"cidrs": ["fd09::/116"], "blockSize": 122},
+        }
+        (site.folder / "spare.yaml").write_text(dumped([pool("spare", unlisted=True, **ranges)]))

@@ -9,7 +9,6 @@ import os
 import random
 import re
 from collections.abc import Callable
-from ipaddress import ip_address
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.test_changes import SHARED, in_mode
 from tests.e2e.api import NODES, POOLS, Object
+from tests.e2e.site import second_family
 from tests.e2e.soak.steps import EDITS, disable, front
 from tests.e2e.soak.walk import words_of_edit
 from tests.support.fleet import pool
@@ -132,19 +132,11 @@ class Walk:
         self.lab.edits = {"edit-pool": lambda site: front(site, pool, cidr), "network": lambda _: None}
         return self.change(f"new-range --pool {pool} --to {cidr} --wave-size 1", phases=slice(0, -1))
 
-    def second_family(self) -> str:
+    def add_family(self) -> str:
         """Give each node a block of IPv6, too, by its runbook: pods have addresses of both once they started again."""
         if "ipFamilies" in self.lab.site.cluster or self.lab.operator.version < (1, 18):
             return ""  # agents up to 1.17 need ip6_tables for it
-
-        def edit(document: Object) -> None:
-            if document["kind"] == "Cluster":
-                document["spec"]["ipFamilies"] = ["IPv4", "IPv6"]
-            if document["kind"] == "IPPool" and not document["spec"].get("unlisted"):
-                number = int(ip_address(document["spec"]["ipv4"]["cidrs"][0].partition("/")[0])) >> 8
-                document["spec"]["ipv6"] = {"cidrs": [f"fd00:{number & 0xFFFF:x}::/112"], "blockSize": 122}
-
-        self.lab.edits = {"edit-families": lambda site: site.edit(edit)}
+        self.lab.edits = {"edit-families": second_family}
         done = self.change("dual-stack", phases=slice(0, 1))
         if "refused" not in done:
             self.play("--base HEAD~1")
@@ -265,7 +257,7 @@ class Walk:
             self.apply,
         ]
         edits = [self.label, *3 * [self.edit_pool]]
-        whole = [self.change_mode, self.move_range, self.second_family]
+        whole = [self.change_mode, self.move_range, self.add_family]
         return [*quick, *edits, *whole, self.renumber, self.replace, self.join, self.join, self.leave]
 
 

@@ -64,8 +64,9 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
     gives, as a compile tells; then every part is built, and must have as many objects as its files. ConfigMap
     cilium-config and the arguments of Deployment cilium-operator must be what the compile assumed. Then
     admission/ is applied, if there is one, and an answer of the apiserver must show its policies at work;
-    then cilium/, then shard by shard, server-side as ipamc, without --force-conflicts; the objects that the
-    apiserver took are counted.
+    then cilium/, then shard by shard, server-side as ipamc; the objects that the apiserver took are
+    counted. Only a CiliumNode that keeps its blocks and gets more is applied with --force-conflicts, where
+    somebody else wrote its podCIDRs.
 
     An object is withheld, and the others are applied, where it would take a block away from a node whose
     pods still use it, or give a node a block that another CiliumNode has. One that the apiserver refuses is

@@ -1,6 +1,6 @@
 """One cluster's apply, step by step: build, compare with the cluster, send, judge, name what left the tree.
 
-Every rendered object is applied, or the job fails; no field is taken by force.
+Every rendered object is applied, or the job fails; no block is taken away by force.
 """
 
 from __future__ import annotations
@@ -10,7 +10,16 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from ipamc.cli.ci.outcome import SHOWN, Nodes, name_left_over, operator_is_content, refusal, stays, written
+from ipamc.cli.ci.outcome import (
+    PATIENCE,
+    SHOWN,
+    Nodes,
+    name_left_over,
+    operator_is_content,
+    refusal,
+    stays,
+    written,
+)
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
 from ipamc.model.cilium.operator_list import Assumed
@@ -20,7 +29,15 @@ from ipamc.read.parts import ADMISSION, BEFORE_SHARDS, FIRST, KUSTOMIZATION
 from ipamc.read.parts import parts as ordered
 from ipamc.read.rendered import identity
 from ipamc.review.live.admission import commit_of, is_late, naming, probes
-from ipamc.review.live.blocks import Live, Withheld, held_by_others, moves, shared_pools_in_use, used_by_pods
+from ipamc.review.live.blocks import (
+    Live,
+    Withheld,
+    grows,
+    held_by_others,
+    moves,
+    shared_pools_in_use,
+    used_by_pods,
+)
 from ipamc.review.live.cilium import FlagDifference, Running, differences, running
 from ipamc.review.live.drift import Drift, drift
 from ipamc.review.live.objects import CILIUM_NODE, NODE, Object, allocated, cidrs, name_of, over, parsed
@@ -300,8 +317,9 @@ def _send(
     A refused object is sent again alone: kubectl names no object in the error of a conflict.
     """
     done = kube.apply(objects, late, seconds)
-    refused = set(map(identity, done.refused))
-    for document in done.refused[:SHOWN]:
+    left = _grown(kube, name, done.refused) if "onflict with " in done.problem else done.refused
+    refused = set(map(identity, left))
+    for document in left[:SHOWN]:
         alone = kube.apply([document])
         if alone.refused:
             say(f"error: {name}: {identity(document)}: {refusal(alone.problem, name, document)}")
@@ -310,4 +328,27 @@ def _send(
     if done.problem and not done.refused:
         say(f"error: {name}: {done.problem}")
         refused.update(map(identity, objects))
+    return refused
+
+
+def _grown(kube: Kube, name: str, refused: Sequence[Object]) -> Sequence[Object]:
+    """Apply CiliumNodes that keep their blocks and get more, whoever wrote the first ones; return the others.
+    Only the version that was compared is written: nobody's change is lost.
+    """
+    for _ in range(PATIENCE):
+        live = kube.listed(CILIUM_NODE)
+        grown = [
+            {
+                **each,
+                "metadata": {**each["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]},
+            }
+            for each in refused
+            if (there := live.get(identity(each))) and grows(there, each)
+        ]
+        if not grown:
+            break
+        done = {*map(identity, grown)} - {*map(identity, kube.apply(grown, force=True).refused)}
+        nodes = count(len(done), "CiliumNode")
+        say(f"{name}: {nodes} with further blocks beside those that another field manager wrote")
+        refused = [each for each in refused if identity(each) not in done]
     return refused

@@ -35,6 +35,7 @@ ANEW = "drain the node, delete its CiliumNode, run this again, and restart the a
 """How a node gets a new block if the operator has recorded the old one for it."""
 ADVICE = {
     "conflict with requested": ANEW,
+    "since allocator for": "the operator does not know this family yet: roll out what is in cilium/",
     "allocate from non-existing pool": "if its agent started before its CiliumNodeConfig, restart its agent",
 }
 """What to do about an error of the operator, by a part of its text."""
