@@ -37,12 +37,12 @@ def give_podcidrs(lab: Lab, blocks: dict[str, str]) -> None:
         lab.api.sure("PATCH", f"{NODES}/{name}", {"spec": {"podCIDR": block, "podCIDRs": [block]}}, MERGE)
 
 
-def that_runs(lab: Lab, mode: str) -> None:
+def that_runs(lab: Lab, mode: str, cidr: str = RANGE) -> None:
     """Install Cilium without ipamc, and start pods."""
     if mode == "kubernetes":
         give_podcidrs(lab, {"a": "10.0.0.0/27", "b": "10.0.0.32/27", "c": "10.0.0.64/27"})
-    lab.roll_out(CONFIGS[mode])
-    lab.agents(lab.nodes)
+    lab.roll_out({key: value.replace(RANGE, cidr) for key, value in CONFIGS[mode].items()})
+    lab.agents(lab.names)
     lab.ready()
     lab.start_pods("a1", "b1", "c1")
     assert not lab.unreachable()
@@ -58,7 +58,7 @@ def take_over(lab: Lab, owner: str) -> None:
     lab.sh("ipamc ci apply fleet --before-flags")
     lab.roll_out()
     lab.sh("ipamc ci apply fleet")
-    lab.agents(lab.nodes)
+    lab.agents(lab.names)
     lab.ready()
 
 

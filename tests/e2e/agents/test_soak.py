@@ -17,8 +17,9 @@ from tests.e2e.agents.conftest import Begin
 from tests.e2e.agents.kubelet import LabWithKubelets
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.test_changes import SHARED, in_mode
+from tests.e2e.agents.test_import import take_over, that_runs
 from tests.e2e.api import NODES, POOLS, Object
-from tests.e2e.site import second_family
+from tests.e2e.site import dumped, second_family
 from tests.e2e.soak.steps import EDITS, disable, front
 from tests.e2e.soak.walk import words_of_edit
 from tests.support.fleet import pool
@@ -41,9 +42,9 @@ class Walk:
     def __init__(self, lab: Lab, chance: random.Random) -> None:
         """Start with one pod on each node."""
         self.lab, self.chance = lab, chance
-        self.numbers = dict.fromkeys(lab.nodes, 0)
+        self.numbers = {name: sum(pod.startswith(name) for pod in lab.pods) for name in lab.nodes}
         lab.conditions = {"cordon", "drain"}
-        for name in lab.names:
+        for name in () if lab.pods else lab.names:
             self.start(name)
 
     # Steps: each returns what it did, or nothing where it cannot be done now.
@@ -261,22 +262,52 @@ class Walk:
         return [*quick, *edits, *whole, self.renumber, self.replace, self.join, self.join, self.leave]
 
 
+WIDE = "10.0.0.0/18"
+"""Blocks that nodes moved away from stay in quarantine."""
+IMPORTED = {f"imported-{each}": each for each in ("cluster-pool", "adopt", "kubernetes", "multi-pool")}
+"""Clusters that ran before."""
+
+
+def second(mode: str) -> Object:
+    """Make the pool of a rack."""
+    later = {"priority": -10} if mode == "multi-pool" else {}
+    return pool(
+        "second", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, nodeSelector='rack == "b"', **later
+    )
+
+
+def installed(begin: Begin, mode: str, kind: type[Lab]) -> Lab:
+    """Begin with a new cluster."""
+    some = documents(mode)
+    some[1]["spec"]["ipv4"]["cidrs"] = [WIDE]
+    lab = begin([*some, second(some[0]["spec"]["ipam"]["mode"])], spare="d", kind=kind)
+    lab.install()
+    return lab
+
+
+def imported(begin: Begin, mode: str) -> Lab:
+    """Begin with a cluster that was taken over, and got pools for nodes that git lists."""
+    lab, adopts = begin(spare="d"), mode == "imported-adopt"
+    that_runs(lab, "cluster-pool" if adopts else IMPORTED[mode], WIDE)
+    take_over(lab, "adopt" if adopts else "bystander")
+    served = pool("served", ipv4={"cidrs": ["10.3.0.0/18"], "blockSize": 27})
+    more = [second(IMPORTED[mode]), *([served] if adopts else [])]
+    (lab.site.folder / "more.yaml").write_text(dumped(more))
+    lab.refreshed()
+    lab.sh("ipamc ci apply fleet")
+    return lab
+
+
 @pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [
-        *((mode, Lab) for mode in MODES),
+        *((mode, Lab) for mode in (*MODES, *IMPORTED)),
         *((mode, LabWithKubelets) for mode in ("kubernetes", "bystander")),
     ],
 )
 def test_whatever_happens_pods_are_where_the_lock_says(begin: Begin, mode: str, kind: type[Lab]) -> None:
-    some = documents(mode)
-    some[1]["spec"]["ipv4"]["cidrs"] = ["10.0.0.0/18"]  # blocks that nodes moved away from stay in quarantine
-    later = {"priority": -10} if some[0]["spec"]["ipam"]["mode"] == "multi-pool" else {}
-    racked = {"nodeSelector": 'rack == "b"', **later}
-    some.append(pool("second", ipv4={"cidrs": ["10.2.0.0/24"], "blockSize": 27}, **racked))
-    lab = begin(some, spare="d", kind=kind)
-    lab.install()
+    lab = imported(begin, mode) if mode in IMPORTED else installed(begin, mode, kind)
     walk = Walk(lab, random.Random(f"{SEED} {mode}"))  # noqa: S311 - it is to be the same again
     lab.as_locked()
     done: list[str] = []
