@@ -336,7 +336,7 @@ def _grown(kube: Kube, name: str, refused: Sequence[Object]) -> Sequence[Object]
     Only the version that was compared is written: nobody's change is lost.
     """
     for _ in range(PATIENCE):
-        live = kube.listed(CILIUM_NODE)
+        live = kube.listed(CILIUM_NODE) if any(each["kind"] == CILIUM_NODE for each in refused) else {}
         grown = [
             {
                 **each,
