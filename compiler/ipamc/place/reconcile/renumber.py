@@ -42,8 +42,13 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
             found.append(nowhere_to_go(context.lock, lines[0], f"IPv{family} is not in ipFamilies"))
         elif context.one_block:
             families.append(family)
-        elif offer is None and pool in context.operator_pools and any(scope.node for scope in scopes):
-            continue  # the operator gave it because a pod named the pool, and it goes with that pod
+        elif offer is None and pool in context.operator_pools:
+            # The operator gave it because a pod named the pool, and it goes with that pod.
+            if not any(scope.node for scope in scopes):
+                why = f"pool {pool} does not serve the node, and its block goes with the pods that name it"
+                refresh = f"ipamc import {context.lock.cluster} --refresh dump.json"
+                fix = f"end these pods; when CiliumNode {node.name} does not show it any more: {refresh}"
+                found.append(nowhere_to_go(context.lock, lines[0], why, fix))
         elif offer is None:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
@@ -117,13 +122,13 @@ def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     return error("IPC0431", at, message, help="pin it elsewhere, or drop the pin")
 
 
-def nowhere_to_go(lock: Lock, line: Line, why: str) -> Diagnostic:
+def nowhere_to_go(lock: Lock, line: Line, why: str, fix: str = "") -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
     message = f"{line.block} of {line.node} has nothing to move to: {why}"
     command = f"ipamc lock {lock.cluster}"
     leave = f"drain {line.node}, take it out of the inventory, and run {command}"
-    fix = f"{leave}; then: {command} --release {line.block}"
-    return error("IPC0432", line_at(lock, line), message, help=fix)
+    leave += f"; then: {command} --release {line.block}"
+    return error("IPC0432", line_at(lock, line), message, help=fix or leave)
 
 
 def resize(node: NodeState, context: Context) -> NodeState:
