@@ -45,10 +45,9 @@ def renumber(node: NodeState, want: Want, context: Context) -> NodeState:
         elif offer is None and pool in context.operator_pools:
             # The operator gave it because a pod named the pool, and it goes with that pod.
             if not any(scope.node for scope in scopes):
-                why = f"pool {pool} does not serve the node, and its block goes with the pods that name it"
-                refresh = f"ipamc import {context.lock.cluster} --refresh dump.json"
-                fix = f"end these pods; when CiliumNode {node.name} does not show it any more: {refresh}"
-                found.append(nowhere_to_go(context.lock, lines[0], why, fix))
+                why = f"pool {pool} does not serve the node, and its block goes with the pods that use it"
+                shows = f"refresh the inventory once CiliumNode {node.name} shows it no more"
+                found.append(nowhere_to_go(context.lock, lines[0], why, f"end these pods, and {shows}; or "))
         elif offer is None:
             why = f"pool {pool or 'none'} no longer serves the node"
             found.append(nowhere_to_go(context.lock, lines[0], why))
@@ -122,13 +121,13 @@ def pinned_already(lock: Lock, want: Want, line: Line) -> Diagnostic:
     return error("IPC0431", at, message, help="pin it elsewhere, or drop the pin")
 
 
-def nowhere_to_go(lock: Lock, line: Line, why: str, fix: str = "") -> Diagnostic:
+def nowhere_to_go(lock: Lock, line: Line, why: str, before: str = "") -> Diagnostic:
     """IPC0432: a block can be renumbered only where the node can have another."""
     message = f"{line.block} of {line.node} has nothing to move to: {why}"
     command = f"ipamc lock {lock.cluster}"
     leave = f"drain {line.node}, take it out of the inventory, and run {command}"
-    leave += f"; then: {command} --release {line.block}"
-    return error("IPC0432", line_at(lock, line), message, help=fix or leave)
+    fix = f"{before}{leave}; then: {command} --release {line.block}"
+    return error("IPC0432", line_at(lock, line), message, help=fix)
 
 
 def resize(node: NodeState, context: Context) -> NodeState:
