@@ -338,17 +338,17 @@ def _grown(kube: Kube, name: str, refused: Sequence[Object]) -> Sequence[Object]
     for _ in range(PATIENCE):
         live = kube.listed(CILIUM_NODE) if any(each["kind"] == CILIUM_NODE for each in refused) else {}
         grown = [
-            {
-                **each,
-                "metadata": {**each["metadata"], "resourceVersion": there["metadata"]["resourceVersion"]},
-            }
+            {**each, "metadata": {**each["metadata"], "resourceVersion": version}}
             for each in refused
-            if (there := live.get(identity(each))) and grows(there, each)
+            if (there := live.get(identity(each)))
+            and (version := there["metadata"].get("resourceVersion"))
+            and grows(there, each)
         ]
         if not grown:
             break
         done = {*map(identity, grown)} - {*map(identity, kube.apply(grown, force=True).refused)}
-        nodes = count(len(done), "CiliumNode")
-        say(f"{name}: {nodes} with further blocks beside those that another field manager wrote")
+        if done:
+            nodes = count(len(done), "CiliumNode")
+            say(f"{name}: {nodes} with further blocks beside those that another field manager wrote")
         refused = [each for each in refused if identity(each) not in done]
     return refused

@@ -68,13 +68,11 @@ def _whole_blocks_of(tree: objects.Object) -> list[Block]:
     return objects.parsed(objects.ipam(tree).get("podCIDRs") or ())
 
 
-def grows(live: objects.Object | None, tree: objects.Object) -> bool:
+def grows(live: objects.Object, tree: objects.Object) -> bool:
     """Return whether a CiliumNode has blocks, and keeps all of them. If its apply conflicts, it is because
     podCIDRs are one field: who wrote the first block owns the list to which a second family is added.
     """
-    if live is None or tree["kind"] != objects.CILIUM_NODE:
-        return False
-    return bool(objects.cidrs(live, tree)) and not lost(live, tree)
+    return tree["kind"] == objects.CILIUM_NODE and bool(objects.cidrs(live, tree)) and not lost(live, tree)
 
 
 def moves(tree: Iterable[objects.Object], live: Live, former: Mapping[str, Sequence[Block]]) -> list[Move]:
