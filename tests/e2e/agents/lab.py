@@ -162,6 +162,15 @@ class Lab(Player):
         self.daemon_set("cilium")
         self.start_operator()
 
+    def step(self, step: Mapping[str, Any]) -> None:
+        """Do a step; where the operator's list of CIDRs changed, roll it out."""
+        lists = [f"cluster-pool-ipv{family}-cidr" for family in (4, 6)]
+        if step["key"] == "roll-out" and any(
+            self.site.config.get(key) != self.config.get(key) for key in lists
+        ):
+            self.roll_out()
+        super().step(step)
+
     def command(self, command: str, step: Mapping[str, Any]) -> None:
         """Run a command; Helm's upgrade to another release is played. What an apply is refused decides about a later step."""
         if step["key"] == "upgrade":
