@@ -296,7 +296,11 @@ def imported(begin: Begin, mode: str) -> Lab:
     served = pool("served", ipv4={"cidrs": ["10.3.0.0/18"], "blockSize": 27})
     more = [second(IMPORTED[mode]), *([served] if adopts else [])]
     (lab.site.folder / "more.yaml").write_text(dumped(more))
+    lab.site.edit(lambda each: each["kind"] == "Cluster" and each["spec"]["ipam"].pop("autoCreate", None))
     lab.refreshed()
+    if mode == "imported-multi-pool":  # its manifest takes the pool over, as the compile says
+        by_hand = "--server-side --field-manager=ipamc --force-conflicts"
+        lab.sh(f"kubectl --context=fleet apply {by_hand} -f {lab.site.rendered}/cilium/ippools.yaml")
     lab.sh("ipamc ci apply fleet")
     return lab
 
