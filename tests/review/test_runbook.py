@@ -469,6 +469,28 @@ def test_markdown_shows_text_as_it_is() -> None:
     assert r"\<b\>\*x\* `a_b`" in shown
 
 
+# A second family.
+
+
+def test_an_operator_that_adopts_is_off_from_before_the_merge_until_it_knows_the_family() -> None:
+    runbook = ask("dual-stack", made("adopt"))
+    assert keys(runbook, 0) == ["branch", "edit-families", "propose", "operator-off", "merge", "print-again"]
+    assert keys(runbook, 1) == ["operator-off", "apply", "flags", "operator-on", "agents", "audit"]
+    assert "operator-off" not in {step.key for step in steps(ask("dual-stack", made()))}
+
+
+@pytest.mark.parametrize(("mode", "follows"), [("pinned", False), ("shared", True), ("none", True)])
+def test_git_follows_an_operator_that_gives_the_second_family(mode: str, *, follows: bool) -> None:
+    titles = [phase.title for phase in ask("dual-stack", made(mode)).phases]
+    assert ("Bring the inventory up to date" in titles) is follows
+
+
+def test_a_pool_that_changes_leaves_autocreate_before() -> None:
+    for change in ("new-range", "dual-stack"):
+        runbook = ask(change, made("none", auto_create=("default",)))
+        assert any("take pool default out of autoCreate" in note for note in runbook.about)
+
+
 # Requests.
 
 
