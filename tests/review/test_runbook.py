@@ -475,7 +475,15 @@ def test_markdown_shows_text_as_it_is() -> None:
 def test_an_operator_that_adopts_is_off_from_before_the_merge_until_it_knows_the_family() -> None:
     runbook = ask("dual-stack", made("adopt"))
     assert keys(runbook, 0) == ["branch", "edit-families", "propose", "operator-off", "merge", "print-again"]
-    assert keys(runbook, 1) == ["operator-off", "apply", "flags", "operator-on", "agents", "audit"]
+    assert keys(runbook, 1) == [
+        "operator-off",
+        "apply",
+        "flags",
+        "operator-on",
+        "agents",
+        "agent-ready",
+        "audit",
+    ]
     assert "operator-off" not in {step.key for step in steps(ask("dual-stack", made()))}
 
 

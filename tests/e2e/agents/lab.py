@@ -169,6 +169,8 @@ class Lab(Player):
             self.site.config.get(key) != self.config.get(key) for key in lists
         ):
             self.roll_out()
+        if step["key"] == "agent-ready":  # nobody counts for the DaemonSet
+            self.ready()
         super().step(step)
 
     def command(self, command: str, step: Mapping[str, Any]) -> None:
@@ -179,9 +181,12 @@ class Lab(Player):
         elif step["key"] == "apply":
             self.conditions.discard("delete-ciliumnode")
             said = self.sh(f"{command} 2>&1 || echo REFUSED")
-            if "REFUSED" in said:
-                assert "Apply failed with 1 conflict" in said, said
+            if "REFUSED" in said and ".spec.ipam.podCIDRs" in said:
                 self.conditions.add("delete-ciliumnode")
+            elif "REFUSED" in said:  # of a pool that the operator made
+                assert "ippools.yaml once" in said, said
+                force = f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc --force-conflicts"
+                self.sh(f"{force} -f {self.site.rendered}/cilium/ippools.yaml && {command}")
             self.ran.append(command)
             self.follow(command)
         else:

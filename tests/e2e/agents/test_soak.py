@@ -298,9 +298,6 @@ def imported(begin: Begin, mode: str) -> Lab:
     (lab.site.folder / "more.yaml").write_text(dumped(more))
     lab.site.edit(lambda each: each["kind"] == "Cluster" and each["spec"]["ipam"].pop("autoCreate", None))
     lab.refreshed()
-    if mode == "imported-multi-pool":  # its manifest takes the pool over, as the compile says
-        by_hand = "--server-side --field-manager=ipamc --force-conflicts"
-        lab.sh(f"kubectl --context=fleet apply {by_hand} -f {lab.site.rendered}/cilium/ippools.yaml")
     lab.sh("ipamc ci apply fleet")
     return lab
 

@@ -138,7 +138,8 @@ def _parts(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prose(lines: list[str]) -> str:
-    return _VALUE.sub(lambda found: str(json.loads(found[1])), " ".join(lines))
+    found = (_VALUE.sub(lambda value: str(json.loads(value[1])), line) for line in lines)
+    return " ".join(filter(None, found))
 
 
 def _verbatim(lines: list[str]) -> str:
