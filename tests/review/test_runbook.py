@@ -469,6 +469,18 @@ def test_markdown_shows_text_as_it_is() -> None:
     assert r"\<b\>\*x\* `a_b`" in shown
 
 
+# Another mode.
+
+
+def test_pools_for_nodes_that_nobody_listed_are_of_cluster_pool_mode_alone() -> None:
+    """They serve listed nodes from then on: each has a block of each pool."""
+    pools = [pool("default", "10.0.0.0/16", unlisted=True), pool("served", "10.1.0.0/16")]
+    adopts = plan("cluster-pool", pools, HELD, nodes=list(map(node, NAMES)), operator="adopt")
+    found = {step.key: step for step in steps(ask("mode", adopts, to="multi-pool"))}
+    assert "remove operator: adopt, and unlisted: true from default" in found["edit-mode"].edit
+    assert "n01 10.0.0.0/26 10.0.0.0/26,10.1.0.0/26" in str(found["shown"].check)
+
+
 # A second family.
 
 

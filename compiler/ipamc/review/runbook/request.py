@@ -75,7 +75,9 @@ def _mode(request: Request, plan: Plan, site: Site) -> Runbook:
     if lost := lost_blocks(plan.lock, cluster, cluster.mode, mode):
         nodes = several({line.node for line in lost}, "node", "cannot keep blocks (ipamc explain IPC0543)")
         raise Unclear(f"{cluster.mode} to {mode}: {nodes}")
-    after = replace(cluster, mode=mode, patch_nodes="podCIDRs" if mode is Mode.KUBERNETES else "none")
+    pools = tuple([replace(pool, unlisted=False) for pool in cluster.pools])  # of adopt alone (IPC0221)
+    patch_nodes = "podCIDRs" if mode is Mode.KUBERNETES else "none"
+    after = replace(cluster, mode=mode, patch_nodes=patch_nodes, pools=pools)
     then = _preview(after, plan, request, parse_consent(mode=True))
     return planners.mode_change(plan.lock, cluster, then, replace(site, plan=then), request.cut)
 
