@@ -18,6 +18,7 @@ from tests.e2e.api import CILIUM_NODES, CONFIG_MAPS
 from tests.e2e.objects import verdict
 from tests.e2e.operator import Operator
 from tests.e2e.played import Player
+from tests.e2e.processes import until
 from tests.e2e.test_ci_apply import flags
 from tests.e2e.test_import import given
 
@@ -170,7 +171,8 @@ class Lab(Player):
         ):
             self.roll_out()
         if step["key"] == "agent-ready":  # nobody counts for the DaemonSet
-            self.ready()
+            running = [node for node in self.nodes.values() if node.agent]
+            until(lambda: all(node.reported for node in running), "all agents are ready", PATIENCE)
         super().step(step)
 
     def command(self, command: str, step: Mapping[str, Any]) -> None:
