@@ -52,6 +52,8 @@ SETTINGS = {
 }
 """What Helm would write into cilium-config besides what ipamc says: native routing on one network, and as little else as an agent needs."""
 
+CONFLICT = "delete-ciliumnode"
+"""The conditional step after an apply that is refused because somebody else wrote podCIDRs."""
 HEALTH = {"enable-health-checking": "true", "enable-endpoint-health-checking": "true"}
 """Health endpoints: an agent takes another address of its block."""
 TUNNEL = {"routing-mode": "tunnel", "tunnel-protocol": "vxlan", "auto-direct-node-routes": "false"}
@@ -174,6 +176,13 @@ class Lab(Player):
             running = [node for node in self.nodes.values() if node.agent]
             until(lambda: all(node.reported for node in running), "all agents are ready", PATIENCE)
         super().step(step)
+        if step["key"] == CONFLICT:
+            self.conditions.discard(CONFLICT)
+
+    def play(self, runbook: Mapping[str, Any], *, phases: slice = slice(None)) -> None:
+        """Do every step of the phases. A conflict of an apply must have had its step."""
+        super().play(runbook, phases=phases)
+        assert CONFLICT not in self.conditions
 
     def command(self, command: str, step: Mapping[str, Any]) -> None:
         """Run a command; Helm's upgrade to another release is played. What an apply is refused decides about a later step."""
@@ -181,10 +190,10 @@ class Lab(Player):
             self.played.append(command)
             self.upgrade()
         elif step["key"] == "apply":
-            self.conditions.discard("delete-ciliumnode")
+            assert CONFLICT not in self.conditions, "nothing was done about a conflict"
             said = self.sh(f"{command} 2>&1 || echo REFUSED")
             if "REFUSED" in said and ".spec.ipam.podCIDRs" in said:
-                self.conditions.add("delete-ciliumnode")
+                self.conditions.add(CONFLICT)
             elif "REFUSED" in said:  # of a pool that the operator made
                 assert "ippools.yaml once" in said, said
                 force = f"kubectl --context={self.site.name} apply --server-side --field-manager=ipamc --force-conflicts"

@@ -9,9 +9,9 @@ from tests.e2e.agents.clusters import RANGE
 from tests.e2e.agents.conftest import Begin, needs_ip6tables
 from tests.e2e.agents.lab import Lab, lost
 from tests.e2e.agents.test_changes import in_mode
-from tests.e2e.api import MERGE, NODES, Object
+from tests.e2e.api import MERGE, NODES
 from tests.e2e.operator import Operator
-from tests.e2e.site import Site, dumped
+from tests.e2e.site import Site, dumped, second_family
 from tests.support.fleet import pool
 
 FOUR = {"enable-ipv4": "true", "enable-ipv6": "false"}
@@ -112,20 +112,9 @@ def test_a_second_family_comes_beside_blocks_that_operator_or_agents_wrote(
 
 
 def both_families(site: Site) -> None:
-    """Write IPv6 into the Cluster and the imported pool, which serves listed nodes from now on; others have one of their own."""
-
-    def change(document: Object) -> None:
-        spec = document.get("spec", {})
-        if document["kind"] == "Cluster":
-            spec["ipFamilies"] = ["IPv4", "IPv6"]
-        if document["kind"] == "IPPool":
-            spec["ipv6"] = {"cidrs": ["fd00::/116"], "blockSize": 122}
-            spec.pop("unlisted", None)
-
-    site.edit(change)
+    """Write IPv6 into the Cluster and its pools. The imported one serves listed nodes from now on; others have one of their own."""
+    site.edit(lambda each: each["kind"] == "IPPool" and each["spec"].pop("unlisted", None))
     if site.cluster["ipam"].get("operator") == "adopt":
-        ranges = {
-            "ipv4": {"cidrs": ["10.9.0.0/24"], "blockSize": 27},
-            "ipv6": {"cidrs": ["fd09::/116"], "blockSize": 122},
-        }
-        (site.folder / "spare.yaml").write_text(dumped([pool("spare", unlisted=True, **ranges)]))
+        spare = pool("spare", unlisted=True, ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": 27})
+        (site.folder / "spare.yaml").write_text(dumped([spare]))
+    second_family(site)

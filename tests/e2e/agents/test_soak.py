@@ -265,8 +265,13 @@ class Walk:
 
 WIDE = "10.0.0.0/18"
 """Blocks that nodes moved away from stay in quarantine."""
-IMPORTED = {f"imported-{each}": each for each in ("cluster-pool", "adopt", "kubernetes", "multi-pool")}
-"""Clusters that ran before."""
+IMPORTED = {
+    "imported-cluster-pool": ("cluster-pool", "bystander"),
+    "imported-adopt": ("cluster-pool", "adopt"),
+    "imported-kubernetes": ("kubernetes", "bystander"),
+    "imported-multi-pool": ("multi-pool", "bystander"),
+}
+"""Clusters that ran before: their mode, and who gives blocks after the import."""
 
 
 def second(mode: str) -> Object:
@@ -288,13 +293,13 @@ def installed(begin: Begin, mode: str, kind: type[Lab]) -> Lab:
 
 def imported(begin: Begin, mode: str) -> Lab:
     """Begin with a cluster that was taken over, and got pools for nodes that git lists."""
-    lab, adopts = begin(spare="d"), mode == "imported-adopt"
-    that_runs(lab, "cluster-pool" if adopts else IMPORTED[mode], WIDE)
-    take_over(lab, "adopt" if adopts else "bystander")
-    if mode == "imported-kubernetes":  # a dump has the blocks of Nodes, and not their range
+    lab, (ipam, owner) = begin(spare="d"), IMPORTED[mode]
+    that_runs(lab, ipam, WIDE)
+    take_over(lab, owner)
+    if ipam == "kubernetes":  # a dump has the blocks of Nodes, and not their range
         lab.site.edit(lambda each: each["kind"] == "IPPool" and each["spec"]["ipv4"].update(cidrs=[WIDE]))
     served = pool("served", ipv4={"cidrs": ["10.3.0.0/18"], "blockSize": 27})
-    more = [second(IMPORTED[mode]), *([served] if adopts else [])]
+    more = [second(ipam), *([served] if owner == "adopt" else [])]
     (lab.site.folder / "more.yaml").write_text(dumped(more))
     lab.site.edit(lambda each: each["kind"] == "Cluster" and each["spec"]["ipam"].pop("autoCreate", None))
     lab.refreshed()

@@ -1,11 +1,12 @@
-"""Which refusals come from a kube-apiserver that still has policies of an earlier commit."""
+"""Dry runs that test policies, and refusals by policies of an earlier commit."""
 
 from __future__ import annotations
 
 import pytest
 
-from ipamc.review.live.admission import is_late
-from ipamc.review.live.objects import Object
+from ipamc.review.live.admission import is_late, probes
+from ipamc.review.live.objects import Object, name_of
+from ipamc.review.live.rights import apply_rights
 
 POLICY: Object = {
     "kind": "ValidatingAdmissionPolicy",
@@ -36,3 +37,17 @@ OURS, OTHER = "ipamc-red-enforce-ciliumnodes-0", "ipamc-blue-enforce-ciliumnodes
 )
 def test_a_refusal_by_an_earlier_policy_is_late(refusal: str, *, expected: bool) -> None:
     assert is_late(refusal, [POLICY]) is expected
+
+
+@pytest.mark.parametrize("resource", ["nodes", "ciliumnodes", "ciliumpodippools"])
+def test_a_job_may_create_what_it_probes_also_where_nothing_of_the_kind_is_rendered(resource: str) -> None:
+    rules = [{"resources": [resource]}]
+    policy = {**POLICY, "spec": {**POLICY["spec"], "matchConstraints": {"resourceRules": rules}}}
+    (probe,) = probes([policy])
+    (rule,) = (
+        each
+        for each in apply_rights([policy], "kube-system", "kubernetes", prune=False)
+        if each.names == (name_of(probe),)
+    )
+    group = probe["apiVersion"].rpartition("/")[0]
+    assert (rule.group, rule.resource, rule.verbs) == (group, resource, ("create", "patch"))

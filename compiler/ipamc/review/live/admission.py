@@ -25,11 +25,12 @@ _BLOCKS: Mapping[str, Mapping[str, Any]] = {
     "ciliumnodes": {"spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": _ALLOCATED}}}},
     "ciliumpodippools": {"spec": {"ipv4": {"cidrs": [_CIDR], "maskSize": 32}}},
 }
-_HEADS = {
+PROBED = {
     "nodes": ("v1", "Node", PROBE),
     "ciliumnodes": ("cilium.io/v2", "CiliumNode", PROBE),
     "ciliumpodippools": ("cilium.io/v2alpha1", "CiliumPodIPPool", f"{PROBE}.{PROBE}"),
 }
+"""The apiVersion, kind and name of the object that a dry run creates, by resource."""
 _REFUSES = re.compile(r"ValidatingAdmissionPolicy '([^']*)'.* denied request: git gives (.*)")
 
 
@@ -76,9 +77,9 @@ def probed(objects: Iterable[Object]) -> Mapping[str, Collection[str]]:
 def probes(objects: Sequence[Object]) -> Iterator[Object]:
     """Yield the objects to create in dry runs. Each answer, accepted or refused, should name the commit."""
     for resource, kinds in sorted(probed(objects).items()):
-        if resource not in _HEADS:
+        if resource not in PROBED:
             continue
-        version, kind, name = _HEADS[resource]
+        version, kind, name = PROBED[resource]
         head = {"apiVersion": version, "kind": kind}
         if "MutatingAdmissionPolicy" in kinds:
             yield {**head, "metadata": {"name": name}, "spec": {}}

@@ -9,9 +9,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from ipamc.model.admission import PROBE
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
-from ipamc.review.live.admission import probed
+from ipamc.review.live.admission import PROBED, probed
 from ipamc.review.live.objects import CILIUM_NODE, NODE, NODE_CONFIG, POLICIES, POOL, Object, node_of
 
 CILIUM = "cilium.io"
@@ -50,11 +49,10 @@ def apply_rights(objects: Collection[Object], namespace: str, mode: str, *, prun
     if custom := tuple(sorted(f"{RESOURCES[kind]}.{CILIUM}" for kind in kinds & RESOURCES.keys())):
         group, resource = "apiextensions.k8s.io", "customresourcedefinitions"
         rules.append(Rule(group=group, resource=resource, names=custom, verbs=("get",)))
-    probes = {"nodes": "", "ciliumnodes": CILIUM}
-    rules += [
-        Rule(group=probes[resource], resource=resource, names=(PROBE,), verbs=("create", "patch"))
-        for resource in sorted(probes.keys() & probed(objects).keys())
-    ]
+    for resource in sorted(PROBED.keys() & probed(objects).keys()):
+        version, _, name = PROBED[resource]
+        group = version.rpartition("/")[0]
+        rules.append(Rule(group=group, resource=resource, names=(name,), verbs=("create", "patch")))
     for kind, resource in POLICIES.items() if prune or kinds & POLICIES.keys() else ():
         writes = (("create", "patch") if kind in kinds else ()) + (("delete",) if prune else ())
         rules.append(Rule(group=ADMISSION, resource=resource, verbs=tuple(sorted((*writes, "list")))))
