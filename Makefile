@@ -18,8 +18,9 @@ help:
 	@echo 'make test    lint, types, import layers, tests: a tenth of the cases of large laws'
 	@echo 'make test-all  every case of every law'
 	@echo 'make coverage  the tests of make test once more, with the branches of the compiler that they take: IPAMC_TESTS=all for those of make test-all'
-	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.15" are built from source, with Go'
-	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go; IPAMC_TESTS=all: in every mode'
+	@echo 'make e2e     what is rendered, given to a real kube-apiserver, a real cilium-operator, real kustomize and charts: OPERATORS="1.18" are built from source, with Go'
+	@echo 'make e2e-agents  the same with real cilium-agents, pods and a BGP router, as root on Linux: AGENTS="1.18" are built from source, with Go'
+	@echo '             of both a part: each promise once. IPAMC_TESTS=all has the whole, as .ci/all does'
 	@echo 'make ci-lab  the pipelines that ipamc ci writes, run by gitlab-ci-local and read by actionlint: needs npm, Go, rsync'
 	@echo 'make dist    wheel and sdist, built twice and compared, with their hashes and an SBOM, in dist/'
 	@echo 'make container  the steps of the Containerfile in a scratch folder, and its image where docker, podman or buildah is: needs the network'
@@ -68,14 +69,16 @@ coverage: .venv/.made-for-tests
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --format=total --precision=2
 
-# Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 10 minutes on 2 cores.
-OPERATORS ?= 1.15
+# Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 20 minutes on 2 cores.
+OPERATORS ?= 1.18
 # Minors of kube-apiserver besides the one that all tests use, for those about admission policies: 1.30 1.34 1.36.
 KUBERNETES ?= 1.36
+# Minors of kubectl besides that of Kubernetes.
+KUBECTLS ?= $(if $(filter all,$(IPAMC_TESTS)),1.27)
 
 e2e: .venv/.made-for-tests
 	build="$$(.ci/kustomize)"; functions="$$(.ci/kustomize functions)"; charts="$$(.ci/charts)"; \
-	servers="$$(.ci/servers $(OPERATORS:%=cilium-%) $(KUBERNETES:%=kubernetes-%))"; \
+	servers="$$(.ci/servers $(OPERATORS:%=cilium-%) $(KUBERNETES:%=kubernetes-%) $(KUBECTLS:%=kubectl-%))"; \
 	KUSTOMIZE_BUILD="$$build" KUSTOMIZE_FUNCTIONS="$$functions" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 

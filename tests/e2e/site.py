@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import yaml
 
 from tests.e2e.api import NODES, Api, Object
 from tests.support import kustomize
+from tests.support.forking import serve
 
 CLUSTERS = Path(__file__).parents[2] / "clusters"
 
@@ -140,13 +140,8 @@ class Site:
 
     def run(self, *arguments: str, code: int = 0) -> str:
         """Run ipamc as a user would, and give what it says; fail if it exits otherwise."""
-        environment = {
-            **os.environ,
-            "PYTHONPATH": str(CLUSTERS.parent / "compiler"),
-            "SOURCE_DATE_EPOCH": "1795219200",
-            "NO_COLOR": "1",
-        }
-        command = [sys.executable, "-m", "ipamc", *arguments]
+        environment = {**os.environ, "SOURCE_DATE_EPOCH": "1795219200", "NO_COLOR": "1"}
+        command = [str(serve() / "ipamc"), *arguments]
         done = subprocess.run(
             command, cwd=self.work, env=environment, capture_output=True, text=True, check=False
         )

@@ -45,12 +45,12 @@ from tests.support.fleet import cluster, inventory, pool
 
 Network = IPv4Network | IPv6Network
 KUBERNETES = [
-    pytest.param(folder, marks=() if rank == 0 else pytest.mark.deep(part=5), id=folder.name)
+    pytest.param(folder, marks=() if rank == 0 else pytest.mark.deep(part=0), id=folder.name)
     for rank, folder in enumerate(
         sorted(folder for folder in SERVERS if folder.name.startswith("kubernetes-"))[::-1]
     )
 ]
-"""Folders of kube-apiservers, with and without the rest of Kubernetes: the newest first, of others a part."""
+"""Folders of kube-apiservers, with and without the rest of Kubernetes: the newest first, which a part of the tests has alone."""
 
 
 @pytest.fixture(scope="session", params=KUBERNETES)
@@ -92,6 +92,7 @@ def has_policies(begin: Begin, servers: Operator, mode: str) -> Play:
     return begin(mode)
 
 
+@pytest.mark.deep("dual", "pinned")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_joins_with_its_block_and_keeps_it(begin: Begin, servers: Operator, mode: str) -> None:
     play = has_policies(begin, servers, mode)
@@ -110,6 +111,7 @@ def test_a_node_joins_with_its_block_and_keeps_it(begin: Begin, servers: Operato
     play.ordinary(LISTED[0], "b")
 
 
+@pytest.mark.deep("bystander")
 @pytest.mark.parametrize("mode", sorted(FOLLOWING))
 def test_a_name_does_not_bring_the_block_of_an_older_address(
     begin: Begin, servers: Operator, mode: str
@@ -160,6 +162,7 @@ def test_kube_controller_manager_gives_nothing_beside_it(
         assert not play.blocks(STRANGER)
 
 
+@pytest.mark.deep("adopt", "annotated")
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "shared"])
 def test_nobody_writes_another_block(begin: Begin, servers: Operator, mode: str) -> None:
     play = has_policies(begin, servers, mode)
@@ -242,6 +245,7 @@ exec {kubectl} "$@"
 """
 
 
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ["bystander", "pinned"])
 def test_an_apply_goes_on_when_every_kube_apiserver_has_its_policies(
     begin: Begin, mode: str, tmp_path: Path
@@ -297,8 +301,8 @@ def network_and_range(chance: random.Random, family: int) -> tuple[Network, Obje
     return network, {"cidrs": [str(cidr)], "blockSize": size, "follows": str(network)}
 
 
-@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.deep(part=5)
+@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.usefixtures("begin")
 def test_the_policy_and_the_compiler_count_alike(servers: Operator, tmp_path: Path, seed: int) -> None:
     """Nodes that nobody listed have the blocks that the compiler says of their addresses; and no two have one."""
@@ -376,7 +380,7 @@ def costs(api: Api) -> dict[str, tuple[float, float]]:
     return found
 
 
-@pytest.mark.deep
+@pytest.mark.deep(part=0)
 @pytest.mark.usefixtures("begin")
 def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) -> None:
     """With `-s` it prints the figures of docs/performance.md."""
@@ -470,8 +474,8 @@ class Walk:
         self.play.apply()
 
 
+@pytest.mark.deep("bystander")
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.deep(part=3)
 def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
     play = has_policies(begin, servers, mode)
     chance = random.Random(f"{mode} {servers.api.minor}")  # noqa: S311 - a test that can be repeated

@@ -203,6 +203,7 @@ def pods_go(api: Api, *names: str) -> None:
     until(lambda: not set(names or api.items(PODS)) & api.items(PODS).keys(), "the pods are gone")
 
 
+@pytest.mark.deep("kubernetes", "multi-pool, pinning node")
 @shows("IPC0910", "IPC0920", "IPC0922", "IPC0926", "IPC0930", "IPC0941", "IPC0943", "IPC0945")
 @pytest.mark.parametrize("kind", MODES)
 def test_a_cluster_that_was_applied_has_no_problems_and_what_is_done_to_it_is_found(

@@ -472,6 +472,7 @@ def test_a_block_that_the_operator_does_not_let_go_fails_the_job(
         assert block(api, node) == [new]
 
 
+@pytest.mark.deep("annotated", "shared")
 @pytest.mark.parametrize("kind", FLEETS)
 def test_after_an_apply_nothing_is_to_repair(api: Api, operator: Operator, tmp_path: Path, kind: str) -> None:
     if operator.version < (1, 15) and kind in {"pinned", "shared"}:

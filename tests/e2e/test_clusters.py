@@ -50,6 +50,7 @@ def refusal(name: str, version: tuple[int, int]) -> str:
     )
 
 
+@pytest.mark.deep("the operator runs")
 @pytest.mark.parametrize("running", [True, False], ids=["the operator runs", "it is started later"])
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_rendered_is_accepted_and_stays(
@@ -64,6 +65,7 @@ def test_what_is_rendered_is_accepted_and_stays(
     prove(site, operator, running=running)
 
 
+@pytest.mark.deep("multi-pool, pinning node")
 @pytest.mark.parametrize("kind", FLEETS)
 def test_so_is_what_is_rendered_for_500_nodes(
     api: Api, operator: Operator, tmp_path: Path, kind: str

@@ -82,6 +82,7 @@ def package(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, Path]
     return example, tmp_path
 
 
+@pytest.mark.deep("annotations", "dual-stack", "pinned")
 def test_kustomize_builds_what_was_rendered(package: tuple[Path, Path]) -> None:
     example, folder = package
     wanted = build(example / "rendered")
@@ -90,6 +91,7 @@ def test_kustomize_builds_what_was_rendered(package: tuple[Path, Path]) -> None:
     assert objects(built.stdout) == objects(wanted.stdout)
 
 
+@pytest.mark.deep("pinned")
 def test_a_stale_lock_builds_nothing(package: tuple[Path, Path]) -> None:
     _, folder = package
     lock = folder / "ipam.lock"

@@ -152,6 +152,7 @@ def rendered(version: str, home: Path, *options: str) -> list[dict[str, Any]]:
     return list(objects(done.stdout))
 
 
+@pytest.mark.deep("1.18.5")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_chart_has_a_value_for_the_pre_allocation(version: str, tmp_path: Path) -> None:
     found = rendered(version, tmp_path, "--set=ipam.mode=multi-pool,ipam.multiPoolPreAllocation=default=8")
@@ -160,6 +161,7 @@ def test_the_chart_has_a_value_for_the_pre_allocation(version: str, tmp_path: Pa
     assert has == can(minor, Capability.HELM_PRE_ALLOCATION)
 
 
+@pytest.mark.deep(part=11)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_the_chart_gives_what_is_rendered(name: str, version: str, tmp_path: Path) -> None:

@@ -150,6 +150,7 @@ def site(api: Api, operator: Operator, tmp_path: Path) -> Site:
     return Site(api, tmp_path, "lab", operator.minor)
 
 
+@pytest.mark.deep("dual-stack", "multi-pool")
 @pytest.mark.parametrize("mode", CONFIGS)
 def test_a_running_cluster_is_taken_over(api: Api, operator: Operator, site: Site, mode: str) -> None:
     if mode == "multi-pool" and operator.version < (1, 14):
@@ -185,6 +186,7 @@ def test_a_running_cluster_is_taken_over(api: Api, operator: Operator, site: Sit
         assert "found 0 problems" in site.run("audit", "lab", file)
 
 
+@pytest.mark.deep("kubernetes")
 @shows("IPC0816", "IPC0825")
 @pytest.mark.parametrize("mode", ["cluster-pool", "kubernetes"])
 def test_a_refresh_brings_what_joined_since(api: Api, operator: Operator, site: Site, mode: str) -> None:

@@ -134,6 +134,7 @@ def all_keep(site: Site, *modes: str) -> None:
     assert [each for each in said if each and not any(known in each for known in EXPECTED)] == []
 
 
+@pytest.mark.deep(part=5)
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_in_this_order_every_node_keeps_its_block(
     api: Api, operator: Operator, tmp_path: Path, way: Way

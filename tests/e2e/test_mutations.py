@@ -103,6 +103,7 @@ MUTATIONS: dict[str, tuple[list[dict[str, object]], Callable[[Site], None], str]
 }
 
 
+@pytest.mark.deep("the operator runs")
 @pytest.mark.parametrize("running", [True, False], ids=["the operator runs", "it is started later"])
 @pytest.mark.parametrize("bug", MUTATIONS)
 def test_the_proof_fails_for(

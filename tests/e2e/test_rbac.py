@@ -154,6 +154,7 @@ def test_the_list_of_the_ip_masq_agent_is_applied(api: Api, operator: Operator, 
     api.delete(f"{CONFIG_MAPS}/ip-masq-agent")
 
 
+@pytest.mark.deep("kubernetes", "pinned")
 @pytest.mark.parametrize("kind", FLEETS)
 def test_an_apply_and_a_repair_need_no_other_rights(
     api: Api, operator: Operator, tmp_path: Path, kind: str

@@ -229,6 +229,7 @@ STEPS: dict[str, Callable[[Lab], None]] = {
 }
 
 
+@pytest.mark.deep("kubernetes", "pinning-node")
 @pytest.mark.parametrize("mode", MODES)
 def test_the_whole_flow(api: Api, operator: Operator, tmp_path: Path, mode: str) -> None:
     """A pending block changes nothing, also while others join; a settled one holds for good."""
@@ -419,6 +420,7 @@ def test_a_pool_of_a_node_is_exchanged_after_its_agent_asked_anew(
         holds(lab.site, operator)
 
 
+@pytest.mark.deep("adopt", "annotations")
 @pytest.mark.parametrize("mode", MODES)
 def test_an_older_commit_after_a_newer_one(api: Api, operator: Operator, tmp_path: Path, mode: str) -> None:
     """The node may go back to its old block, which nobody else has; an apply of the newer commit mends it."""

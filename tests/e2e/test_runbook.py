@@ -152,6 +152,7 @@ BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"], "d
 MOVED = {"a": ["10.0.0.128/27"], "b": BEFORE["b"], "c": ["10.0.0.160/27"], "d": BEFORE["d"]}
 
 
+@pytest.mark.deep("kubernetes")
 @pytest.mark.parametrize("mode", ALL)
 def test_a_renumber_in_two_waves(begin: Any, mode: str) -> None:
     """Of two racks, one node each: both are reserved first, then each moves; the others keep theirs."""
@@ -165,6 +166,7 @@ def test_a_renumber_in_two_waves(begin: Any, mode: str) -> None:
     assert player.runbooks() == []
 
 
+@pytest.mark.deep("bystander")
 @pytest.mark.parametrize("mode", ["kubernetes", "annotations", "bystander", "crd", "pinned"])
 def test_nodes_that_somebody_settled_already(begin: Any, mode: str) -> None:
     """The lock was settled and merged, and nothing was done with the nodes: what is under way says what is left."""
@@ -177,6 +179,7 @@ def test_nodes_that_somebody_settled_already(begin: Any, mode: str) -> None:
     ends(player, mode, MOVED)
 
 
+@pytest.mark.deep("shared")
 @pytest.mark.parametrize("mode", ALL)
 def test_a_machine_is_replaced_under_the_same_name(begin: Any, mode: str) -> None:
     player = begin(mode)
@@ -185,6 +188,7 @@ def test_a_machine_is_replaced_under_the_same_name(begin: Any, mode: str) -> Non
     ends(player, mode, BEFORE)
 
 
+@pytest.mark.deep("annotations")
 @pytest.mark.parametrize("mode", ALL)
 def test_a_machine_is_replaced_under_another_name(begin: Any, mode: str) -> None:
     player = begin(mode)
@@ -217,6 +221,7 @@ def in_front(site: Site) -> None:
     site.edit(change)
 
 
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ALL)
 def test_a_pool_moves_to_a_new_range(begin: Any, mode: str) -> None:
     """All nodes, in waves of two; the old range stays until its quarantine is over."""
@@ -234,6 +239,7 @@ def test_a_pool_moves_to_a_new_range(begin: Any, mode: str) -> None:
     }
 
 
+@pytest.mark.deep("crd")
 @pytest.mark.parametrize("mode", ALL)
 def test_a_rack_is_decommissioned(begin: Any, mode: str) -> None:
     player = begin(mode)
@@ -242,6 +248,7 @@ def test_a_rack_is_decommissioned(begin: Any, mode: str) -> None:
     assert sorted(player.site.lock("quarantined")) == ["c", "d"]
 
 
+@pytest.mark.deep("adopt")
 @pytest.mark.parametrize("mode", ALL)
 def test_etcd_is_lost_and_git_is_there(begin: Any, mode: str) -> None:
     """All objects go, and every Node comes back with another uid: each has the block that it had."""
@@ -261,6 +268,7 @@ def test_etcd_is_lost_and_git_is_there(begin: Any, mode: str) -> None:
     ends(player, mode, BEFORE)
 
 
+@pytest.mark.deep("bystander-multi-pool", "crd-kubernetes")
 @pytest.mark.parametrize(
     ("old", "mode"),
     [
@@ -314,6 +322,7 @@ def test_another_mode_node_by_node(begin: Any, operator: Operator) -> None:
 SIXES = {"a": "fd00::/122", "b": "fd00::40/122", "c": "fd00::80/122", "d": "fd00::c0/122"}
 
 
+@pytest.mark.deep("annotations")
 @pytest.mark.parametrize("mode", ["annotations", "bystander", "crd"])
 def test_a_second_family(begin: Any, mode: str) -> None:
     player = begin(mode)
@@ -323,6 +332,7 @@ def test_a_second_family(begin: Any, mode: str) -> None:
     ends(player, mode, {name: [*some, SIXES[name]] for name, some in BEFORE.items()})
 
 
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "crd", "pinned"])
 def test_etcd_comes_back_from_a_backup(begin: Any, api: Api, mode: str) -> None:
     """Since the backup a was renumbered, and e joined: a's objects are older than the lock, and e is not there."""

@@ -54,6 +54,7 @@ def test_what_was_found(api: Api, operator: Operator, tmp_path: Path, name: str)
     play(api, operator, tmp_path, MODES[mode], lines.split("; "))
 
 
+@pytest.mark.deep("adopt", "kubernetes", "pool")
 @pytest.mark.parametrize("mode", MODES)
 def test_every_promise_holds_after_every_step(
     api: Api, operator: Operator, tmp_path: Path, mode: str

@@ -46,12 +46,17 @@ def test_a_job_may_do_little_and_ends(path: Path) -> None:
         assert "secrets." not in path.read_text()
 
 
-def test_nightly_runs_every_operator_that_can_be_built() -> None:
-    minors = {path.name.removeprefix("cilium-") for path in (ROOT / "tests/e2e/servers").glob("cilium-*")}
-    github = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+def minors(kind: str) -> set[str]:
+    """Return the minors of which the servers of a kind can be built."""
+    return {path.name.removeprefix(kind) for path in (ROOT / "tests/e2e/servers").glob(f"{kind}*")}
+
+
+def test_nightly_runs_every_operator_and_agent_that_can_be_built() -> None:
+    github = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())["jobs"]
     gitlab = yaml.safe_load((ROOT / ".gitlab-ci.yml").read_text())
-    assert set(github["jobs"]["e2e"]["strategy"]["matrix"]["minor"]) == minors
-    assert set(gitlab["nightly"]["parallel"]["matrix"][0]["MINOR"]) == minors
+    assert set(github["e2e"]["strategy"]["matrix"]["minor"]) == minors("cilium-")
+    assert set(github["e2e-agents"]["strategy"]["matrix"]["minor"]) == minors("agent-")
+    assert set(gitlab["nightly"]["parallel"]["matrix"][0]["MINOR"]) == minors("cilium-")
 
 
 def test_each_python_of_the_project_is_tried_on_both_forges() -> None:

@@ -38,9 +38,12 @@ def test_actionlint_reads_every_workflow() -> None:
     [
         (("CI_COMMIT_BRANCH=main", "CI_DEFAULT_BRANCH=main"), {"test", "build", "smoke", "pages"}),
         (("CI_PIPELINE_SOURCE=merge_request_event",), {"test", "build", "smoke"}),
-        (("CI_PIPELINE_SOURCE=schedule", "IMAGE_WITH_GO=x"), {"nightly"}),
-        (("CI_COMMIT_TAG=v1.2.3", "CI_COMMIT_REF_PROTECTED=true"), {"test", "build", "smoke", "pypi"}),
-        (("CI_COMMIT_TAG=v1.2.3", "CI_COMMIT_REF_PROTECTED=false"), {"test", "build", "smoke"}),
+        (("CI_PIPELINE_SOURCE=schedule", "IMAGE_WITH_GO=x"), {"nightly", "test-all"}),
+        (
+            ("CI_COMMIT_TAG=v1.2.3", "CI_COMMIT_REF_PROTECTED=true"),
+            {"test", "test-all", "build", "smoke", "pypi"},
+        ),
+        (("CI_COMMIT_TAG=v1.2.3", "CI_COMMIT_REF_PROTECTED=false"), {"test", "test-all", "build", "smoke"}),
     ],
     ids=["main", "merge request", "nightly", "protected tag", "tag"],
 )

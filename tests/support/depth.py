@@ -2,7 +2,7 @@
 
 A test marked with `pytest.mark.deep` has many cases of one law, or costs seconds for what other tests show in part. `make test`
 runs every tenth case of such a function, and none of a function without cases; `deep(part=0)` runs no case, `deep(part=50)` every
-fiftieth. All cases run where one function is asked for.
+fiftieth, `deep("pinned", "crd")` those that have one of these words in their id. All cases run where one function is asked for.
 """
 
 from __future__ import annotations
@@ -31,10 +31,18 @@ def part_of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
     played: list[pytest.Item] = []
     left: list[pytest.Item] = []
     cases: Counter[str] = Counter()
-    for item, (function, has_cases, _) in zip(items, names, strict=True):
-        marker = item.get_closest_marker("deep")
-        part = marker.kwargs.get("part", PART) if marker and has_cases else 0
-        is_part = not marker or (part and cases[function] % part == 0)
+    for item, (function, _, case) in zip(items, names, strict=True):
+        is_part = all(
+            case and _is_chosen(case.rstrip("]"), cases[function], *marker.args, **marker.kwargs)
+            for marker in item.iter_markers("deep")
+        )
         cases[function] += 1
         (played if is_part else left).append(item)
     return played, left
+
+
+def _is_chosen(case: str, number: int, *words: str, part: int = PART) -> bool:
+    """Return whether a part of a law has this case of it: the number counts from 0."""
+    if words:
+        return any(f"-{word}-" in f"-{case}-" for word in words)
+    return bool(part) and number % part == 0

@@ -59,7 +59,7 @@ def joined(lab: Lab, name: str) -> float:
     return time.monotonic() - start
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
     """A planned one, also when it is created again; one that nobody planned gets what the operator may give, or waits."""

@@ -19,7 +19,7 @@ from tests.support.fleet import pool
 BEFORE = {"a": ["10.0.0.0/27"], "b": ["10.0.0.32/27"], "c": ["10.0.0.64/27"]}
 
 
-@pytest.mark.deep(part=6)
+@pytest.mark.deep("crd")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
@@ -35,7 +35,7 @@ def test_a_node_leaves_and_nobody_else_notices(begin: Begin, mode: str) -> None:
     lab.as_locked()
 
 
-@pytest.mark.deep(part=5)
+@pytest.mark.deep("shared")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces(
     begin: Begin, mode: str
@@ -53,7 +53,7 @@ def test_a_machine_with_another_name_gets_the_blocks_of_the_one_that_it_replaces
     lab.as_locked()
 
 
-@pytest.mark.deep(part=7)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize(
     ("mode", "kind"), [*((mode, Lab) for mode in sorted(MODES.keys() - {"shared"})), ("bystander", WithHelm)]
 )
@@ -68,7 +68,7 @@ def test_a_pool_moves_to_a_new_range_node_by_node(begin: Begin, mode: str, kind:
     lab.as_locked()
 
 
-@pytest.mark.deep(part=5)
+@pytest.mark.deep("bystander-WithHelm")
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [
@@ -96,6 +96,7 @@ def test_pods_have_addresses_of_both_families_once_they_started_again(
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 def test_nobody_is_reached_over_a_family_that_is_taken_away(begin: Begin, operator: Operator) -> None:
     needs_ip6tables(operator.version)
     some = documents("bystander", "ab")
@@ -118,7 +119,7 @@ SHARED = {"mode": "multi-pool", "pinning": "none"}
 FURTHER = pool("further", ipv4={"cidrs": ["10.7.0.0/24"], "blockSize": 27}, priority=-1)
 
 
-@pytest.mark.deep(part=4)
+@pytest.mark.deep("bystander-ipam2", "crd-ipam9")
 @pytest.mark.parametrize(
     ("old", "ipam", "kind"),
     [
@@ -205,7 +206,7 @@ def merge_mode(lab: Lab, ipam: Object) -> None:
     lab.sh("ipamc lock fleet --mode && ipamc compile fleet && git add -A && git commit --quiet -m mode")
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep("none-pool")
 @pytest.mark.parametrize(("old", "new"), [("none", "pool"), ("pool", "none")])
 def test_running_pods_keep_their_addresses_when_new_ones_get_them_of_another_pool(
     begin: Begin, old: str, new: str

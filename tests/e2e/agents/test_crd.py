@@ -116,6 +116,7 @@ def test_a_block_that_pods_use_meanwhile_is_not_taken_back(begin: Begin) -> None
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 def test_an_address_with_an_owner_is_kept_for_its_pod(begin: Begin) -> None:
     """Somebody writes the owner; ipamc writes none, and leaves it."""
     lab = begin(documents(), "ab")
@@ -151,6 +152,7 @@ def test_until_the_flags_the_way_out_can_be_reverted(begin: Begin) -> None:
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0543")
 def test_an_agent_that_starts_in_crd_mode_cuts_off_a_pod_whose_address_is_not_listed(begin: Begin) -> None:
     lab = begin(clusters.documents("bystander", "ab"), "ab")
@@ -172,6 +174,7 @@ def test_an_agent_that_starts_in_crd_mode_cuts_off_a_pod_whose_address_is_not_li
     until(lambda: lab.unreachable() == {("a1", "b1"), ("b1", "a1")}, "the pod of a is cut off", 60)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0532")
 def test_what_cilium_does_not_list_works_pods_and_nodes_reach_pods_through_tunnels(begin: Begin) -> None:
     some = documents()

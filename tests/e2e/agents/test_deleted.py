@@ -39,7 +39,7 @@ def mended(lab: Lab, code: str) -> None:
     lab.sh(found[1].replace("kubectl", f"kubectl --context={lab.site.name}"))
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "pinned", "crd"])
 def test_a_node_is_cut_off_until_its_agent_restarts_if_its_ciliumnode_is_deleted(
     begin: Begin, mode: str
@@ -115,6 +115,7 @@ def test_the_node_that_keeps_a_block_of_two_is_reached_again_some_time_after_the
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 def test_no_pod_starts_or_a_node_loses_its_block_where_its_pool_is_deleted(
     begin: Begin, operator: Operator
 ) -> None:
@@ -166,6 +167,7 @@ def test_an_endpoint_that_is_deleted_is_written_anew_at_once_or_once_its_agent_r
     until(are_right, "the endpoint is there again", 300)
 
 
+@pytest.mark.deep(part=0)
 def test_an_endpoint_with_another_address_is_right_once_its_agent_restarts(begin: Begin) -> None:
     lab, are_right = with_endpoints(begin)
     used = lab.addresses().values()

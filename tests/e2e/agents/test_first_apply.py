@@ -10,7 +10,7 @@ from tests.e2e.agents.lab import Lab
 from tests.e2e.api import CILIUM_NODES, NODES
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("adopt", "annotated")
 @pytest.mark.parametrize("mode", MODES)
 def test_pods_have_addresses_of_the_locks_blocks_and_reach_each_other(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))

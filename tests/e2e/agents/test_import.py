@@ -62,7 +62,7 @@ def take_over(lab: Lab, owner: str) -> None:
     lab.ready()
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep("cluster-pool-adopt", "multi-pool-bystander")
 @pytest.mark.parametrize("owner", ["bystander", "adopt"])
 @pytest.mark.parametrize("mode", CONFIGS)
 def test_a_cluster_that_runs_is_taken_over_without_a_lost_packet(begin: Begin, mode: str, owner: str) -> None:

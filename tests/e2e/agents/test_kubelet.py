@@ -30,7 +30,7 @@ def test_a_kubelet_registers_its_node_once(begin: Begin) -> None:
     assert not lost(pings)
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ["kubernetes", "pinned"])
 def test_pods_keep_their_addresses_whatever_restarts(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), kind=LabWithKubelets)

@@ -58,6 +58,7 @@ def is_of(lab: Lab, pod: str, cidr: str) -> bool:
     return ip_address(lab.pods[pod].address) in ip_network(cidr)
 
 
+@pytest.mark.deep("node")
 @pytest.mark.parametrize("pinning", ["pool", "node"])
 def test_a_nodes_labels_choose_the_pool_of_its_pods(begin: Begin, pinning: str) -> None:
     lab = started(begin, pinning)
@@ -205,7 +206,7 @@ def holder(lab: Lab) -> list[str]:
     return [node for node, blocks in lab.blocks().items() if f"{ONE}/32" in blocks]
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep("pool")
 @pytest.mark.parametrize("pinning", ["pool", "node"])
 def test_the_address_of_a_pod_goes_with_it_to_another_node(
     begin: Begin, operator: Operator, pinning: str
@@ -223,6 +224,7 @@ def test_the_address_of_a_pod_goes_with_it_to_another_node(
         lab.end_pod(name)
 
 
+@pytest.mark.deep(part=0)
 def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
     begin: Begin, operator: Operator
 ) -> None:
@@ -238,6 +240,7 @@ def test_the_address_stays_with_a_node_that_is_down_until_it_is_gone(
         assert pod.address == ONE
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0534")
 def test_two_nodes_of_one_hostname_take_addresses_of_one_pool(begin: Begin) -> None:
     """Each reads both CiliumNodeConfigs, and the last name wins."""
@@ -255,7 +258,7 @@ def test_two_nodes_of_one_hostname_take_addresses_of_one_pool(begin: Begin) -> N
     assert read == ["default.b", "default.b"]
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("29")
 @pytest.mark.parametrize("size", [29, 28, 27])
 def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_to(
     begin: Begin, size: int
@@ -278,6 +281,7 @@ def test_an_idle_agent_asks_for_no_more_than_the_block_that_its_node_is_pinned_t
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 def test_pods_get_the_first_and_the_last_address_where_a_pool_allows_it(
     begin: Begin, operator: Operator
 ) -> None:

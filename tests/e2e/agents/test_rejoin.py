@@ -11,7 +11,7 @@ from tests.e2e.agents.lab import lost
 NODE = "b"
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("kubernetes", "shared")
 @pytest.mark.parametrize("mode", MODES)
 def test_a_machine_that_is_installed_again_has_its_block(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))

@@ -16,7 +16,7 @@ OLD, NEW = "10.0.0.32/27", "10.0.0.96/27"
 """The block of node b, and the next one that is free."""
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("annotated", "pinned")
 @pytest.mark.parametrize("mode", sorted(MODES))
 def test_pods_come_back_in_the_new_block_and_no_other_pod_loses_a_packet(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode))
@@ -47,6 +47,7 @@ def test_ci_apply_withholds_the_new_block_from_a_node_with_pods(begin: Begin) ->
     assert not lost(pings)
 
 
+@pytest.mark.deep(part=0)
 def test_podcidrs_that_change_under_a_running_agent_cut_its_pods_off(begin: Begin) -> None:
     """What a drain is for: other nodes route by the new block at once, the agent gives out addresses of the old one until it restarts."""
     lab = begin(documents("bystander"))

@@ -30,7 +30,7 @@ def cluster(begin: Begin, mode: str) -> LabWithKubelets:
     return lab
 
 
-@pytest.mark.deep(part=4)
+@pytest.mark.deep("kubernetes")
 @pytest.mark.parametrize("mode", MODES)
 def test_etcd_is_lost_and_git_is_there(cluster: LabWithKubelets) -> None:
     """Pods go on until their kubelets start, which end them; each node has the block that it had."""
@@ -82,7 +82,7 @@ def test_agents_that_run_before_an_empty_apiserver_do_not_see_what_it_has(begin:
         lab.operator.registered = True
 
 
-@pytest.mark.deep(part=4)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", MODES)
 def test_etcd_comes_back_from_a_backup(cluster: LabWithKubelets, mode: str) -> None:
     """Since the backup c was renumbered, d joined and got c's former block, nodes got labels, and a pod started and one ended.

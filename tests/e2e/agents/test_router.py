@@ -45,7 +45,7 @@ def all_sessions(lab: Lab, router: Router) -> None:
     until(lambda: router.sessions() == len(lab.names), "every node has a session with the router", 300)
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", ["kubernetes", "bystander", "annotated", "pinned", "adopt"])
 def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: str) -> None:
     lab = begin(documents(mode), settings=BGP_CONTROL_PLANE)
@@ -63,7 +63,7 @@ def test_a_router_learns_the_locks_blocks_and_nothing_else(begin: Begin, mode: s
         until(lambda: router.table() == next_hops(lab), "it is announced again", 120)
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep("Bird")
 @pytest.mark.parametrize("kind", [Bird, Frr])
 def test_a_router_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(
     begin: Begin, kind: type[Router]
@@ -100,6 +100,7 @@ def test_a_router_learns_the_locks_blocks_whatever_nodes_show_and_reaches_pods(
         assert f"no route to {blocks[3]} of node d" in said
 
 
+@pytest.mark.deep(part=0)
 def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin) -> None:
     """The control plane reads the CiliumNode as it is, so a former block is announced by nobody."""
     lab = begin(documents("bystander", "ab"), "ab", settings=BGP_CONTROL_PLANE)
@@ -117,7 +118,7 @@ def test_a_block_that_changes_is_announced_before_its_agent_uses_it(begin: Begin
 ADVERTISEMENTS, PEERS, CLUSTERS = "ciliumbgpadvertisements", "ciliumbgppeerconfigs", "ciliumbgpclusterconfigs"
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("over", [4, 6])
 def test_ipv6_needs_a_session_of_ipv6(begin: Begin, operator: Operator, over: int) -> None:
     """Over one of IPv4 the next hop is the node's IPv4 address, mapped. BGP has the route, and no packet goes there."""
@@ -206,7 +207,7 @@ def test_a_router_keeps_all_blocks_through_a_change_of_mode(begin: Begin, operat
     assert all(table == right for table in seen)
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("restart", ["graceful", "abrupt"])
 def test_a_router_that_restarts_gracefully_keeps_a_block_while_its_agent_restarts(
     begin: Begin, operator: Operator, restart: str
@@ -229,8 +230,8 @@ def test_a_router_that_restarts_gracefully_keeps_a_block_while_its_agent_restart
         until(lambda: router.table() == right, "the router has the blocks of the lock again", 300)
 
 
+@pytest.mark.deep("pinned-ciliumbgpadvertisements-spec0")
 @shows("IPC0586", "IPC0588")
-@pytest.mark.deep(part=3)
 @pytest.mark.parametrize(
     ("mode", "kind", "spec"),
     [
@@ -263,6 +264,7 @@ SWAPPED = {"c": "10.0.0.96/27", "d": "10.0.0.64/27"}
 """The blocks of each other, which somebody gives these nodes."""
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0953")
 def test_two_nodes_that_were_registered_with_each_others_blocks(begin: Begin) -> None:
     """The article: the block that a Node shows is not the one that its pods have addresses of, and routes lead astray.

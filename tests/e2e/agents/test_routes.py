@@ -34,8 +34,8 @@ from tests.support import kustomize
 from tests.support.fleet import cluster, inventory, pool
 
 
+@pytest.mark.deep("selected")
 @shows("IPC0587")
-@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("mode", ["bystander", "pinned", "selected"])
 def test_a_router_learns_the_lock_by_what_is_rendered(begin: Begin, operator: Operator, mode: str) -> None:
     """The advertisements are rendered; the peers are the user's, who names the Component beside them.
@@ -211,6 +211,7 @@ def link_local(lab: Lab) -> set[str]:
     return not_masqueraded(lab) & set(LINK_LOCAL.values())
 
 
+@pytest.mark.deep("families1")
 @FAMILIES
 def test_pods_of_the_address_space_see_the_pod_and_others_see_the_node(
     begin: Begin, operator: Operator, families: Collection[int], tmp_path: Path
@@ -255,6 +256,7 @@ def test_pods_of_the_address_space_see_the_pod_and_others_see_the_node(
         assert not link_local(lab)
 
 
+@pytest.mark.deep("families1")
 @FAMILIES
 def test_one_cidr_says_who_sees_the_pod_where_there_is_no_list(
     begin: Begin, operator: Operator, families: Collection[int], tmp_path: Path
@@ -272,6 +274,7 @@ def test_one_cidr_says_who_sees_the_pod_where_there_is_no_list(
         assert other.sees(lab.pods["a1"], LISTED) == {"pod"}
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0934")
 def test_iptables_masquerade_one_range_without_interfaces(
     begin: Begin, operator: Operator, tmp_path: Path
@@ -309,6 +312,7 @@ def test_iptables_masquerade_pods_of_every_pool_where_the_interfaces_are_named(
             other.masquerades(pod)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0216")
 def test_pods_outside_the_native_cidr_see_nodes_in_place_of_pods(begin: Begin, tmp_path: Path) -> None:
     some = documents("bystander", "ab")
@@ -323,6 +327,7 @@ def test_pods_outside_the_native_cidr_see_nodes_in_place_of_pods(begin: Begin, t
         until(lambda: other.sees(lab.pods["a1"], there) == {"node"}, "the pod of b sees the node of a", 60)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0584")
 def test_an_agent_without_a_list_has_one_of_its_own(begin: Begin, tmp_path: Path) -> None:
     """Pods of private networks see the pod, and nobody else does."""
@@ -368,6 +373,7 @@ def test_an_agents_list_has_room_for_so_many_cidrs(begin: Begin) -> None:
     assert listed() == LIST
 
 
+@pytest.mark.deep("pool")
 @shows("IPC0562", "IPC0581")
 @pytest.mark.parametrize("whose", ["pool", "cluster"])
 def test_everybody_sees_pods_of_pools_that_skip_masquerading(
@@ -388,6 +394,7 @@ def test_everybody_sees_pods_of_pools_that_skip_masquerading(
         assert other.sees(lab.pods["a2"], OTHER) == {"pod" if skips else "node"}
 
 
+@pytest.mark.deep("pool")
 @pytest.mark.parametrize("whose", ["pool", "cluster"])
 def test_a_pool_that_is_to_skip_masquerading_does_so_for_pods_that_start_afterwards(
     begin: Begin, operator: Operator, whose: str, tmp_path: Path

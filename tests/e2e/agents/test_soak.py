@@ -307,7 +307,7 @@ def imported(begin: Begin, mode: str) -> Lab:
     return lab
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep("pinned", "imported-adopt", "kubernetes-LabWithKubelets")
 @pytest.mark.parametrize(
     ("mode", "kind"),
     [

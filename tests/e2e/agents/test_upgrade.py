@@ -108,7 +108,7 @@ def upgrade(lab: Lab, router: Router, after: Operator, newer: Path) -> None:
     lab.as_locked()
 
 
-@pytest.mark.deep(part=6)
+@pytest.mark.deep("bystander-WithHelm")
 @pytest.mark.parametrize(("mode", "kind"), [*((mode, Lab) for mode in MODES), ("bystander", WithHelm)])
 def test_an_upgrade_by_one_minor_changes_no_block_and_loses_no_packet(
     begin: Begin, after: Operator, newer: Path, release: Path, mode: str, kind: type[Lab]

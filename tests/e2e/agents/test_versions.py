@@ -58,7 +58,7 @@ def test_tunnel_routing_in_multi_pool_mode(begin: Begin, operator: Operator) -> 
     lab.as_locked()
 
 
-@pytest.mark.deep(part=2)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("mode", ["shared", "crd"])
 def test_masquerading_by_iptables_without_interfaces(begin: Begin, operator: Operator, mode: str) -> None:
     """Pods that run go on where agents end."""
@@ -97,6 +97,7 @@ def test_the_operator_says_that_cilium_is_up_on_a_node(begin: Begin) -> None:
     until(up, "the operator has written the condition", 300)
 
 
+@pytest.mark.deep(part=0)
 def test_an_ip_masq_agent_without_masquerading_by_bpf(begin: Begin) -> None:
     settings = {
         "enable-ipv4-masquerade": "true",
@@ -106,6 +107,7 @@ def test_an_ip_masq_agent_without_masquerading_by_bpf(begin: Begin) -> None:
     ended(begin(documents("bystander", "ab"), "ab", settings=settings), "BPF ip-masq-agent requires")
 
 
+@pytest.mark.deep(part=0)
 def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin, operator: Operator) -> None:
     lab = begin(two_pools("pool"), "ab", labels=RACKS, settings={"enable-endpoint-routes": "false"})
     lab.install()
@@ -123,6 +125,7 @@ def test_pods_of_a_second_pool_are_reached_without_endpoint_routes(begin: Begin,
     assert bool(lab.unreachable()) == (operator.version < (1, 17))
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0542")
 def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
     some = documents("crd", "ab")
@@ -136,6 +139,7 @@ def test_nobody_announces_the_addresses_of_crd_mode(begin: Begin) -> None:
         assert router.table() == {}
 
 
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("mode", ["bystander", "pinned"])
 def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mode: str) -> None:
     lab = begin(documents(mode, "ab"), "ab", settings=BGP_CONTROL_PLANE)
@@ -148,7 +152,7 @@ def test_a_peering_policy_announces_blocks(begin: Begin, operator: Operator, mod
         until(lambda: router.table() == next_hops(lab), "the router has the blocks of the lock", 300)
 
 
-@pytest.mark.deep(part=3)
+@pytest.mark.deep(part=0)
 @pytest.mark.parametrize("mode", ["kubernetes", "annotated", "bystander"])
 def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator, mode: str) -> None:
     """Of Nodes their podCIDRs, and no annotations."""
@@ -165,6 +169,7 @@ def test_metallb_announces_nodes_or_ciliumnodes(begin: Begin, operator: Operator
         assert router.sessions() == 0
 
 
+@pytest.mark.deep(part=0)
 def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_starts_again(
     begin: Begin, operator: Operator
 ) -> None:
@@ -188,6 +193,7 @@ def test_metallb_of_a_node_that_is_created_again_is_silent_until_its_agent_start
         until(lambda: router.table() == wrong, "the router has what the new Node shows", 300)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0541")
 @pytest.mark.parametrize("mode", ["shared", "crd"])
 def test_agents_end_with_metallb_in_other_modes(begin: Begin, operator: Operator, mode: str) -> None:

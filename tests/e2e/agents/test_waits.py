@@ -82,8 +82,8 @@ def test_an_agent_waits_for_a_family_that_its_default_pool_lacks(begin: Begin, o
     waits(lab, "a", "to become available")
 
 
+@pytest.mark.deep("kubernetes")
 @shows("IPC0568")
-@pytest.mark.deep(part=2)
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
@@ -128,6 +128,7 @@ def test_an_agent_has_no_block_where_its_ciliumnode_has_another_text(begin: Begi
         agent.until(lab.nodes["a"].ready, "ready", 30)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0525")
 def test_an_agent_waits_for_the_pool_default(begin: Begin) -> None:
     other = pool("other", ipv4={"cidrs": ["10.0.0.0/24"], "blockSize": 27})
@@ -156,6 +157,7 @@ def test_a_node_that_joins_waits_for_the_pool_default_until_its_agent_starts_aga
     lab.as_locked()
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0511")
 def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, operator: Operator) -> None:
     """Where it has those of another one: it counts both together, and takes one of each for itself."""
@@ -168,8 +170,8 @@ def test_an_agent_ends_in_crd_mode_without_addresses_of_a_family(begin: Begin, o
     assert agent.process.wait(PATIENCE)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0527")
-@pytest.mark.deep(part=2)
 @pytest.mark.parametrize("settings", [{}, HEALTH], ids=["false", "true"])
 def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(
     begin: Begin, settings: Mapping[str, str]
@@ -199,6 +201,7 @@ def test_agents_are_ready_in_a_block_that_has_no_address_for_pods(
         until(lambda: "pool empty" in lab.error("a"), "the operator says so", 60)
 
 
+@pytest.mark.deep(part=0)
 @shows("IPC0551")
 def test_a_pod_above_what_a_block_has_gets_no_address(begin: Begin) -> None:
     """A /28 has 14 addresses, and the agent takes one for itself; the kubelet counts to maxPods."""
