@@ -82,7 +82,7 @@ e2e: .venv/.made-for-tests
 	KUSTOMIZE_BUILD="$$build" KUSTOMIZE_FUNCTIONS="$$functions" IPAMC_CHARTS="$$charts" IPAMC_SERVERS="$$servers" \
 	$(BIN)/python -m pytest -n 4 --dist worksteal tests/e2e
 
-# Minors of cilium-agent: folders of tests/e2e/servers. The first run builds them, with their operators: some 8 minutes on 2 cores.
+# Minors of cilium-agent: folders of tests/e2e/servers. The first run builds them, with their operators: some 10 minutes on 2 cores.
 AGENTS ?= 1.18
 
 e2e-agents: .venv/.made-for-tests

@@ -33,7 +33,7 @@ def part_of(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytes
     cases: Counter[str] = Counter()
     for item, (function, _, case) in zip(items, names, strict=True):
         is_part = all(
-            case and _is_chosen(case.rstrip("]"), cases[function], *marker.args, **marker.kwargs)
+            case and _is_chosen(case.removesuffix("]"), cases[function], *marker.args, **marker.kwargs)
             for marker in item.iter_markers("deep")
         )
         cases[function] += 1
