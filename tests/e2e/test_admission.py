@@ -474,7 +474,7 @@ class Walk:
         self.play.apply()
 
 
-@pytest.mark.deep("bystander")
+@pytest.mark.deep("pinned")
 @pytest.mark.parametrize("mode", MODES)
 def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str, tmp_path: Path) -> None:
     play = has_policies(begin, servers, mode)

@@ -103,6 +103,7 @@ def block(api: Api, node: str) -> list[str]:
 # Before it writes.
 
 
+@pytest.mark.deep("helm")
 @pytest.mark.parametrize("owner", ["helm", "none"])
 def test_a_bystander_without_its_argument_is_refused(
     api: Api, operator: Operator, tmp_path: Path, owner: str
@@ -240,6 +241,7 @@ def test_every_kubectl_applies_withholds_and_names_what_is_refused(
     assert "nothing to repair" in apply(pipeline, "--repair", kubectl=kubectl)
 
 
+@pytest.mark.deep("bystander")
 @pytest.mark.parametrize("kind", ["bystander", "kubernetes"])
 def test_a_node_that_was_deleted_before_it_was_drained_keeps_its_pods(
     api: Api, operator: Operator, tmp_path: Path, kind: str
@@ -436,6 +438,7 @@ def test_an_operator_that_adopts_gives_a_recreated_node_another_block_at_once(
         assert block(api, node) == [held]
 
 
+@pytest.mark.deep("crd")
 @pytest.mark.parametrize("kind", ["bystander", "crd"])
 def test_a_block_is_added_to_those_that_somebody_else_wrote(
     api: Api, operator: Operator, tmp_path: Path, kind: str
@@ -498,6 +501,7 @@ def starts(api: Api, node: str) -> None:
     )
 
 
+@pytest.mark.deep("crd")
 @pytest.mark.parametrize("kind", ["bystander", "crd"])
 def test_a_planned_node_has_its_block_after_it_joined(
     api: Api, operator: Operator, tmp_path: Path, kind: str

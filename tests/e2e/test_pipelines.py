@@ -109,6 +109,7 @@ def made(
     return Pipeline(site, tmp_path)
 
 
+@pytest.mark.deep("kubernetes-github", "multi-pool-gitlab")
 @pytest.mark.parametrize(
     ("mode", "forge"),
     [
