@@ -211,16 +211,6 @@ function stateText(cluster, index) {
   return parts.join(", ");
 }
 
-/** What is said of a line for the reason of its last change, as `lock/transitions.py` gives it. */
-const SORTS = {
-  added: "joined",
-  returned: "joined",
-  renamed: "joined",
-  settled: "moved",
-  "pending begun": "moved",
-  left: "left",
-};
-
 /** What changed from one version to another: the lines of each sort. */
 function changesBetween(cluster, from, to) {
   const was = from < 0 ? new Uint8Array(cluster.lines.count) : aliveAt(cluster, from),
@@ -236,7 +226,7 @@ function changesBetween(cluster, from, to) {
   for (const step of cluster.steps.slice(from + 1, to + 1)) {
     const why = fromRuns(step.why, lengthOf(step.added));
     let at = 0;
-    eachOf(step.added, (index) => sorts.set(index, SORTS[cluster.reasons[why[at++]]] || "state"));
+    eachOf(step.added, (index) => sorts.set(index, cluster.sorts[why[at++]]));
   }
   for (const [index, sort] of sorts) {
     if (!is[index] || was[index]) continue;

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ipamc.lock.transitions import Reason
 from tests.support import fleet
 from tests.support.play import MODES, Play, node
 
@@ -164,7 +163,7 @@ def test_the_inventory_of_a_larger_cluster_with_the_same_names(mode: str) -> Non
     assert play.quarantined.keys() == {"a-5", "a-6"}
     assert play.held == play.was(before).held
     assert play.files == before.files
-    assert {former.line.node for former in play.since(before, step).lines.of(Reason.LEFT)} <= {"a-5", "a-6"}
+    assert {former.line.node for former in play.since(before, step).lines.left} <= {"a-5", "a-6"}
 
 
 @every_mode
@@ -241,7 +240,7 @@ def test_a_priority_changed_and_changed_back_with_a_newcomer_between(mode: str) 
     lines = play.since(before, step).lines
     assert {added.line.node for added in lines.added} == {"a-5"}
     assert not lines.pending
-    assert not lines.of(Reason.LEFT)
+    assert not lines.left
     assert {name: held for name, held in play.held.items() if name != "a-5"} == Play(
         mode, lock=before.lock
     ).held

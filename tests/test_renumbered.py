@@ -37,7 +37,7 @@ def test_compile_lock_and_plan_agree(path: Path) -> None:
             new=base is None,
         )
         lines = compare(side, compilation, inputs.today, assets("templates/runbooks")).lines
-        match = re.search(r"([\d,]+) renumbered", runner.placed(compilation.plan))
+        match = re.search(r"([\d,]+) renumbered", runner.placed(compilation.plan, inputs.today))
         assert match
         assert int(match.group(1).replace(",", "")) == lines.counts.renumbered
         assert lines.counts.renumbered == len({move.node for move in (*lines.pending, *lines.completed)})

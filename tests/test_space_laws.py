@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from msgspec import Struct, field
 
 from ipamc.address_space import known_ranges, survey
+from ipamc.law.change import Days, changes
 from ipamc.lock.file import parse
 from ipamc.lock.merge import merge
-from ipamc.lock.transitions import REFUSED, Days, Known, transitions
 from ipamc.model.address_sets import disjoint
 from ipamc.model.cidr import Block, parse_block
 from ipamc.model.diagnostics import Refused, Severity
@@ -183,9 +183,8 @@ def check(before: Branch, after: Branch, day: int) -> None:
     assert {(line.cluster, line.cidr) for _, line in index.lines} == own | given_
     blocks = [(line.cluster, parse_block(line.cidr)) for _, line in index.lines]
     assert not any(a != b and one.overlaps(two) for a, one in blocks for b, two in blocks)
-    days = Days(today=f"2026-11-{day:02}", over=f"2026-11-{max(day - 3, 0):02}")
-    known = Known(one_block=True, present=now.keys(), inventory=wanted, days=days)
-    assert not [each for each in transitions(lines(before), lines(after), known) if each.reason in REFUSED]
+    found = changes(lines(before), lines(after), Days(f"2026-11-{day:02}", 3, 3))
+    assert not [each for each in found if each.verdict.refused]
     again = compiled(after, day)
     assert again is not None
     assert (again.lock, again.index) == (after.lock, after.index)

@@ -23,7 +23,9 @@ import yaml
 from ipamc import __version__
 from ipamc.cli import main
 from ipamc.cli.ci import STEPS
+from ipamc.law.change import Gate
 from ipamc.read.parts import BEFORE_SHARDS, KINDS
+from ipamc.review import GATES
 from tests.support import in_process
 from tests.support.examples import NAMES
 from tests.support.pipelines import ROOT, Repository, bash, inventory, steps, workflow
@@ -931,61 +933,109 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     assert any(
         call.startswith("plan --clusters-from ")
         and "/names --base HEAD^1 --output markdown --write html=" in call
-        and call.endswith("/plan.svg")
+        and call.endswith(f"/plan.svg --fail-on {ASKED} --allow ")
         for call in repository.calls()
     )
 
 
-@pytest.mark.parametrize("forge", FILES)
-@pytest.mark.parametrize("consent", [False, True])
-def test_a_plan_agrees_by_labels_alone(
-    repository: Repository,
-    tmp_path: Path,
-    forge: str,
-    consent: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    shutil.rmtree(repository.folder / "clusters/red")
-    (repository.folder / "plan.md").symlink_to(tmp_path / "victim")
-    repository.run("git", "add", "-f", "plan.md")
-    repository.commit("gone")
-    variables: dict[str, Any] = {
-        "RUNNER_TEMP": str(tmp_path),
-        "BASE": "origin/main",
-        "IPAMC_BASE": "origin/main",
+ASKED = "renumber,rename,release,follow,delete-cluster,weaker"
+"""The gates that ask for a label where nobody chose others."""
+CHOSEN = {
+    (): ASKED,
+    ("--gate", "leave,renumber"): "renumber,leave",
+    ("--gate", "leave", "--gate", "renumber"): "renumber,leave",
+    ("--gate", "capacity"): "capacity",
+    ("--gate", "none"): "",
+}
+
+
+def planned(repository: Repository, folder: Path, forge: str, labels: str, *options: str) -> bool:
+    """Plan HEAD against `origin/main` in the pipeline of a forge that is written with these options, as a
+    request with these labels; return whether it passes.
+    """
+    text = repository.run("ipamc", "ci", forge, *options, "--write", "-")
+    shared = {"BASE": "origin/main", "IPAMC_BASE": "origin/main", "RUNNER_TEMP": str(folder)}
+    shared |= {"GITHUB_OUTPUT": str(folder / "o"), "GITHUB_STEP_SUMMARY": str(folder / "s")}
+    shared |= {
+        "LABELS": labels,
+        "CI_MERGE_REQUEST_LABELS": labels,
+        "CI_MERGE_REQUEST_EVENT_TYPE": "merge_train",
     }
-    variables |= {"GITHUB_OUTPUT": str(tmp_path / "o"), "GITHUB_STEP_SUMMARY": str(tmp_path / "s")}
-    text = (repository.folder / FILES[forge]).read_text()
     if forge == "github":
-        (step,) = (found for found in workflow(text)["jobs"]["plan"]["steps"] if found.get("id") == "plan")
-        label = "${{{{ contains(github.event.pull_request.labels.*.name, 'ipamc/{}') && 'true' || '' }}}}"
-        assert step["env"] == {
-            "ALLOW": "${{ steps.consent.outputs.allow }}",
-            "ALLOW_DELETED": label.format("delete-cluster"),
-            "ALLOW_RELEASED": label.format("release"),
-        }
-        assert {"labeled", "unlabeled"} <= set(workflow(text)["on"]["pull_request"]["types"])
-        script = step["run"]
-        variables |= dict.fromkeys(("ALLOW_DELETED", "ALLOW_RELEASED"), "true" if consent else "")
+        _, plan, _, finish = steps(text, "plan")
+        script = f"{plan}CODE=$(sed -n s/code=//p {folder}/o | tail -n1)\n{finish}"
     else:
-        repository.run(
-            *("ipamc", "ci", "matrix", "--output", "gitlab", "--base", "origin/main", "--write", "child.yml")
-        )
-        (script,) = yaml.safe_load((repository.folder / "child.yml").read_text())["plan"]["script"]
-        variables["CI_MERGE_REQUEST_LABELS"] = (
-            "a,ipamc/delete-cluster,ipamc/release,b"
-            if consent
-            else "not-ipamc/delete-cluster,ipamc/released,a"
-        )
+        (write,) = workflow(text)["ipamc-changes"]["script"]
+        repository.run(*bash(write), **shared, IPAMC_STAGE="compile")
+        (script,) = workflow((repository.folder / "ipamc-child.yml").read_text())["plan"]["script"]
+    repository.calls()
+    command = bash(f"({script}) > {folder}/said && echo passed || echo failed")
+    return repository.run(*command, **shared).endswith("passed\n")
+
+
+@pytest.mark.parametrize("forge", FILES)
+@pytest.mark.parametrize("options", CHOSEN)
+def test_a_pipeline_asks_for_the_labels_that_were_chosen(
+    repository: Repository, tmp_path: Path, forge: str, options: tuple[str, ...]
+) -> None:
+    asked = CHOSEN[options]
+    text = repository.run("ipamc", "ci", forge, *options, "--write", "-")
+    listed = {*asked.split(","), "release", "delete-cluster"}  # a plan always asks for the last two
+    assert re.findall(r"^#     ipamc/(.*): \"(.*)\"$", text, re.MULTILINE) == [
+        (gate, change) for gate, change in GATES.items() if gate in listed
+    ]
     ipamc = repository.tools / "ipamc"  # for the plan, only the call counts
     ipamc.write_text(ipamc.read_text().replace("exec ", '[ "$1" = plan ] && exit 0\nexec ', 1))
-    repository.run(*bash(script), **variables)
+    repository.write("clusters/red/more.yaml", inventory("n2"))
+    repository.commit("n2")
+    (repository.folder / "plan.md").symlink_to(tmp_path / "victim")
+    assert planned(repository, tmp_path, forge, "a,ipamc/release", *options)
     (call,) = (call for call in repository.calls() if call.startswith("plan "))
-    option = " --allow-deleted --allow-released" if consent else ""
     pictures = r"--write html=\S*plan.html --write svg=\S*plan.svg"
+    gates = f" --fail-on {asked}" if asked else ""
     assert re.fullmatch(
-        rf"plan --clusters-from \S+ --base origin/main --output markdown {pictures}{option}", call
+        rf"plan --clusters-from \S+ --base origin/main --output markdown {pictures}{gates} --allow a,ipamc/release",
+        call,
     )
     assert not (tmp_path / "victim").exists()
+
+
+def test_every_gate_has_words_and_an_unknown_one_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert [*GATES] == [*Gate, "capacity"]
+    page = (ROOT / "docs/concepts/consent.md").read_text()
+    assert re.findall(r"^\| `ipamc/(.*)` \| (.*) \|$", page, re.MULTILINE) == [*GATES.items()]
+    for step in (["github"], ["gitlab"], ["matrix", "--output", "gitlab"]):
+        assert main(["ci", *step, "--gate", "renumber,typo"]) == 64
+        assert f"'typo' is none of {', '.join(GATES)}, none\n" in capsys.readouterr().err
+
+
+def test_the_labels_of_github_are_those_of_the_pull_request_or_of_the_merge_group() -> None:
+    found = workflow(written())
+    env = {step["id"]: step.get("env") for step in found["jobs"]["plan"]["steps"] if "id" in step}
+    group, request = "steps.consent.outputs.labels", "join(github.event.pull_request.labels.*.name)"
+    assert env["plan"] == {"LABELS": f"${{{{ {group} || {request} }}}}"}
+    assert {"labeled", "unlabeled"} <= set(found["on"]["pull_request"]["types"])
+
+
+STRANGE = "$(touch ran),`touch ran`,\";touch ran;\",';touch ran;',--allow,-h,*,a b,ipamc/*,ipamc/released,x-ipamc/{0}"
+"""Labels of somebody else: none agrees to anything, and none is a command or an option."""
+
+
+@pytest.mark.parametrize("forge", FILES)
+def test_a_plan_agrees_by_labels_alone(repository: Repository, tmp_path: Path, forge: str) -> None:
+    repository.run("ipamc", "lock", "red", "--renumber", "n1")
+    repository.commit("renumbered")
+    for gate in ("renumber", "delete-cluster"):
+        if gate == "delete-cluster":
+            shutil.rmtree(repository.folder / "clusters/blue")
+            repository.run("git", "checkout", "-q", "origin/main", "clusters/red")
+            repository.commit("deleted")
+        others = ",".join(f"ipamc/{each}" for each in GATES if each != gate)
+        for labels in ("", f"{STRANGE.format(gate)},{others}"):
+            assert not planned(repository, tmp_path, forge, labels)
+        assert planned(repository, tmp_path, forge, f"a,ipamc/{gate},b")
+        assert planned(repository, tmp_path, forge, "", "--gate", "none") == (gate == "renumber")
+    assert not (repository.folder / "ran").exists()
 
 
 def test_one_plan_has_all_clusters_however_long_their_names_are(
@@ -1265,8 +1315,8 @@ def queued(repository: Repository, base: str, url: str, folder: Path) -> str:
     shared = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(folder / "s"), "BASE": base}
     variables: dict[str, Any] = {**on_github(url), **shared, "GITHUB_REF": QUEUE, "RUNNER_TEMP": str(folder)}
     repository.run(*bash(consent), **variables)
-    allow = dict(line.split("=", 1) for line in output.read_text().splitlines())["allow"]
-    repository.run(*bash(plan), **variables, ALLOW=allow)
+    labels = dict(line.split("=", 1) for line in output.read_text().splitlines())["labels"]
+    repository.run(*bash(plan), **variables, LABELS=labels)
     return dict(line.split("=", 1) for line in output.read_text().splitlines())["code"]
 
 
@@ -1282,12 +1332,23 @@ def test_a_merge_group_has_the_consent_of_its_own_pull_request(
     assert {path for _, path, _ in handler.requests} == {"/repos/o/r/issues/7/labels?per_page=100&page=1"}
 
 
+def test_a_merge_group_has_no_label_but_those_of_gates(
+    repository: Repository, labels: tuple[type[Labels], str]
+) -> None:
+    """GitHub reads each line of a step's output as an output."""
+    handler, url = labels
+    names = ["ipamc/weaker", "x\nlabels=ipamc/release", "ipamc/x\nipamc/release", "release", "ipamc/renumber"]
+    handler.comments += [{"name": name} for name in names]
+    said = repository.run("ipamc", "ci", "consent", **{**on_github(url), "GITHUB_REF": QUEUE})
+    assert said == "ipamc/renumber,ipamc/weaker\n"
+
+
 def test_a_merge_group_that_renumbers_is_refused(
     repository: Repository, labels: tuple[type[Labels], str], tmp_path: Path
 ) -> None:
     """Two branches give one block to nodes of theirs; each is good, and their combination takes it from the first."""
     handler, url = labels
-    handler.comments += [{"name": "ipamc/delete-cluster"}, {"name": "ipamc/release"}]
+    handler.comments += [{"name": f"ipamc/{gate}"} for gate in GATES]
     repository.branch("one", "red", "n2", file="one")
     repository.branch("other", "red", "n3", file="other")
     repository.run("git", "checkout", "-q", "-b", "group", "one")

@@ -330,7 +330,8 @@ def test_a_branch_that_is_behind_is_told_so(repository: Path, capsys: pytest.Cap
     [
         ("renumber", ["--renumber", "n1"], "blue: 1 node renumbered (--fail-on renumber): n1"),
         ("leave", ["--leave", "n2"], "blue: 1 node left (--fail-on leave): n2"),
-        ("release", ["--release", "n0"], "blue: 1 block released (--fail-on release): 10.0.0.64/27"),
+        ("release", ["--release", "n0"], "blue: 1 block released early (--fail-on release): 10.0.0.64/27"),
+        ("rename", ["--rename", "n2=n9"], "blue: 1 node renamed (--fail-on rename): n2 (now n9)"),
     ],
 )
 def test_consent_in_the_lock_is_shown_and_still_fails(
@@ -341,23 +342,31 @@ def test_consent_in_the_lock_is_shown_and_still_fails(
         lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n0","quarantined":"2026-11-20"}\n'
     )
     commit()
-    if gate == "leave":
-        edit(repository, ", {name: n2}", "")
+    if gate in {"leave", "rename"}:
+        edit(repository, ", {name: n2}", ", {name: n9}" if gate == "rename" else "")
     assert main(["lock", "blue", *arguments]) == 0
     assert main(["plan", "--base", "HEAD", "--fail-on", ",".join({*GATES} - {gate})]) == 0
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD", "--fail-on", gate]) == 1
     captured = capsys.readouterr()
-    assert captured.err.endswith(f"refused: {said}\n")
+    agree = f"if that is agreed: the label ipamc/{gate}, or --allow {gate}"
+    assert captured.err.endswith(f"refused: {said}; {agree}\n")
     assert captured.out.startswith("blue: ")
+    assert main(["plan", "--base", "HEAD", "--fail-on", gate, "--allow", f"bug,ipamc/{gate}"]) == 0
 
 
 def test_a_renumber_fails_only_where_it_begins(repository: Path) -> None:
+    """One approval is for both changes: that of `--renumber`, and that of `--settle`."""
     assert main(["lock", "blue", "--renumber", "n1"]) == 0
     assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 1
     commit()
     edit(repository, "{name: n2}", "{name: n2}, {name: n3}")
     assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 0
+    assert main(["lock", "blue", "--settle", "n1"]) == 0
+    assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 0
+    assert main(["lock", "blue", "--renumber", "n2"]) == 0
+    assert main(["lock", "blue", "--settle", "n2"]) == 0
+    assert main(["plan", "--base", "HEAD", "--fail-on", "renumber"]) == 1
 
 
 def test_a_pool_that_runs_short_fails_where_it_gets_worse(
@@ -377,7 +386,10 @@ def test_a_pool_that_runs_short_fails_where_it_gets_worse(
 @pytest.mark.usefixtures("repository")
 def test_words_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--fail-on", "renumber,typo"]) == 64
-    assert "'typo' is none of renumber, release, leave, capacity" in capsys.readouterr().err
+    assert (
+        "'typo' is none of renumber, rename, release, follow, leave, delete-cluster, weaker, capacity"
+        in capsys.readouterr().err
+    )
     assert main(["plan", "--fail-on", ",".join(GATES)]) == 0
 
 
@@ -425,7 +437,8 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err.endswith(
         "error: red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
         " To restore it: git checkout HEAD -- clusters/red\n"
-        "refused: red: the cluster was deleted, and its lock with it; if it may go: --allow-deleted\n"
+        "refused: red: the cluster was deleted, and its lock with it;"
+        " if that is agreed: the label ipamc/delete-cluster, or --allow delete-cluster\n"
     )
     assert main(["plan", "--base", "HEAD", "red"]) == 1
     allowed = ["plan", "--base", "HEAD", "--allow-deleted"]
@@ -506,7 +519,7 @@ def test_a_block_of_another_size_needs_consent_too(
 ) -> None:
     edit(repository, '"10.0.0.32/27"', '"10.0.0.32/28"', file="ipam.lock")
     assert main(["plan", "--base", "HEAD"]) == 1
-    assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/28)" in capsys.readouterr().err
+    assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/28 held)" in capsys.readouterr().err
 
 
 def test_a_block_that_a_stranger_of_the_inventory_takes(
@@ -532,9 +545,12 @@ def test_consent_is_a_line(repository: Path, capsys: pytest.CaptureFixture[str])
     assert main(["plan", "--base", "HEAD"]) == 0
 
 
-@pytest.mark.parametrize("day", ["2020-01-01", "2027-01-01"])
+@pytest.mark.parametrize(
+    ("day", "why"),
+    [("2026-11-17", "too long ago for a block that the base holds"), ("2027-01-01", "a day of the future")],
+)
 def test_a_quarantine_since_a_day_that_cannot_be(
-    repository: Path, capsys: pytest.CaptureFixture[str], day: str
+    repository: Path, capsys: pytest.CaptureFixture[str], day: str, why: str
 ) -> None:
     """n1 is moved by hand, and its block would be free at once, or much later."""
     edit(repository, '"node":"n1"', f'"node":"n1","quarantined":"{day}","moved":true', file="ipam.lock")
@@ -542,10 +558,7 @@ def test_a_quarantine_since_a_day_that_cannot_be(
     lock.write_text(lock.read_text() + '{"block":"10.0.0.64/27","pool":"a","node":"n1"}\n')
     assert main(["plan", "--base", "HEAD"]) == 1
     err = capsys.readouterr().err
-    assert (
-        f"10.0.0.0/27 of n1: quarantined since {day}, moved, a day on which no compile can have put it there\n"
-        in err
-    )
+    assert f"10.0.0.0/27 of n1: quarantined since {day}, moved, {why}\n" in err
     assert "HEAD:clusters/blue/ipam.lock:2:10: the base has it held\n" in err
     assert main(["plan", "--base", "HEAD", "--allow-released"]) == 1
 
@@ -613,12 +626,19 @@ def test_a_quarantine_that_no_verb_writes(
 
 
 def test_a_held_block_that_is_released_by_hand(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """n2 is still there, and moves: its old block is free at once, which is a release as well as a renumber."""
+    """Its old block would be free at once, whether n2 is still there and moves, or is gone; no label allows it."""
     edit(repository, '"node":"n2"', '"node":"n2","released":true', file="ipam.lock")
-    assert main(["plan", "--base", "HEAD", "--fail-on", "release"]) == 1
-    captured = capsys.readouterr()
-    assert "- n2 10.0.0.32/27 a held → released\n" in captured.out
-    assert "refused: blue: 1 block released (--fail-on release): 10.0.0.32/27\n" in captured.err
+    for turn in range(2):
+        assert main(["plan", "--base", "HEAD", "--allow", "release,renumber,ipamc/leave"]) == 1
+        captured = capsys.readouterr()
+        assert "! n2 10.0.0.32/27 a held → released\n" in captured.out
+        assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/27 released)\n" in captured.err
+        assert (
+            "= help: a block is released after its node left, in a change of its own; to restore"
+            in captured.err
+        )
+        if not turn:
+            edit(repository, ", {name: n2}", "")
 
 
 def test_a_quarantine_that_the_same_change_shortens(
@@ -664,8 +684,9 @@ def test_a_consent_that_leaves_no_line(
         "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, and no line records a consent\n"
         in capsys.readouterr().err
     )
-    assert main(["plan", "--base", "HEAD", "--allow-released"]) == 0
-    assert main(["plan", "--base", "HEAD", "--allow-released", "--fail-on", "release"]) == 1
+    for allow in ("--allow=release", "--allow=bug,ipamc/release", "--allow-released"):
+        assert main(["plan", "--base", "HEAD", allow, "--fail-on", "release"]) == 0
+    assert main(["plan", "--base", "HEAD", "--allow", "ipamc/rename,releases", "--fail-on", "release"]) == 1
 
 
 def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -705,7 +726,7 @@ def test_a_held_block_that_is_pending_instead(repository: Path, capsys: pytest.C
     rows.append('{"block":"10.0.0.64/27","pool":"a","node":"n1"}\n')
     lock.write_text("".join(rows))
     assert main(["plan", "--base", "HEAD"]) == 1
-    assert "10.0.0.0/27 of n1 (n1 has 10.0.0.0/27)" in capsys.readouterr().err
+    assert "10.0.0.0/27 of n1 (n1 has 10.0.0.0/27 pending)" in capsys.readouterr().err
 
 
 def test_a_cluster_that_leaves_its_address_space(

@@ -14,6 +14,7 @@ from tests.fuzz.subjects import Subject, subjects
 
 SIDES = ("base", "ours", "theirs", "trunk")
 CONFLICT, MERGED = "conflict", "merged"
+TODAY = "2026-12-01"
 
 
 def made(chance: random.Random) -> Subject:
@@ -42,14 +43,14 @@ def _is_sound(text: bytes) -> bool:
 def examine(subject: Subject) -> str:
     """Merge, both ways round, and assert the laws."""
     base, ours, theirs, trunk = (subject.files[side] for side in SIDES)
-    merged = merge(base, ours, theirs, trunk)
+    merged = merge(base, ours, theirs, trunk, today=TODAY)
     if ours == theirs:  # git asks no driver
         return MERGED
     markers = [
         row for row in (b"<<<<<<< ours", b"=======", b">>>>>>> theirs") if row in merged.text.split(b"\n")
     ]
     assert len(markers) == (3 if merged.conflicts else 0), f"{merged.conflicts}, and the markers {markers}"
-    swapped = merge(base, theirs, ours, trunk)
+    swapped = merge(base, theirs, ours, trunk, today=TODAY)
     assert len(swapped.conflicts) == len(merged.conflicts), "the other way round"
     if merged.conflicts:
         lost = [row for row in (*ours.splitlines(), *theirs.splitlines()) if row not in merged.text]

@@ -121,6 +121,8 @@ def test_an_honest_request_passes_and_one_that_is_not_compiled_does_not(event: s
         ("!cancelled() && needs.x.result == 'success'", True),
         ("contains(labels.*.name, 'b')", True),
         ("join(needs.*.result, ' ')", "success failure"),
+        ("join(labels.*.name)", "a,b"),
+        ("github.x || join(github.event.x.labels.*.name)", ""),
         ("github.nothing.at.all", ""),
         ("fromJSON(needs.x.outputs.list)", [1]),
     ],

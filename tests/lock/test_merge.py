@@ -174,6 +174,49 @@ def test_the_first_trunk_weighs_most() -> None:
     assert merge(None, *sides, None, lock("0/26 b")).dropped[0].trunk == 1
 
 
+# base | ours | theirs | trunk | result; today is the 20th.
+DATED = """
+new on a branch         | 0/26 a            | 0/26 a 5        | 0/26 a, 64/26 b    | 0/26 a, 64/26 b   | 0/26 a 20, 64/26 b
+new on both             | 0/26 a            | 0/26 a 5        | 0/26 a 9, 64/26 b  | 0/26 a            | 0/26 a 20, 64/26 b
+the same on both        | 0/26 a            | 0/26 a 5        | 0/26 a 5, 64/26 b  | 0/26 a            | 0/26 a 20, 64/26 b
+the base has it alone   | 0/26 a 5          | 0/26 a 5, 64/26 b | 0/26 a 5, 64/26 c | 0/26 a           | 0/26 a 20, 64/26 b
+the trunk's             | 0/26 a            | 0/26 a 5        | 64/26 b            | 0/26 a 5          | 0/26 a 5, 64/26 b
+the trunk's, later here | 0/26 a            | 0/26 a 5        | 0/26 a 9           | 0/26 a 5          | 0/26 a 9
+another node's there    | 0/26 a 5          | 0/26 b 5        | 0/26 a 5, 64/26 c  | 0/26 a 5, 64/26 c | 0/26 b 20, 64/26 c
+another size there      | 0/25 a 5          | 0/26 a 5        | 0/25 a 5, 128/26 c | 0/25 a 5          | 0/26 a 20, 128/26 c
+released there          | 0/26 a            | 0/26 a 5        | 0/26 a released    | 0/26 a released   | 0/26 a 20
+moved                   | 0/26 a            | 0/26 a 5 moved, 64/26 a | 0/26 a, 128/26 b | 0/26 a      | 0/26 a 20 moved, 64/26 a, 128/26 b
+pending when it left    | 0/26 a pending    | 0/26 a 5 was_pending | 0/26 a pending, 64/26 b | 64/26 b  | 0/26 a 20 was_pending, 64/26 b
+of the future           | 0/26 a            | 0/26 a 25       | 0/26 a, 64/26 b    | 0/26 a            | 0/26 a 20, 64/26 b
+no trunk, on one side   | 0/26 a            | 0/26 a 5        | 0/26 a, 64/26 b    |                   | 0/26 a 20, 64/26 b
+no trunk, on both       | 0/26 a            | 0/26 a 5        | 0/26 a 9           |                   | 0/26 a 9
+no trunk, of the future | 0/26 a            | 0/26 a 25       | 0/26 a, 64/26 b    |                   | 0/26 a 25, 64/26 b
+no trunk, not held      | 0/26 a            | 0/26 a released | 0/26 a, 64/26 b    |                   | 0/26 a released, 64/26 b
+"""
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "trunk", "result"),
+    [row[1:] for row in rows(DATED)],
+    ids=[row[0] for row in rows(DATED)],
+)
+def test_a_quarantine_that_the_trunk_does_not_have_begins_today(
+    base: str, ours: str, theirs: str, trunk: str, result: str
+) -> None:
+    for one, two in ((ours, theirs), (theirs, ours)):
+        merged = merge(lock(base), lock(one), lock(two), lock(trunk) if trunk else None, today="2026-11-20")
+        assert merged.text.decode() == lock(result).decode()
+        assert not merged.conflicts
+
+
+def test_the_first_trunk_that_is_known_tells_the_days() -> None:
+    sides = lock("0/26 a"), lock("0/26 a 5"), lock("0/26 a, 64/26 b")
+    has, lacks = lock("0/26 a 5"), lock("0/26 a")
+    for trunks, day in (((has, lacks), 5), ((lacks, has), 20), ((None, b"rubbish", has), 5)):
+        merged = merge(*sides, *trunks, today="2026-11-20")
+        assert merged.text == lock(f"0/26 a {day}, 64/26 b")
+
+
 APART = """
 two pending       | 0/26 a               | 0/26 a, 64/26 a pending    | 0/26 a, 128/26 a pending    | 64/26, 128/26
 two completed  | 0/26 a               | 0/26 a 5 moved, 64/26 a | 0/26 a 5 moved, 128/26 a | 64/26, 128/26
@@ -199,6 +242,14 @@ def test_renumbered_to_two_places_is_for_people(base: str, ours: str, theirs: st
         )
         for side, picked in ((one, "ours"), (two, "theirs")):
             assert resolved(merged.text, picked) == lock(f"{side}, 192/28 k 7, 208/28 x, 224/28 y").decode()
+
+
+def test_both_parts_of_a_conflict_begin_today() -> None:
+    base, ours, theirs = "0/26 a", "0/26 a 5 moved, 64/26 a", "0/26 a 9 moved, 128/26 a"
+    merged = merge(lock(base), lock(ours), lock(theirs), lock(base), today="2026-11-20")
+    assert merged.conflicts
+    assert resolved(merged.text, "ours") == lock("0/26 a 20 moved, 64/26 a").decode()
+    assert resolved(merged.text, "theirs") == lock("0/26 a 20 moved, 128/26 a").decode()
 
 
 def resolved(text: bytes, side: str) -> str:
@@ -410,9 +461,11 @@ class Fork:
     ours: bytes
     theirs: bytes
     trunk: bytes | None
+    today: str
+    """Of quarantines that the trunk does not have; "": they keep their days."""
 
     def merged(self) -> Merged:
-        return merge(self.base, self.ours, self.theirs, self.trunk)
+        return merge(self.base, self.ours, self.theirs, self.trunk, today=self.today)
 
 
 @st.composite
@@ -421,13 +474,14 @@ def forks(draw: st.DrawFn) -> Fork:
     base = grown(History({}, mode), draw(STEPS))
     ours, theirs, third = (grown(base, draw(STEPS)) for _ in range(3))
     trunk = draw(st.sampled_from((None, ours, theirs, base, third)))
-    return Fork(base.text(), ours.text(), theirs.text(), trunk.text() if trunk else None)
+    today = draw(st.sampled_from(("", DAYS[4], DAYS[-1])))
+    return Fork(base.text(), ours.text(), theirs.text(), trunk.text() if trunk else None, today)
 
 
 @given(forks())
 def test_the_sides_may_change_places(fork: Fork) -> None:
     one = fork.merged()
-    two = merge(fork.base, fork.theirs, fork.ours, fork.trunk)
+    two = merge(fork.base, fork.theirs, fork.ours, fork.trunk, today=fork.today)
     assert one.dropped == two.dropped
     assert len(one.conflicts) == len(two.conflicts)
     assert one.text == two.text or one.conflicts
@@ -436,9 +490,9 @@ def test_the_sides_may_change_places(fork: Fork) -> None:
 
 @given(forks())
 def test_a_side_with_itself_or_with_the_base_is_that_side(fork: Fork) -> None:
-    assert merge(fork.base, fork.ours, fork.ours, fork.trunk) == Merged(text=fork.ours)
-    assert merge(fork.base, fork.ours, fork.base, fork.trunk) == Merged(text=fork.ours)
-    assert merge(fork.base, fork.base, fork.ours, fork.trunk) == Merged(text=fork.ours)
+    assert merge(fork.base, fork.ours, fork.ours, fork.trunk, today=fork.today) == Merged(text=fork.ours)
+    assert merge(fork.base, fork.ours, fork.base, fork.trunk, today=fork.today) == Merged(text=fork.ours)
+    assert merge(fork.base, fork.base, fork.ours, fork.trunk, today=fork.today) == Merged(text=fork.ours)
 
 
 @given(forks())
@@ -498,13 +552,29 @@ def test_a_node_that_both_sides_hold_is_never_without(fork: Fork) -> None:
 def test_what_the_trunk_has_stays(fork: Fork) -> None:
     """Every newcomer of a side that the trunk has as well keeps its block."""
     for trunk in (fork.ours, fork.theirs):
-        merged = merge(fork.base, fork.ours, fork.theirs, trunk)
+        merged = merge(fork.base, fork.ours, fork.theirs, trunk, today=fork.today)
         assume(not merged.conflicts)
         base, result = lines_of(fork.base), lines_of(merged.text)
         for block, line in lines_of(trunk).items():
             if line.state is State.HELD and not (block in base and base[block].node == line.node):
                 assert result[block].node == line.node
                 assert result[block].state is State.HELD
+
+
+@given(forks())
+def test_today_changes_days_alone_and_only_of_new_quarantines(fork: Fork) -> None:
+    merged, plain = fork.merged(), merge(fork.base, fork.ours, fork.theirs, fork.trunk)
+    assert (merged.dropped, merged.conflicts) == (plain.dropped, plain.conflicts)
+    assume(not merged.conflicts)
+    sides = [lines_of(fork.trunk)] if fork.trunk else [lines_of(fork.ours), lines_of(fork.theirs)]
+    now, was = lines_of(merged.text), lines_of(plain.text)
+    assert list(now) == list(was)
+    for block, old in was.items():
+        assert now[block] in {old, replaced(old, since=fork.today)}
+        there = [side[block] for side in sides if block in side]
+        known = all(each.since and each.node == old.node for each in there) and len(there) == len(sides)
+        assert now[block] == old or not known
+        assert now[block].since >= old.since or fork.trunk
 
 
 @given(forks())
@@ -517,7 +587,7 @@ def test_merging_again_changes_nothing(fork: Fork) -> None:
         and fork.base not in {fork.ours, fork.theirs, merged.text}
     )
     for side in (fork.ours, fork.theirs):
-        assert merge(fork.base, merged.text, side, fork.trunk).text == merged.text
+        assert merge(fork.base, merged.text, side, fork.trunk, today=fork.today).text == merged.text
 
 
 @given(STEPS, STEPS, STEPS, st.sampled_from(list(permutations(PLACES, 2))))

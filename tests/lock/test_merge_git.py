@@ -442,3 +442,87 @@ def test_a_clone_without_the_driver_is_told_so(repository: Repository) -> None:
     assert said not in repository.ipamc("compile", "--locked", "--check").stderr
     repository.environment["CI"] = "true"
     assert said not in repository.ipamc("compile").stderr
+
+
+# A branch that was open for three weeks.
+
+TODAY, OLD = "2026-11-18", "2026-10-28"
+DAY = 24 * 60 * 60
+
+
+def an_old_branch(repository: Repository, *, main_goes_on: bool) -> None:
+    """Three weeks ago `z` left on main, and then `y` on the branch `old`, which is checked out today."""
+    today = repository.environment["SOURCE_DATE_EPOCH"]
+    repository.environment["SOURCE_DATE_EPOCH"] = str(int(today) - 21 * DAY)
+    repository.git("checkout", "-q", "main")
+    repository.commit(nodes=("x", "y", "z"), file="rack")
+    repository.commit(nodes=("x", "y"), file="rack")
+    repository.branch("old", "main", nodes=("w",))
+    repository.commit(nodes=("x",), file="rack")
+    repository.environment["SOURCE_DATE_EPOCH"] = today
+    if main_goes_on:
+        repository.git("checkout", "-q", "main")
+        repository.commit(nodes=("n",), file="new")
+        repository.git("checkout", "-q", "old")
+    assert days(repository) == {"y": OLD, "z": OLD}
+
+
+def days(repository: Repository) -> dict[str, str]:
+    """Return the day of each node in quarantine."""
+    lines = [json.loads(row) for row in (repository.folder / LOCK).read_text().splitlines()[1:]]
+    return {line["node"]: line["quarantined"] for line in lines if "quarantined" in line}
+
+
+def test_lock_onto_dates_an_old_branch_where_there_is_nothing_to_merge(repository: Repository) -> None:
+    an_old_branch(repository, main_goes_on=False)
+    before = (repository.folder / LOCK).read_text()
+    repository.ipamc("lock", "--onto", "main", "--check")  # no lock is out of date because a day passed
+    repository.ipamc("lock", "lab", "--onto", "HEAD")
+    repository.ipamc("lock")
+    assert (repository.folder / LOCK).read_text() == before
+    for _ in range(2):
+        repository.ipamc("lock", "lab", "--onto", "main")
+        assert (repository.folder / LOCK).read_text() == before.replace(
+            f'"y","quarantined":"{OLD}"', f'"y","quarantined":"{TODAY}"'
+        )
+    assert days(repository) == {"y": TODAY, "z": OLD}
+    sound(repository)
+    repository.ipamc("plan", "--base", "main")
+
+
+@pytest.mark.parametrize("trunk", ["main", ""])
+@pytest.mark.parametrize("command", [("merge", "-m", "merged", "main"), ("rebase", "main")])
+def test_git_dates_an_old_branch(repository: Repository, command: tuple[str, ...], trunk: str) -> None:
+    an_old_branch(repository, main_goes_on=True)
+    repository.git("config", "ipamc.trunk", trunk)
+    repository.git(*command)
+    assert days(repository) == {"y": TODAY, "z": OLD}
+
+
+@pytest.mark.parametrize("driver", ["ipamc", "text"])
+def test_ci_merge_dates_an_old_branch(repository: Repository, driver: str) -> None:
+    an_old_branch(repository, main_goes_on=True)
+    as_forges_do(repository, driver)
+    repository.ipamc("ci", "merge", "main")
+    assert days(repository) == {"y": TODAY, "z": OLD}
+    repository.ipamc("plan", "--base", "main")
+
+
+@pytest.mark.parametrize("driver", ["text", "union"])
+def test_lock_onto_dates_an_old_branch_that_git_merged_as_text(repository: Repository, driver: str) -> None:
+    an_old_branch(repository, main_goes_on=True)
+    as_forges_do(repository, driver)
+    repository.git("merge", "-m", "merged", "main", fine=False)
+    repository.ipamc("lock", "--onto", "main")
+    assert days(repository) == {"y": TODAY, "z": OLD}
+    assert repository.held().keys() == {"m", "n", "w", "x"}
+
+
+def test_a_lock_that_the_revision_does_not_have_keeps_its_days(repository: Repository) -> None:
+    empty = repository.git("commit-tree", "-m", "empty", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+    an_old_branch(repository, main_goes_on=False)
+    repository.git(
+        "merge", "-q", "--allow-unrelated-histories", "-s", "ours", "-m", "x", empty.stdout.strip()
+    )
+    repository.ipamc("lock", "--onto", empty.stdout.strip())
+    assert days(repository) == {"y": OLD, "z": OLD}

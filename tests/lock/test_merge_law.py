@@ -113,12 +113,14 @@ TWICE = lock("0/26 a, 0/27 b")
 BROKEN_ROW = lock("0/26 a").replace(b"node", b"no\rde")
 
 
-@given(texts(), st.none() | texts().map(lambda made: made[0]))
-@example((lock(""), TWICE, TWICE), None)  # the same on both sides was a conflict without markers
-@example((lock(""), BROKEN_ROW, lock("0/26 b")), None)  # a row was cut in two at its carriage return
-def test_a_conflict_is_seen_and_no_line_is_lost(made: tuple[bytes, ...], trunk: bytes | None) -> None:
+@given(texts(), st.none() | texts().map(lambda made: made[0]), st.sampled_from(("", "2026-11-07")))
+@example((lock(""), TWICE, TWICE), None, "")  # the same on both sides was a conflict without markers
+@example((lock(""), BROKEN_ROW, lock("0/26 b")), None, "")  # a row was cut in two at its carriage return
+def test_a_conflict_is_seen_and_no_line_is_lost(
+    made: tuple[bytes, ...], trunk: bytes | None, today: str
+) -> None:
     base, ours, theirs = made
-    merged = merge(base, ours, theirs, trunk)
+    merged = merge(base, ours, theirs, trunk, today=today)
     check_seen(merged)
     if base not in {ours, theirs}:  # else one side alone changed something: git asks no driver
         check_kept(merged, (ours, theirs))

@@ -8,14 +8,13 @@ from typing import NamedTuple
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from ipamc.law.change import Days, changes
 from ipamc.lock.file import parse
-from ipamc.lock.transitions import REFUSED, Days
 from ipamc.model.cidr import BITS, Block, Range, address_text
 from ipamc.model.cluster import PoolFamily
 from ipamc.model.follows import IPV6_LONGEST, address_of, area_of, block_of, room_for
 from ipamc.model.lock import Consent, State
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
-from ipamc.review.diff.lock_lines import changes_of
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import AT
@@ -190,8 +189,8 @@ def test_a_compile_says_what_the_policy_gives(
         if lock is not None:
             before, _ = parse(lock.encode(), "ipam.lock")
             assert before
-            changes = changes_of(before.lines, done.plan, Days(today=TODAY, over="2026-11-15", base=TODAY))
-            assert not [each for each in changes if each.reason in REFUSED]
+            found = changes(before.lines, done.plan.lock.lines, Days(TODAY, 7, 7), {"auto"})
+            assert not [each for each in found if each.verdict.refused]
         again = compiled(text, done.lock, "2026-12-24")
         assert again.lock == done.lock
         assert not again.plan.stale

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ipamc.law.change import last_day
 from ipamc.model.address_sets import outermost
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
-from ipamc.place.quarantine import first_day, last_day
+from ipamc.place.quarantine import first_day
 from tests.support.pools import block, line
 
 

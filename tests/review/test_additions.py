@@ -7,22 +7,21 @@ from typing import Any
 import pytest
 from msgspec.structs import fields, replace
 
-from ipamc.lock.transitions import Reason, Transition
+from ipamc.law.change import ROWS, Gate, Verdict
+from ipamc.lock.line_changes import LineChange
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
 from ipamc.review.diff import Difference, Setting
-from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges, Renumber
+from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges
 from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, beyond_additions
 from ipamc.review.diff.pools import PoolChange, PoolStatus
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
-MOVE = Renumber(node="n1", old=(LINE,), new=(LINE,), why="consent")
 ADDED = AddedBlock(line=LINE, origin=Origin.FIRST_FIT)
 PLAN = Difference(
-    lines=LineChanges(added=(ADDED,), counts=Counts(renumbered=0, added=1, left=0, vanished=0, unchanged=0)),
-    unlawful=(),
+    lines=LineChanges(added=(ADDED,), counts=Counts(added=1)),
     misplaced=(),
     steps=(),
     restarts=(),
@@ -37,26 +36,19 @@ PLAN = Difference(
 )
 """A node joined."""
 
-LINES: dict[str, tuple[Any, str]] = {
-    "pending": ((MOVE,), "it renumbers 1 node: n1"),
-    "completed": ((MOVE,), "it renumbers 1 node: n1"),
-    "added": ((replace(ADDED, of="n0"),), "1 block given again: n1 (10.0.0.0/27, of n0)"),
+BY_GATE = {
+    Gate.RENUMBER: "1 block renumbered, by the gate renumber: n1 (10.0.0.0/27)",
+    Gate.RENAME: "1 block renamed, by the gate rename",
+    Gate.RELEASE: "1 block released early, by the gate release",
+    Gate.FOLLOW: "1 block moved by its address, or by Cilium's operator, by the gate follow",
+    Gate.LEAVE: "1 block left, by the gate leave",
 }
-REASONS = {
-    Reason.LEFT: "1 block quarantined: n1 (10.0.0.0/27)",
-    Reason.RELEASED: "1 block released: n1 (10.0.0.0/27)",
-    Reason.CANCELLED: "1 block released: n1 (10.0.0.0/27)",
-    Reason.ENDED_EARLY: "1 block released: n1 (10.0.0.0/27)",
-    Reason.VANISHED: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
-    Reason.TAKEN: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
-    Reason.DAY_CHANGED: "1 block changed as no verb changes them: n1 (10.0.0.0/27)",
-    Reason.TAKEN_BACK: "1 block no longer shown by the operator",
-    Reason.GIVEN_BACK: "1 block given back by use: n1 (10.0.0.0/27)",
-    Reason.RESIZED: "1 block with other single addresses: n1 (10.0.0.0/27)",
-    Reason.REPOOLED: "other pools",
+BY_VERDICT = {
+    Verdict.CANCELLED: "1 block with a cancelled move: n1 (10.0.0.0/27)",
+    Verdict.GIVEN_BACK: "1 block given back by use",
+    Verdict.DATED: "1 block changed as no verb changes them",
+    Verdict.TAKEN: "1 block changed as no verb changes them",
 }
-HARMLESS_REASONS = set(Reason) - REASONS.keys()
-"""Blocks that nodes get or move to are in the fields; what was re-used is in `of` of what was added."""
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
     "flags": ((Flag(name="ipam", old="a", new="b", why=""),), "it changes 1 flag: ipam"),
@@ -74,13 +66,14 @@ HARMLESS = {
     "aggregates",
     "filters",
     "counts",
+    "added",
+    "pending",
     "still_pending",
+    "completed",
     "misplaced",
     "capacity",
     "files",
     "lines",
-    "transitions",
-    "unlawful",
 }
 """Sums and parts of others; what was there before; what is rendered follows from the rest."""
 
@@ -93,19 +86,32 @@ def test_a_node_that_joined_needs_nobody() -> None:
     assert reasons(PLAN) == []
 
 
-@pytest.mark.parametrize("field", LINES)
-def test_what_happens_to_lines_is_for_a_person(field: str) -> None:
-    value, said = LINES[field]
-    (reason,) = reasons(replace(PLAN, lines=replace(PLAN.lines, **{field: value})))
-    assert said in reason
+def test_a_block_that_was_of_another_node_is_for_a_person() -> None:
+    (reason,) = reasons(replace(PLAN, lines=replace(PLAN.lines, added=(replace(ADDED, of="n0"),))))
+    assert reason == "1 block given again: n1 (10.0.0.0/27, of n0)"
 
 
-@pytest.mark.parametrize("reason", Reason)
-def test_each_transition_is_for_a_person_or_harmless(reason: Reason) -> None:
-    change = Transition(before=replace(LINE, pool="before"), after=LINE, reason=reason)
-    found = reasons(replace(PLAN, lines=replace(PLAN.lines, transitions=(change,))))
-    assert bool(found) != (reason in HARMLESS_REASONS)
-    assert reason in HARMLESS_REASONS or REASONS[reason] in found[0]
+@pytest.mark.parametrize(("verdict", "gate"), sorted({(row.verdict, row.gate or "") for row in ROWS}))
+def test_each_verdict_is_for_a_person_or_harmless(verdict: Verdict, gate: str) -> None:
+    change = LineChange(before=LINE, after=LINE, verdict=verdict, gate=Gate(gate) if gate else None)
+    found = reasons(replace(PLAN, lines=replace(PLAN.lines, lines=(change,))))
+    said = BY_GATE[Gate(gate)] if gate else BY_VERDICT.get(verdict, "")
+    assert bool(found) == bool(said)
+    assert not found or said in found[0]
+
+
+def test_another_part_of_a_block_is_for_a_person() -> None:
+    other = replace(LINE, addresses=8)
+    change = LineChange(before=LINE, after=other, verdict=Verdict.KEPT)
+    (reason,) = reasons(replace(PLAN, lines=replace(PLAN.lines, lines=(change,))))
+    assert reason == "1 block with other single addresses: n1 (10.0.0.0/27)"
+
+
+def test_a_renamed_pool_is_for_a_person() -> None:
+    change = LineChange(before=LINE, after=replace(LINE, pool="other"), verdict=Verdict.KEPT)
+    assert reasons(replace(PLAN, lines=replace(PLAN.lines, lines=(change,)))) == [
+        "ranges belong to other pools now"
+    ]
 
 
 @pytest.mark.parametrize("field", OTHERS)
@@ -119,7 +125,7 @@ def test_what_happens_to_flags_pools_and_programs_is_for_a_person(field: str) ->
 def test_no_field_of_a_plan_is_passed_over() -> None:
     """Who adds a field to a plan says here whether a person must see it."""
     known = {field.name for kind in (LineChanges, Difference) for field in fields(kind)}
-    assert known == LINES.keys() | OTHERS.keys() | HARMLESS
+    assert known == OTHERS.keys() | HARMLESS
 
 
 @pytest.mark.parametrize("status", [status for status in PlanStatus if status is not PlanStatus.PLANNED])

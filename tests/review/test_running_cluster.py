@@ -194,7 +194,7 @@ def test_nodes_that_move_have_steps() -> None:
     assert two.steps[0].startswith("drain n1, n2,")
     assert two.steps[-2] == "let pods come back: kubectl --context=built uncordon NODE"
     without_consent = compared(made(), made(held={**HELD, "n1": "10.1.0.64/26"}))
-    assert without_consent.unlawful
+    assert without_consent.lines.refused
     assert without_consent.steps == ()
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.assertion_rules import Wrong
 from ipamc.assertions.subjects import Subjects
+from ipamc.law.change import last_day
 from ipamc.model.address_sets import aggregated, by_block, index_around, lines_over, shared, subtract
 from ipamc.model.assertion import Assertion, BlocksOf, NodeHas, NothingIn, Renumber
 from ipamc.model.cidr import Block, OverlapIndex, Range
@@ -18,7 +19,6 @@ from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offer, Plan
 from ipamc.model.selector.selector import Selector
 from ipamc.model.wording import cut, shown
-from ipamc.place.quarantine import last_day
 
 _REPORTED = 4
 """The weight of a forbidden block in steps: a finding loops over all of them several times."""

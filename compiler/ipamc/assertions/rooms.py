@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
 from ipamc.assertions.subjects import Group, Subjects, TooMany
+from ipamc.law.change import last_day
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import HOSTNAME, Node, Pool
@@ -27,7 +28,6 @@ from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import Occupancy, blocked
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import Chooser, rank
-from ipamc.place.quarantine import last_day
 
 MOST_WORK = 2_000_000
 """The most blocks placed for all tests, plus lines in their pools; both families count as one."""

@@ -56,8 +56,8 @@ def command(
         --rename: Give the blocks of a node that is gone to its replacement. Repeatable.
         --follow: Let the lock follow CiliumNodes although most of them show none of its blocks.
         --mode: Let the lock switch to the Cluster's IPAM mode.
-        --onto: First merge the lock of this revision in, as the merge driver does. The inputs must be merged
-            already.
+        --onto: First merge the lock of this revision in, as the merge driver does, and date with today what
+            went into quarantine on this branch. The inputs must be merged already.
         --reshard: Let the shard count grow to fit output.shardSize.
     Examples:
         ipamc lock lab  # bring the lock of clusters/lab/ up to date

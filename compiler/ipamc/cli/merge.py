@@ -24,7 +24,7 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
 
     The result is written to %A. Of two newcomers that overlap, the one in the trunk's lock stays (git config
     ipamc.trunk, origin/HEAD by default), else the one whose name comes first. The other is named on stderr,
-    and the next compile places it again.
+    and the next compile places it again. A quarantine that the trunk does not have begins today.
 
     Until the merge is done %A has both sides between conflict markers: whatever ends it before leaves them.
 
@@ -36,10 +36,11 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
     """
     from ipamc.lock.merge import merge, unmerged
     from ipamc.report.dropped_lines import dropped_lines
+    from ipamc.workspace.environment import today
 
     texts = [disk.read_bytes(version) or b"" for version in (base, ours, theirs)]
     disk.put(ours, unmerged(texts[1], texts[2]))
-    merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path))
+    merged = merge(texts[0], texts[1], texts[2], git.show(".", git.trunk("."), path), today=today())
     disk.put(ours, merged.text)
     for line in dropped_lines(path, merged.dropped, "the trunk"):
         say(line)
@@ -53,8 +54,8 @@ def merge_driver(*, base: str, ours: str, theirs: str, path: str) -> int:
 def merge(*, rev: str) -> int:
     """Merge REV into the branch and commit: inputs by git, locks by rule, rendered/ by a compile.
 
-    Where a person must decide (both sides changed the same lines of an input, or the merged inputs are
-    refused), nothing is changed.
+    A quarantine that REV does not have begins today. Where a person must decide (both sides changed the same
+    lines of an input, or the merged inputs are refused), nothing is changed.
 
     Examples:
         ipamc ci merge origin/main && git push  # update a branch whose lock conflicts with the trunk's

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -75,6 +75,16 @@ FORMER = {"--output": "--write"}
 def checked(read: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return a click callback that passes only the value of the option to `read`."""
     return lambda _, __, value: read(value)
+
+
+def gates(words: Collection[str], *more: str) -> frozenset[str]:
+    """Return the gates that texts name, with commas; `more` are words beside GATES. Raises BadParameter."""
+    from ipamc.review import GATES
+
+    found = frozenset(word for text in words for word in text.split(","))
+    if unknown := sorted(found - GATES.keys() - {*more}):
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join((*GATES, *more))}")
+    return found
 
 
 def output_option(*kinds: str, required: bool = False) -> Callable[[Function], Function]:

@@ -17,6 +17,7 @@ from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.terminal import colour, progress, show, show_json
+from ipamc.law.change import Gate
 from ipamc.model.diagnostics import Refused, Severity, count
 from ipamc.model.lock import State
 from ipamc.model.progress import phase
@@ -50,7 +51,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
-    released: bool = False  # a quarantine may have ended early
+    released: bool = False  # a quarantine may end early
     filters: bool = False  # what changes of routers' filters is shown in any case
 
 
@@ -61,11 +62,20 @@ def _gates(value: tuple[str, ...]) -> frozenset[str]:
     return frozenset(found)
 
 
+def _allowed(value: tuple[str, ...]) -> frozenset[str]:
+    """Return the gates among words; labels of a request are ipamc/GATE, and it has others, too."""
+    return frozenset(word.strip().removeprefix("ipamc/") for text in value for word in text.split(","))
+
+
 _WRITE = "Write the plan in this format to a file, too. Repeatable: one compile serves them all."
-_FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}. Repeatable."
+_FAIL_ON = f"Exit 1 if this happens, unless it is allowed: {', '.join(GATES)}. Repeatable."
 
 
-@click.command(cls=Verb)
+FORMER = {"--allow-deleted": "--allow=delete-cluster", "--allow-released": "--allow=release"}
+"""Former options: pipelines of users have them, help does not show them."""
+
+
+@click.command(cls=Verb, former=FORMER)
 @options.clusters_argument
 @options.clusters_from_option
 @click.option("--base", type=options.Revision(), metavar="REV")
@@ -73,8 +83,7 @@ _FAIL_ON = f"Exit 1 if this happens, with or without consent: {', '.join(GATES)}
 @files_option("--write", "files", FORMATS, _WRITE)
 @click.option("--detailed-exitcode", is_flag=True)
 @click.option("--fail-on", multiple=True, callback=options.checked(_gates), metavar="WORD,…", help=_FAIL_ON)
-@click.option("--allow-deleted", is_flag=True)
-@click.option("--allow-released", is_flag=True)
+@click.option("--allow", multiple=True, callback=options.checked(_allowed), metavar="WORD,…")
 @click.option("--filters", is_flag=True)
 @options.jobs_option
 @options.assume_option
@@ -88,8 +97,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     files: tuple[tuple[str, str], ...],
     detailed_exitcode: bool,
     fail_on: frozenset[str],
-    allow_deleted: bool,
-    allow_released: bool,
+    allow: frozenset[str],
     filters: bool,
     jobs: int | None,
     assume: options.Minor | None,
@@ -106,9 +114,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     Options:
         --base: Compare with the lock and the rendered files of this revision, instead of those on the disk.
         --detailed-exitcode: Exit 2 if something changes.
-        --allow-deleted: Clusters that only the base has may go; what was applied there stays.
-        --allow-released: Blocks may be given out before their quarantine is over: --release and --rename
-            leave no line of it.
+        --allow: A person agrees to this: a word of --fail-on, or a label of the request such as ipamc/rename;
+            other labels are ignored. Two are needed without --fail-on, too: delete-cluster for clusters that
+            only the base has (what was applied there stays), and release for a quarantine that ends early
+            without a line of --release in the lock.
         --filters: Show which lines of routers' filters come before the apply and which go after it, also
             where `bgp` of the Cluster is none.
     Examples:
@@ -121,7 +130,9 @@ def command(  # noqa: PLR0913 - an argument for each option
         ipamc plan --base origin/main --output svg > plan.svg
             # the parts of the maps that change, as a picture
         ipamc plan --base origin/main --fail-on renumber,leave
-            # exit 1 if a node is renumbered or leaves, with or without consent
+            # exit 1 if a node is renumbered or leaves
+        ipamc plan --base origin/main --fail-on renumber,rename --allow "$LABELS"
+            # the same in a pipeline, where the label ipamc/renumber or ipamc/rename agrees
     Exit codes:
         0: done; with --detailed-exitcode: nothing changes
         1: refused: a cluster was deleted, a line of a lock changed as no verb changes it, a published CIDR
@@ -139,7 +150,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     folders, before = _clusters(clusters, base)
     base, day = base or "", today()
     reports: list[ClusterReport] = []
-    agreed = tuple(before.deleted) if allow_deleted else ()
+    agreed = tuple(before.deleted) if Gate.DELETE_CLUSTER in allow else ()
     with accounted(lambda: NOTHING):
         beside = neighbours(folders, progress)
         tasks = [
@@ -153,7 +164,7 @@ def command(  # noqa: PLR0913 - an argument for each option
                 ),
                 neighbours=beside.get(folder),
                 assume=assume,
-                released=allow_released,
+                released=Gate.RELEASE in allow,
                 filters=filters,
                 mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
             )
@@ -169,7 +180,8 @@ def command(  # noqa: PLR0913 - an argument for each option
         said = f"{base} has it, {held}; what was applied stays in the cluster. To restore it:"
         said = f"{said} git checkout {base} -- {quote(folder)}"
         name, status = name_of(folder), PlanStatus.DELETED
-        reports.append(ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=allow_deleted))
+        report_of = ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=bool(agreed))
+        reports.append(report_of)
     reports.sort(key=lambda cluster: (cluster.status is not PlanStatus.DELETED, cluster.name))
     scope = tuple(sorted({name_of(text) for text in clusters}))
     report = PlanReport(base=base, clusters=tuple(reports), scope=scope)
@@ -184,7 +196,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             failures.append(Failure(paths[cluster.name], text))
         elif cluster.difference is None:
             notes.append((cluster.failed, text))
-    reasons = [f"refused: {reason}" for reason in refusals(report, fail_on)]
+    reasons = [f"refused: {reason}" for reason in refusals(report, fail_on - allow)]
     document = format_of(style).document
     if document:  # it is all that stderr has, and without these it would pass for that of a clean plan
         failures += [Failure("", text) for wrong, text in notes if wrong]
@@ -247,11 +259,17 @@ def failed(task: PlanRun, exception: BaseException) -> ClusterReport:
 
 
 def _run(task: PlanRun) -> ClusterReport:
-    from ipamc.lock.transitions import Reason
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
+    from ipamc.review.diff.plan_report import (
+        ClusterReport,
+        PlanStatus,
+        line_changed,
+        picture,
+        revoked,
+        unlawful,
+    )
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -275,12 +293,12 @@ def _run(task: PlanRun) -> ClusterReport:
     base = before or empty_base(name, plan.lock.mode)
     if isinstance(task.source, Commit):
         refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
-    allowed = {Reason.ENDED_EARLY} if task.released else ()
     difference = compare(
-        base, compilation, task.today, disk.assets("templates/runbooks"), allowed, filters=task.filters
+        base, compilation, task.today, disk.assets("templates/runbooks"), filters=task.filters
     )
-    restore = way_back(task.revision, plan.lock.path, name) if difference.unlawful else ""
-    lost = [*line_changed(base.lock, plan, difference.unlawful, restore)]
+    refused = unlawful(difference.lines, released=task.released)
+    restore = way_back(task.revision, plan.lock.path, name) if refused else ""
+    lost = [*line_changed(base.lock, plan, refused, task.today, task.revision, restore)]
     if task.revision:
         lost += revoked(base, plan, f"{task.folder}/{disk.RENDERED}")
     return ClusterReport(
@@ -288,6 +306,7 @@ def _run(task: PlanRun) -> ClusterReport:
         status=status,
         said=said,
         difference=difference,
+        unlawful=refused,
         findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.mapped else None,
     )
@@ -299,7 +318,7 @@ def _ways_back(base: str, cluster: ClusterReport) -> list[str]:
     from ipamc.workspace.plan_base import behind
 
     name, difference = cluster.name, cluster.difference
-    if not difference or not (difference.unlawful or published_lost(cluster)):
+    if not difference or not (cluster.unlawful or published_lost(cluster)):
         return []
     if behind(base):
         lost = "are not merged here, and what they added looks as if it had vanished"

@@ -104,7 +104,8 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     if task.onto:
         from ipamc.workspace.lock_onto import onto
 
-        merged = onto(task.folder, task.onto)
+        # No lock is out of date because a day passed.
+        merged = onto(task.folder, task.onto, "" if task.check else task.today)
         inputs = replace(inputs, lock=merged.lock)
         if inputs.surveyed:  # with the ranges of the lock on the disk, or none if that has conflict markers
             inputs = replace(inputs, surveyed=survey_members(task.folder, merged.lock))
@@ -144,7 +145,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     if task.check:
         line = outdated(changes, task.folder, name, stale) if changes or stale else "up to date"
     else:
-        line = f"{placed(compilation.plan)}; {summary(changes)}"
+        line = f"{placed(plan, task.today)}; {summary(changes)}"
     steps = _next_steps(task, plan)
     return Outcome(
         name=name,
@@ -267,7 +268,7 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
         return DONE if all(outcome.done for outcome in outcomes) else REFUSED
 
 
-def placed(plan: Plan) -> str:
+def placed(plan: Plan, today: str) -> str:
     """Count nodes, added blocks (and why), returned blocks, and nodes that left or are renumbered."""
     from ipamc.model.plan import Origin, StaleReason
 
@@ -278,11 +279,12 @@ def placed(plan: Plan) -> str:
     leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
     before, now, moved = plan.lock.written, plan.lock.lines, 0
     if before != now and (before or any(line.state is State.PENDING for line in now)):
-        # Only here can a run renumber; else the comparison of locks is not even imported.
-        from ipamc.lock.transitions import renumbered
-        from ipamc.review.diff.lock_lines import changes_of
+        # Only here can a run renumber; else the law is not even imported.
+        from ipamc.law.change import Days
+        from ipamc.lock.line_changes import line_changes
 
-        moved = len(renumbered(changes_of(before, plan), plan.held))
+        days = plan.cluster.quarantine_days
+        moved = len(line_changes(before, now, Days(today, days, days)).moving)
     nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
     asked = "ranges asked for" if plan.cluster.is_space else ""
     return (

@@ -5,14 +5,15 @@ A line that one side removed, because its addresses were given out again there, 
 stays overlaps it. If new lines clash, the trunk's stays, else the one that the base had, else held before
 pending, else the smaller node name. The other is dropped, named, and placed by the next compile; the same for
 one node with two new blocks. A node that was renumbered to two places is left to a person, between conflict
-markers. The result is an intact lock in canonical text, or one that no compile accepts.
+markers. A quarantine that the trunk does not have begins today: a plan against the trunk accepts no old day.
+The result is an intact lock in canonical text, or one that no compile accepts.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -43,10 +44,11 @@ class _Unmergeable(Exception):  # noqa: N818 - a verdict; its text is a sentence
     """The texts are too damaged to merge their lines."""
 
 
-def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None) -> Merged:
+def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None, today: str = "") -> Merged:
     """Merge two locks; `base` may be absent or empty, as git gives it. O(n log n).
     `trunks`, the most important first, decide which of two new nodes keeps a block; absent or unreadable ones
     are ignored. To swap ours and theirs swaps the two parts of a conflict, and nothing else.
+    `today` dates the quarantines that the first of these does not have, or without any not both sides have.
     """
     try:
         before = _read(base, "base", TOLERABLE) if base else None
@@ -59,7 +61,9 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
         locks = _three_way(header, before, one, two, trunks)
         # If nodes were renumbered to two places, once with ours, once with theirs.
         apart = renumbered_apart(locks)
-        resolved = [resolve(version) for version in (locks.split(apart) if apart else [locks])]
+        versions = map(resolve, locks.split(apart) if apart else [locks])
+        had = [its.values() for its in [*filter(None, locks.trunks)][:1] or [locks.ours, locks.theirs]]
+        resolved = [(dated(lines.values(), had, today), dropped) for lines, dropped in versions]
         texts = [dumps(replace(header, lines=tuple(lines.values()))).encode() for lines, _ in resolved]
         for text in texts:
             _read(text, "merged")  # a change of mode can make it invalid
@@ -82,6 +86,19 @@ def merge(base: bytes | None, ours: bytes, theirs: bytes, *trunks: bytes | None)
 def unmerged(ours: bytes, theirs: bytes) -> bytes:
     """Return both texts between conflict markers, byte by byte: no compile accepts the result."""
     return b"\n".join((*_conflict(_rows(ours), _rows(theirs)), b""))
+
+
+def dated(lines: Iterable[Line], known: Sequence[Iterable[Line]], today: str) -> dict[Block, Line]:
+    """Return lines by block; a quarantine begins `today`, ISO 8601, unless all `known` locks have it.
+    Of two `known` locks none is the trunk's, which may have a day of the future: it stays. "" changes no day.
+    """
+    had = set.intersection(*({(line.block, line.node) for line in lock if line.since} for lock in known))
+    made = {line.block: line for line in lines}
+    for block, line in made.items():
+        stays = (block, line.node) in had or (len(known) > 1 and line.since > today)
+        if today and line.since and not stays:
+            made[block] = replace(line, since=today)
+    return made
 
 
 def _rows(text: bytes) -> list[bytes]:

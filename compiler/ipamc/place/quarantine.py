@@ -6,20 +6,9 @@ from datetime import date, timedelta
 
 from msgspec.structs import replace
 
+from ipamc.law.change import is_over, last_day
 from ipamc.model.cluster import Cluster
-from ipamc.model.lock import Line, Lock, State
-
-
-def is_over(line: Line, last: str, today: str = "") -> bool:
-    """Return whether a line's quarantine is over: it began on `last` (`last_day`, ISO 8601) or before.
-    A line that a node was moved from `today` stays: the move is not applied yet.
-    """
-    return line.state is State.QUARANTINED and line.since <= last and not (line.moved and line.since == today)
-
-
-def last_day(today: str, days: int | None) -> str:
-    """Return the last day (ISO 8601) whose quarantine is over `today`; "" if none is, as with `days` None."""
-    return "" if days is None else first_day(today, -days)
+from ipamc.model.lock import Lock, State
 
 
 def first_day(since: str, days: int) -> str:

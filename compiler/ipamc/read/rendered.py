@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cidr import BITS, readable_blocks
 from ipamc.model.cilium.operator_list import BYSTANDER, Assumed
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
@@ -28,7 +28,6 @@ from ipamc.model.pool_words import FLAG_FIELDS
 from ipamc.read.parts import (
     FIRST,
     FLAGS,
-    KINDS,
     KUSTOMIZATION,
     MASQ_AGENT,
     NODES,
@@ -51,7 +50,6 @@ _NAME = re.compile(r"^  name: (.+)$", re.MULTILINE)
 _NAMESPACE = re.compile(r"^  namespace: (.+)$", re.MULTILINE)
 _OF_NODE = re.compile(rb"^  name: \"?([^\s.\"]+)\.", re.MULTILINE)
 _MODE = re.compile(rb'^  ipam: "?([a-z-]+)"?$', re.MULTILINE)
-_CIDR = re.compile(rb"[0-9a-fA-F.:]+/[0-9]{1,3}")
 _AUTO_CREATED = re.compile(r"(?:^|,)([^=,;:]+)=([^=]*)(?=,[^=,;:]+=|$)")
 _FIELD = re.compile(r"(ipv[46])-(?:cidrs:([^;]*)|mask-size:([0-9]{1,3})(?=;|$))")
 
@@ -203,12 +201,6 @@ class Rendered(Struct, frozen=True, dict=True):
         found = (member(document, "metadata") for path in paths for document in self.documents(path))
         pairs = ((member(each, "name"), member(each, "uid")) for each in found)
         return {name: uid for name, uid in pairs if isinstance(name, str) and isinstance(uid, str)}
-
-    @cached_property
-    def blocks(self) -> frozenset[Block]:
-        """The blocks of nodes: all CIDRs in shards. O(bytes)."""
-        shards = (text for path, text in self.texts.items() if path.partition("/")[0] in KINDS)
-        return frozenset(readable_blocks(found.decode() for text in shards for found in _CIDR.findall(text)))
 
     # Objects that are applied, parsed: of Manifests
 

@@ -6,20 +6,21 @@ change is decoded once, in however many versions it is.
 
 from __future__ import annotations
 
+import enum
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from ipamc.law.change import PENDING, Change, Days, Verdict, changes, renumbered
 from ipamc.lock.file import dumps
 from ipamc.lock.record import HEADER, decode_records, line_of
-from ipamc.lock.transitions import Known, Reason, transitions
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost
 from ipamc.model.cidr import Block
-from ipamc.model.cluster import Cluster, Mode
+from ipamc.model.cluster import Cluster
 from ipamc.model.evidence import Evidence
-from ipamc.model.lock import Line, Lock, State
+from ipamc.model.lock import Line, Lock
 from ipamc.model.plan import Want
 from ipamc.review.explain_pools import ExplainedPool, PoolRole, explain_pools
 from ipamc.review.shown_pools import rooms, uses_on
@@ -107,6 +108,15 @@ def _reasons(cluster: Cluster, want: Want, today: str) -> Iterator[ExplainedPool
     return (explained for explained in every if explained.verdict is not PoolRole.PASSED_OVER)
 
 
+class Sort(enum.StrEnum):
+    """What the page says of a line that a version changes."""
+
+    JOINED = "joined"  # its node has it in addition
+    MOVED = "moved"  # its node has it instead of another one, or is to have it
+    LEFT = "left"
+    STATE = "state"  # anything else
+
+
 class LockVersion(Struct, frozen=True):
     """A version of the lock, as its difference to the version before: ascending indexes of lines."""
 
@@ -115,7 +125,7 @@ class LockVersion(Struct, frozen=True):
     subject: str
     added: Sequence[int]
     removed: Sequence[int]
-    reasons: Sequence[Reason]  # the reason for each of `added`
+    sorts: Sequence[Sort]  # the sort of each of `added`
 
 
 class Versions(Struct):
@@ -129,7 +139,6 @@ class Versions(Struct):
     passed_over: int = 0  # the number of versions that are not an intact lock
     _index: dict[bytes, int] = field(default_factory=dict)
     _now: frozenset[bytes] = frozenset()
-    _holding: Counter[str] = field(default_factory=Counter)  # the number of blocks that each node holds now
 
     def add(self, text: bytes, *, commit: str = "", second: int = 0, subject: str = "") -> None:
         """Append a version. One whose rows cannot be read is skipped and counted. O(rows).
@@ -140,7 +149,7 @@ class Versions(Struct):
         added, removed = rows - self._now, self._now - rows
         new = [row for row in sorted(added) if row not in self._index]
         try:
-            mode = Mode(HEADER.decode(header).mode)
+            HEADER.decode(header)
             records = decode_records(b"\n".join(new) + b"\n") if new else []
             lines = [line_of(record) for _, record in zip(new, records, strict=True)]  # one record each
         except ValueError:
@@ -150,26 +159,32 @@ class Versions(Struct):
         self.lines += lines
         come, gone = (sorted([self._index[row] for row in some]) for some in (added, removed))
         self._now = rows
-        self.steps.append(LockVersion(commit, second, subject, come, gone, self._reasons(come, gone, mode)))
+        self.steps.append(LockVersion(commit, second, subject, come, gone, self._sorts(come, gone)))
 
-    def _reasons(self, come: Sequence[int], gone: Sequence[int], mode: Mode) -> list[Reason]:
+    def _sorts(self, come: Sequence[int], gone: Sequence[int]) -> list[Sort]:
         before, after = (
             sorted([self.lines[number] for number in numbers], key=lambda line: line.block)
             for numbers in (gone, come)
         )
-        self._holding.update(line.node for line in after if line.state is State.HELD)
-        self._holding -= Counter(line.node for line in before if line.state is State.HELD)
-        if not self.steps:
-            return [Reason.ADDED] * len(come)
-        known = Known(one_block=mode.one_block, present=self._holding)
-        why = {each.after: each.reason for each in transitions(before, after, known)}
-        return [why[self.lines[number]] for number in come]
+        found = changes(before, after, Days("", None, None))
+        both = renumbered(found)
+        sorts = {change.after: _sort(change, both) for change in found}
+        return [sorts.get(self.lines[number], Sort.STATE) for number in come]
 
     def add_current(self, lock: Lock, subject: str = "") -> None:
         """Append the current lock, if it differs from the last version."""
         text = lock_text(lock)
         if not self.steps or frozenset(_rows(text)) != self._now:
             self.add(text, subject=subject)
+
+
+def _sort(change: Change[Line], both: Collection[tuple[str, int]]) -> Sort:
+    line = change.after
+    if change.got:
+        return Sort.MOVED if (change.got, change.family) in both else Sort.JOINED
+    if line and line.state == PENDING and change.verdict is not Verdict.KEPT:
+        return Sort.MOVED
+    return Sort.LEFT if line and line.since and not line.moved and change.lost else Sort.STATE
 
 
 def versions_of(lock: Lock) -> Versions:

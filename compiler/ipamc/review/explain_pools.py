@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ipamc.law.change import last_day
 from ipamc.model.cluster import Cluster, Node, Pool, SizeClass
 from ipamc.model.plan import Offer, Want
 from ipamc.model.pool_words import never, terms
@@ -17,7 +18,6 @@ from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.occupancy import Occupancy
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import deciding, rank
-from ipamc.place.quarantine import last_day
 
 
 class PoolRole(enum.StrEnum):

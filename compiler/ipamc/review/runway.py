@@ -16,7 +16,7 @@ range.
 from __future__ import annotations
 
 import bisect
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
@@ -24,11 +24,12 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.record import HEADER, decode_records
+from ipamc.law.change import Days, changes, renumbered
+from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
-from ipamc.model.cidr import BITS, parse_block
+from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Cluster
-from ipamc.model.lock import Lock, State
+from ipamc.model.lock import Line, Lock
 from ipamc.model.ownership import RangeIndex
 from ipamc.review.shown_pools import rooms, uses_on
 
@@ -223,7 +224,6 @@ class Ledger:
         self._ranges = RangeIndex(cluster.pools)
         self._names = frozenset(cluster.pools_by_name)
         self._rows: frozenset[bytes] = frozenset()
-        self._nodes: dict[str, dict[Key, int]] = {}
         self.held: dict[Key, int] = defaultdict(int)  # the addresses that are held now, by pool and family
 
     def read(self, text: bytes) -> Delta | None:
@@ -237,48 +237,36 @@ class Ledger:
         except ValueError:  # msgspec's errors and CidrErrors are ValueErrors
             return None
         self._rows = rows
-        changes: dict[str, dict[Key, int]] = {}
-        for sign, lines in ((-1, gone), (1, come)):
-            for node, key, size in lines:
-                change = changes.setdefault(node, {})
-                change[key] = change.get(key, 0) + sign * size
+        found = changes(gone, come, Days("", None, None))
+        both = renumbered(found)
+        sums: dict[tuple[str, Key], int] = defaultdict(int)
+        for each in found:
+            for node, line, sign in ((each.lost, each.before, -1), (each.got, each.after, 1)):
+                if node and line:
+                    sums[node, self._key(line)] += sign * (each.last - each.first + 1)
         own: dict[Key, int] = defaultdict(int)
         moved: dict[Key, int] = defaultdict(int)
-        for node, change in changes.items():
-            before = self._nodes.get(node, {})
-            after = {
-                key: size
-                for key in before.keys() | change.keys()
-                if (size := before.get(key, 0) + change.get(key, 0))
-            }
-            for key, difference in change.items():
-                if difference:
-                    # A node moves if its blocks of this family were, or are then, all in another pool.
-                    other = after if key in before else before
-                    alone = key not in before or key not in after
-                    moves = alone and any(family == key[1] for pool, family in other if (pool, family) != key)
-                    (moved if moves else own)[key] += difference
-                    self.held[key] += difference
-            if after:
-                self._nodes[node] = after
-            else:
-                self._nodes.pop(node, None)
+        keys = Counter((node, key[1]) for node, key in sums)
+        for (node, key), difference in sums.items():
+            # A node that is renumbered within a pool, to a block of another size, makes the pool grow.
+            moves = (node, key[1]) in both and keys[node, key[1]] > 1
+            (moved if moves else own)[key] += difference
+            self.held[key] += difference
         return Delta(own=own, switched=moved)
 
-    def _decoded(self, rows: Iterable[bytes]) -> list[tuple[str, Key, int]]:
-        """Return node, pool and addresses of the held lines among some. Raises ValueError."""
+    def _key(self, line: Line) -> Key:
+        pool = self._ranges.pool_of(line.block)
+        return (pool.name if pool else line.pool if line.pool in self._names else ""), line.block.family
+
+    @staticmethod
+    def _decoded(rows: Iterable[bytes]) -> list[Line]:
+        """Return lines by address. Raises ValueError."""
         filled = [row for row in rows if row]
         records = decode_records(b"\n".join(filled) + b"\n") if filled else []
-        pairs = zip(filled, records, strict=True)  # no line has two records
-        some = [record for _, record in pairs if record.state is State.HELD]
-        held = [(parse_block(record.block, pods=False), record) for record in some]
-        held.sort(key=lambda pair: pair[0])
-        pools = self._ranges.pools_of([block for block, _ in held])
-        lines = []
-        for (block, record), pool in zip(held, pools, strict=True):
-            named = record.pool if record.pool in self._names else ""
-            lines.append((record.node, (pool.name if pool else named, block.family), block.size))
-        return lines
+        if len(records) != len(filled):
+            raise ValueError("a row with two records")
+        lines = [line_of(record) for record in records]
+        return sorted(lines, key=lambda line: line.block)
 
 
 def runway(

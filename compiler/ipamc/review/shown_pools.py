@@ -9,13 +9,14 @@ from fnmatch import fnmatchcase
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.law.change import is_over, last_day
 from ipamc.lock.utilisation import PoolUse, lines_in, utilisation
 from ipamc.model.address_sets import lines_over
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.pool_words import Terms, terms
-from ipamc.place.quarantine import first_day, is_over, last_day, released_on
+from ipamc.place.quarantine import first_day, released_on
 
 
 class Choice(Struct, frozen=True, kw_only=True):

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from ipamc.check import check_plan
 from ipamc.check.leavers import leaver_findings
+from ipamc.law.change import last_day
 from ipamc.lock.utilisation import utilisation
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Dialect, Node, Pool
@@ -35,7 +36,7 @@ from ipamc.place.allocate.shortage import (
 )
 from ipamc.place.allocate.shortage import words as smaller_words
 from ipamc.place.candidates import assign, shared_pools, unmatched_refused
-from ipamc.place.quarantine import first_day, last_day, released
+from ipamc.place.quarantine import first_day, released
 from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.read.locate import locate
 from ipamc.review.node_changes import NodeChange, apply_changes

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from ipamc.lock.file import parse
-from ipamc.lock.merge import merge
+from ipamc.lock.file import dumps, parse
+from ipamc.lock.merge import dated, merge
 from ipamc.model.diagnostics import names
 from ipamc.model.lock import State
 from ipamc.report.dropped_lines import dropped_lines
@@ -100,8 +101,8 @@ class _Merger(Struct):
         return done.text
 
 
-def onto(folder: str, rev: str) -> Onto:
-    """Merge a cluster's lock with that of a revision.
+def onto(folder: str, rev: str, today: str) -> Onto:
+    """Merge a cluster's lock with that of a revision. A quarantine that `rev` does not have begins `today`.
     The base is the merge base of HEAD and `rev`. If the work tree's lock is lost or damaged (by a text
     merge), the sides of git's unfinished merge are merged instead, or HEAD's lock is taken; if HEAD itself is
     that merge, the locks of its parents are merged first. Raises Trouble if git lacks what this needs, or if
@@ -117,12 +118,16 @@ def onto(folder: str, rev: str) -> Onto:
     ours = merger.ours()
     if base != commit and not _is_sound(merger.other, merger.shown):
         merger.other = merger.of_commit(commit, DEEPEST)
-    if merger.other is None or merger.done or base == commit:
-        return Onto(lock=ours, lines=tuple(merger.lines), rev=rev, newcomers=frozenset())
-    before = merger.show(base)
-    text = merger.merged(before, ours, merger.other)
-    newcomers = frozenset(_holders(merger.other) - _holders(before) - _holders(ours))
-    return Onto(lock=text, lines=tuple(merger.lines), rev=rev, newcomers=newcomers)
+    text, newcomers = ours, set[str]()
+    if merger.other is not None and not merger.done and base != commit:
+        before = merger.show(base)
+        text = merger.merged(before, ours, merger.other)
+        newcomers = _holders(merger.other) - _holders(before) - _holders(ours)
+    lock, other = (parse(each, "")[0] if each else None for each in (text, merger.other))
+    if lock and other:
+        lines = dated(lock.lines, [other.lines], today)
+        text = dumps(replace(lock, lines=tuple(lines.values()))).encode()
+    return Onto(lock=text, lines=tuple(merger.lines), rev=rev, newcomers=frozenset(newcomers))
 
 
 def _is_sound(text: bytes | None, path: str) -> bool:

@@ -100,7 +100,6 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
             source.rendered(folder),
             plan.cluster if same else None,
             plan.lock if same_lock else None,
-            source.day() if isinstance(source, Commit) else "",
         )
     except UnreadableBase as problem:
         better = "compare with a revision before that, or after it was repaired"

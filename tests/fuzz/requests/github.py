@@ -73,10 +73,6 @@ def _github(event: Event, jobs: Jobs) -> dict[str, Any]:
     }
 
 
-CONSENT = {"ipamc/delete-cluster": "--allow-deleted", "ipamc/release": "--allow-released"}
-"""What labels of a merge group's pull request agree to, as the stand-in says it."""
-
-
 def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: dict[str, Any]) -> None:
     """Run the steps of a job, to the first that fails."""
     given["steps"], given["env"] = {}, {}
@@ -107,7 +103,7 @@ def _github_job(jobs: Jobs, name: str, job: Any, env: Mapping[str, str], given: 
             "GITHUB_ACTIONS": "true",
             "GITHUB_REPOSITORY": "we/clusters",
             "GITHUB_EVENT_NAME": jobs.event.kind,
-            "CONSENT": " ".join(option for label, option in CONSENT.items() if label in jobs.event.labels),
+            "CONSENT": ",".join(jobs.event.labels),
             **given["env"],
         }
         passed = jobs.bash(name, script, folder, variables)
@@ -177,7 +173,7 @@ def evaluated(text: str, given: Mapping[str, Any]) -> Any:
         "call_failure": lambda: "failure" in given.get("jobs", {}).values(),
         "call_success": lambda: "failure" not in given.get("jobs", {}).values(),
         "call_contains": lambda whole, part: part in whole,
-        "call_join": lambda values, between: between.join(map(str, values)),
+        "call_join": lambda values, between=",": between.join(map(str, values)),
         "call_fromJSON": json.loads,
         "call_toJSON": json.dumps,
         "call_format": lambda pattern, *values: re.sub(

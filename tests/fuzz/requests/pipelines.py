@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ipamc.review import GATES
 from tests.fuzz.requests.repositories import environment, git, top
 from tests.support import forking
 
-LABELS = ("ipamc/delete-cluster", "ipamc/release")
+LABELS = tuple(f"ipamc/{gate}" for gate in GATES)
 CHECKOUTS = ("as written", "shallow", "sparse", "worktree")
 
 

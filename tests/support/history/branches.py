@@ -15,7 +15,7 @@ from hypothesis.stateful import precondition, rule
 
 from ipamc.lock.merge import Merged, merge
 from ipamc.model.lock import Consent
-from tests.support.history.checks import judge_merge, vanished
+from tests.support.history.checks import judge_merge, rows, vanished
 from tests.support.history.live import LiveHistory
 from tests.support.history.machine import names, racks
 from tests.support.history.model import Node, World
@@ -160,13 +160,26 @@ class Branches(LiveHistory):
 
     def _merge(self, base: str, ours: str, theirs: str) -> Merged:
         trunk = self.heads["main"].lock
-        merged = merge(base.encode(), ours.encode(), theirs.encode(), trunk.encode())
-        judge_merge(base, ours, theirs, trunk, merged, one_block=self.world.one_block)
-        swapped = merge(base.encode(), theirs.encode(), ours.encode(), trunk.encode())
+        today = self.today.isoformat()
+        plain = merge(base.encode(), ours.encode(), theirs.encode(), trunk.encode())
+        judge_merge(base, ours, theirs, trunk, plain, one_block=self.world.one_block)
+        merged = merge(base.encode(), ours.encode(), theirs.encode(), trunk.encode(), today=today)
+        assert (merged.conflicts, merged.dropped) == (plain.conflicts, plain.dropped)
+        if not merged.conflicts and len({base, ours, theirs}) == 3:
+            judge_days(plain.text.decode(), merged.text.decode(), trunk, today)
+        swapped = merge(base.encode(), theirs.encode(), ours.encode(), trunk.encode(), today=today)
         assert (swapped.conflicts == ()) == (merged.conflicts == ())
         assert merged.conflicts or swapped.text == merged.text
         self.met.append(Meeting(base, ours, theirs, trunk, merged))
         return merged
+
+
+def judge_days(plain: str, dated: str, trunk: str, today: str) -> None:
+    """Assert that a quarantine begins today, and is as in `plain` otherwise, unless the trunk has it."""
+    there = {(row.block, row.node) for row in rows(trunk) if row.state == "quarantined"}
+    for old, new in zip(rows(plain), rows(dated), strict=True):
+        stays = old.state != "quarantined" or (old.block, old.node) in there
+        assert new == (old if stays else old._replace(since=today)), f"{old} became {new}"
 
 
 def _since(fork: Commit | None, head: Commit) -> Iterator[tuple[Commit, Commit]]:

@@ -14,15 +14,13 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from ipamc.law.change import Days, Gate, changes
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import dumps, load, parse
-from ipamc.lock.transitions import REFUSED, Days, Reason
 from ipamc.model.cidr import Block
 from ipamc.model.diagnostics import Diagnostic, Refused
 from ipamc.model.lock import Consent
 from ipamc.model.plan import Plan
-from ipamc.place.quarantine import last_day
-from ipamc.review.diff.lock_lines import changes_of
 from tests.support.history import edits
 from tests.support.history.checks import Row, Step, judge, judge_refusal, rows
 from tests.support.history.edits import inside, pick
@@ -136,14 +134,24 @@ class History(RuleBasedStateMachine):
         assert dumps(lock) == text
 
     def _a_plan_takes_it(self, plan: Plan, consent: Consent) -> None:
-        """No compile and no consent does what a plan refuses; but a release or rename may end a quarantine."""
+        """Nothing that a compile or a consent does is refused, and each gate is asked for what it is about."""
         before = parse(self.lock.encode(), "")[0] if self.lock else None
-        if before:
-            today = self.today.isoformat()
-            days = Days(today=today, over=last_day(today, plan.cluster.quarantine_days), base=today)
-            agreed = {Reason.ENDED_EARLY} if consent.release or consent.rename else set()
-            changes = changes_of(before.lines, plan, days)
-            assert not [each for each in changes if each.reason in set(REFUSED) - agreed], changes
+        if not before:
+            return
+        quarantine = self.world.spec.get("quarantineDays", 7)
+        base, head = (
+            None if days == "never" else days for days in (quarantine, plan.cluster.quarantine_days)
+        )
+        elsewhere = self.world.operators() & plan.operator_pools
+        found = changes(before.lines, plan.lock.lines, Days(self.today.isoformat(), base, head), elsewhere)
+        if not consent.release:  # it may free what its node has left in the same step: the plan wants two
+            assert not [each for each in found if each.verdict.refused], found
+        asked = {each.gate for each in found if each.gate} - {Gate.LEAVE}
+        agreed = {Gate.FOLLOW} if elsewhere else set()
+        agreed |= {Gate.RENUMBER} if consent.renumber else set()
+        agreed |= {Gate.RENAME, Gate.RELEASE} if consent.rename else set()
+        agreed |= {Gate.RELEASE} if consent.release else set()
+        assert asked <= agreed, (asked, found)
 
     def node(self, which: int) -> str | None:
         """Name a node of the inventory."""

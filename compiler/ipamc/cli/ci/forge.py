@@ -8,6 +8,7 @@ import click
 
 from ipamc.cli.command import DONE, Verb
 from ipamc.cli.terminal import say
+from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.forge import Nowhere, comments_of_this_job, id_token, labels_of_merge_group
 from ipamc.workspace.trouble import Trouble
@@ -16,8 +17,6 @@ MARK = "<!-- ipamc ci comment -->\n"
 """The first line of our comment: a comment that starts with it and that we wrote is replaced."""
 LONGEST = 65_000
 """Characters of a comment: GitHub takes 65,536, GitLab more. `ipamc plan` stays below this by itself."""
-AGREED = {"ipamc/delete-cluster": "--allow-deleted", "ipamc/release": "--allow-released"}
-"""Options of `ipamc plan` by label."""
 
 
 @click.command(cls=Verb)
@@ -94,7 +93,7 @@ def comment(*, file: str) -> int:
 
 @click.command(cls=Verb)
 def consent() -> int:
-    """Print the options of 'ipamc plan' to which the labels of a merge group's pull request agree.
+    """Print the labels ipamc/WORD of a merge group's pull request, with commas: for 'ipamc plan --allow'.
 
     A merge group of GitHub has no labels of its own: those of the pull request that it was made for are asked
     for. Pull requests before it in the queue are part of the base, so each is judged by its own labels.
@@ -102,11 +101,12 @@ def consent() -> int:
     labels.
 
     Examples:
-        allow=$(ipamc ci consent)  # in a job of a merge group of GitHub
+        labels=$(ipamc ci consent)  # in a job of a merge group of GitHub
     Exit codes:
-        0: the options were printed, if there are any
+        0: the labels were printed, if there are any
         1: this is no merge group, the forge refused, or an I/O or environment error
     """
-    labels = labels_of_merge_group()
-    click.echo(" ".join(option for label, option in AGREED.items() if label in labels))
+    # Known labels alone: a line break in another one would write outputs of the step.
+    labels = {*labels_of_merge_group()}
+    click.echo(",".join(label for gate in GATES if (label := f"ipamc/{gate}") in labels))
     return DONE

@@ -173,6 +173,7 @@ class Child(Struct, frozen=True, kw_only=True):
     source: str = ""  # the commit that ipamc is built from; "" where it is not
     oidc: bool = False
     unattended: bool = False
+    gates: str = ""  # the words for `ipamc plan --fail-on`
 
 
 def gitlab(

@@ -13,7 +13,7 @@ from ipamc import __version__
 from ipamc.cli.ci import jobs
 from ipamc.cli.ci.install import put
 from ipamc.cli.ci.jobs import is_name, touched
-from ipamc.cli.ci.pipelines import rendered
+from ipamc.cli.ci.pipelines import gate_option, rendered
 from ipamc.cli.command import DONE, Verb, renamed
 from ipamc.cli.options import FORMER, output_option, write_option
 from ipamc.cli.terminal import say
@@ -59,6 +59,7 @@ class Matrix(Verb):
 @click.option("--audit", is_flag=True)
 @click.option("--oidc", is_flag=True)
 @click.option("--unattended", metavar="URL")
+@gate_option
 @click.option("--environments", default="", envvar="IPAMC_ENVIRONMENTS", metavar="NAME=PATTERN,...")
 @click.option("--large", type=click.IntRange(min=0), default=jobs.LARGE, show_default=True, metavar="N")
 @write_option("Write this file.  [default: -, which is stdout]", default="-")
@@ -136,6 +137,7 @@ def matrix(
             source=variable("IPAMC_SOURCE"),
             oidc=asked["oidc"],
             unattended=bool(asked["unattended"]),
+            gates=asked["gates"],
         )
         values = jobs.gitlab(
             planned, stage=stage, base=commit, version=__version__, plan=plan, more=more, child=child

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 import click
@@ -16,9 +17,11 @@ from ipamc import __version__
 from ipamc.cli.ci.install import Install, install_options, lacking, put
 from ipamc.cli.ci.jobs import is_name, of_environments
 from ipamc.cli.command import DONE, Verb
-from ipamc.cli.options import FORMER, Function, clusters_argument, write_option
+from ipamc.cli.options import FORMER, Function, checked, clusters_argument, gates, write_option
+from ipamc.law.change import Gate
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read.parts import BEFORE_SHARDS, KINDS, shards_of
+from ipamc.review import GATES
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.revision import require_top
@@ -32,6 +35,19 @@ REQUIREMENTS = {"github": ".github/ipamc-requirements.txt", "gitlab": ".gitlab/i
 """Where the jobs of each forge find what to install."""
 file_option = write_option("Write this file instead. - is stdout.")
 
+
+def _asked(words: Collection[str]) -> str:
+    """Return the gates for which a request needs a label, in their order, with commas; "" for `none`."""
+    return ",".join(gate for gate in GATES if gate in gates(words, "none"))
+
+
+_GATE: dict[str, Any] = {
+    "default": [_asked(GATES.keys() - {Gate.LEAVE, "capacity"})],
+    "help": "What needs a label ipamc/WORD: words of 'ipamc plan --fail-on', or none. Repeatable.",
+}
+gate_option = click.option(
+    "--gate", "gates", multiple=True, callback=checked(_asked), show_default=True, metavar="WORD,…", **_GATE
+)
 
 _OF_THE_SCHEDULE = {
     "--refresh": "The schedule also opens a request for each cluster whose nodes are not those of git "
@@ -65,6 +81,7 @@ def _schedule_options(command: Function) -> Function:
 
 
 @click.command(cls=Verb, former=FORMER)
+@gate_option
 @_schedule_options
 @install_options(image=True)
 @file_option
@@ -90,6 +107,7 @@ def gitlab(*, path: str | None, install: Install, **chosen: Any) -> int:
 @click.command(cls=Verb, former=FORMER)
 @click.option("--branch", default="main", show_default=True, metavar="NAME")
 @click.option("--schedule", default="17 * * * *", show_default=True, metavar="CRON")
+@gate_option
 @_schedule_options
 @click.option("--server", is_flag=True)
 @install_options(image=True)
@@ -337,6 +355,9 @@ def rbac(
 
 
 def _pipeline(forge: str, output: str, install: Install, values: dict[str, Any]) -> int:
+    # A plan without --fail-on refuses what the last two are for, too.
+    shown = {*values["gates"].split(","), Gate.RELEASE, Gate.DELETE_CLUSTER}
+    values["labels"] = [(gate, change) for gate, change in GATES.items() if gate in shown]
     values |= {"version": __version__, "image": install.image, "source": install.source}
     code = write(forge, output, values)
     if output != "-" and not install.image:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.law.change import last_day
 from ipamc.model.address_sets import blocks_over, by_block, lines_over, outermost
 from ipamc.model.cidr import Block, Range, part
 from ipamc.model.cluster import Cluster
@@ -23,7 +24,6 @@ from ipamc.model.progress import track
 from ipamc.place.allocate import shortage
 from ipamc.place.allocate.newcomers import Newcomers
 from ipamc.place.allocate.occupancy import BlockedRange, Occupancy, blocked, blocked_ranges
-from ipamc.place.quarantine import last_day
 from ipamc.place.reconcile.renumber import complete_placed
 from ipamc.place.reconcile.transitions import without_quarantine
 

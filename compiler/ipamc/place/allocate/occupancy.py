@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from ipamc.law.change import is_over
 from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared, subtract
 from ipamc.model.cidr import BITS, Block, Range
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import ShownBlock
-from ipamc.place.quarantine import is_over
 
 Take = Callable[[int, Block], None]
 """Takes a freed piece into a space: the index of its range, and a piece that overlaps that range."""

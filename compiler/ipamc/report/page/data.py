@@ -13,17 +13,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ipamc.lock.transitions import Reason
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.report.terminal_text import harmless_json
 from ipamc.report.utilisation import use_record
-from ipamc.review.address_map import ClusterMap, PoolMap, Versions
+from ipamc.review.address_map import ClusterMap, PoolMap, Sort, Versions
 
 _FEW = 16  # a label on fewer than 1 in this many nodes is written as pairs
 _STATES = {State.HELD: 0, State.PENDING: 1, State.QUARANTINED: 2, State.RELEASED: 3}
 
-_REASONS = {reason: number for number, reason in enumerate(Reason)}
+_SORTS = {sort: number for number, sort in enumerate(Sort)}
 
 
 class Part(Struct, frozen=True, kw_only=True):
@@ -71,7 +70,7 @@ def _cluster(part: Part) -> dict[str, Any]:
         "lines": _lines(versions.lines, numbers, {name: number for number, name in enumerate(pools)}),
         "current": versions.current,
         "atStart": [number for number, line in enumerate(versions.lines) if line.block in part.started],
-        "reasons": list(Reason),
+        "sorts": list(Sort),
         "steps": [
             {
                 "commit": step.commit,
@@ -79,7 +78,7 @@ def _cluster(part: Part) -> dict[str, Any]:
                 "subject": step.subject,
                 "added": list(_ranges(step.added)),
                 "removed": list(_ranges(step.removed)),
-                "why": _runs([_REASONS[reason] for reason in step.reasons]),
+                "why": _runs([_SORTS[sort] for sort in step.sorts]),
             }
             for step in versions.steps
         ],

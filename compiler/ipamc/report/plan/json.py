@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from ipamc.lock.transitions import Reason, Transition
+from ipamc.law.change import Verdict
+from ipamc.lock.line_changes import LineChange
 from ipamc.model.lock import Line
 from ipamc.report.findings import json as findings
 from ipamc.report.utilisation import state_record, use_record
@@ -50,20 +51,20 @@ def _difference(difference: Difference) -> dict[str, Any]:
         ],
         "quarantine": [
             {
-                "reason": found.reason,
+                "reason": found.verdict,
                 "before": found.before and _line(found.before),
-                "after": (after := found.after or found.other) and _line(after),
+                "after": found.now and _line(found.now),
             }
-            for found in lines.transitions
+            for found in lines.lines
             if found.is_about_quarantine
         ],
-        "left": list(map(_former, lines.of(Reason.LEFT))),
-        "released": list(map(_former, lines.released)),
-        "takenBack": list(map(_former, lines.of(Reason.TAKEN_BACK))),
-        "givenBack": list(map(_former, lines.of(Reason.GIVEN_BACK))),
+        "left": list(map(_former, lines.left)),
+        "released": list(map(_former, (*lines.early, *lines.released))),
+        "takenBack": list(map(_former, lines.of(Verdict.FOLLOWED))),
+        "givenBack": list(map(_former, lines.of(Verdict.GIVEN_BACK))),
         "resized": [
             {**_line(found.line), "before": (found.before and found.before.addresses) or None}
-            for found in lines.of(Reason.RESIZED)
+            for found in lines.resized
         ],
         "renumbered": [
             {
@@ -80,11 +81,11 @@ def _difference(difference: Difference) -> dict[str, Any]:
             )
             for renumber in renumbers
         ],
-        "vanished": [_line(found.line) for found in lines.of(Reason.VANISHED)],
+        "vanished": [_line(found.line) for found in lines.vanished],
         "taken": [
-            {"line": _line(found.before or now), "by": {"node": now.node, "block": str(now.block)}}
-            for found in lines.of(Reason.TAKEN)
-            for now in [found.other or found.line]
+            {"line": _line(found.before), "by": {"node": found.now.node, "block": str(found.now.block)}}
+            for found in lines.of(Verdict.TAKEN)
+            if found.before and found.now
         ],
         "misplaced": [{**asdict(one), "lines": list(map(_line, one.lines))} for one in difference.misplaced],
         "steps": list(difference.steps),
@@ -141,6 +142,7 @@ def _line(line: Line) -> dict[str, str | bool | int]:
     return {"node": line.node, "block": str(line.block), "pool": line.pool, **state_record(line)}
 
 
-def _former(found: Transition) -> dict[str, str | bool | int]:
+def _former(found: LineChange) -> dict[str, str | bool | int]:
+    line = found.before if found.to and found.before else found.line
     before = {"was": str(found.before.state)} if found.before else {}
-    return {**_line(found.line), **before, **({"to": found.to} if found.to else {})}
+    return {**_line(line), **before, **({"to": found.to} if found.to else {})}

@@ -90,9 +90,9 @@ def command(report: PlanReport) -> str:
 
 
 def _stops(cluster: ClusterReport) -> bool:
-    """Return whether a person must review: refused, deleted cluster, moving nodes, or ordered steps."""
+    """Return whether a person must review: refused, deleted cluster, addresses in other hands, or steps."""
     difference = cluster.difference
-    moves = difference is not None and bool(difference.lines.counts.renumbered or difference.steps)
+    moves = difference is not None and bool(difference.lines.changes_hands or difference.steps)
     return cluster.failed or cluster.status is PlanStatus.DELETED or moves
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.lock.transitions import REFUSED, Reason, Transition
+from ipamc.law.change import Verdict
+from ipamc.lock.line_changes import VANISHED, LineChange
 from ipamc.lock.utilisation import Use
 from ipamc.model.diagnostics import Diagnostic, Severity, count, names
 from ipamc.model.lock import Line
@@ -30,13 +31,13 @@ _NEXT_OF_SPACE = (
     "to be renumbered: reserve the old range in its pool, move its nodes, then "
     "ipamc lock SPACE --settle CLUSTER/POOL"
 )
-_UNLAWFUL = {
-    Reason.VANISHED: "vanished from the lock: the base has these lines, "
+_FAULTS = {
+    VANISHED: "vanished from the lock: the base has these lines, "
     "and no line covers any of their addresses now",
-    Reason.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, "
+    Verdict.TAKEN: "changed hands without consent: no line of the base is pending for these nodes, "
     "and none keeps the block",
-    Reason.ENDED_EARLY: "out of quarantine early: its days are not over",
-    Reason.DAY_CHANGED: "in quarantine since a day that cannot be",
+    Verdict.ENDED_EARLY: "out of quarantine early: its days are not over",
+    Verdict.DATED: "in quarantine since a day that cannot be",
 }
 
 
@@ -62,7 +63,7 @@ class Section(Struct, frozen=True):
 
 
 def headline(clusters: tuple[ClusterReport, ...]) -> str:
-    """Count the nodes: renumbered, added, left, unchanged.
+    """Count the nodes: renumbered, added, left, unchanged, and what else became of some.
     Refused and deleted clusters, vanished nodes and changes of mode come before, if there are any.
     """
     counts = [cluster.difference.lines.counts for cluster in clusters if cluster.difference]
@@ -75,12 +76,15 @@ def headline(clusters: tuple[ClusterReport, ...]) -> str:
     changes = (
         "".join(modes) if len(clusters) == 1 else f"{count(len(modes), 'change')} of mode" if modes else ""
     )
+    words = ("renamed", "followed", "released")
+    more = {word: sum(getattr(nodes, word) for nodes in counts) for word in words}
     parts = (
         f"{count(failed, 'cluster')} refused" if failed else "",
         f"{count(gone, 'cluster')} deleted" if gone else "",
         f"{vanished:,} vanished" if vanished else "",
         changes,
         f"{sum(nodes.renumbered for nodes in counts):,} renumbered",
+        *(f"{number:,} {word}" for word, number in more.items() if number),
         f"+{sum(nodes.added for nodes in counts):,}",
         f"−{sum(nodes.left for nodes in counts) + deleted:,}",  # noqa: RUF001 - a minus is as wide as a plus
         f"{sum(nodes.unchanged for nodes in counts):,} unchanged",
@@ -113,7 +117,9 @@ def sections(difference: Difference) -> Iterator[Section]:
 
 def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
-    yield from (_former(_UNLAWFUL[reason], lines.of(reason), Sign.URGENT) for reason in REFUSED)
+    unlawful = (*lines.refused, *lines.early)
+    for fault, title in _FAULTS.items():
+        yield _former(title, [each for each in unlawful if each.fault == fault], Sign.URGENT)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)
@@ -131,19 +137,18 @@ def _sections(difference: Difference) -> Iterator[Section]:
     leaving = [(group.sentence,) for group in difference.leaving]
     yield Section("leave the tree and stay in the cluster", ("which, and what they do",), leaving)
     yield from _configuration(difference)
-    yield _former("quarantined", lines.of(Reason.LEFT))
-    yield _former("released", tuple(each for each in lines.released if each.reason is not Reason.ENDED_EARLY))
-    again = tuple(each for each in lines.of(Reason.RE_USED) if each.is_about_quarantine)
+    yield _former("quarantined", lines.left)
+    yield _former("released", lines.released)
+    again = [each for each in lines.of(Verdict.GIVEN) if each.before and each.before.since]
     yield _former("out of quarantine, and given out again", again)
-    yield _former("given back, quarantined", lines.of(Reason.GIVEN_BACK))
-    resized = lines.of(Reason.RESIZED)
+    yield _former("given back, quarantined", lines.of(Verdict.GIVEN_BACK))
     single = [
         (found.line.node, str(found.line.block), _addresses(found.before), ARROW, _addresses(found.after))
-        for found in resized
+        for found in lines.resized
     ]
-    about = names(found.line.node for found in resized)
+    about = names(found.line.node for found in lines.resized)
     yield Section("single addresses", ("node", "block", "base", "", "now"), single, about=about)
-    yield _former("taken back by Cilium's operator", lines.of(Reason.TAKEN_BACK))
+    yield _former("decided by an address, or by Cilium's operator", lines.of(Verdict.FOLLOWED))
     added = [(each.line.node, str(each.line.block), each.line.pool or NONE, each.why) for each in lines.added]
     about = names(each.line.node for each in lines.added)
     yield Section("added", ("node", "block", "pool", "origin"), added, Sign.ADDED, about)
@@ -219,18 +224,19 @@ def _addresses(line: Line | None) -> str:
     return f"{line.addresses:,}" if line and line.addresses else "all"
 
 
-def _former(title: str, changes: tuple[Transition, ...], sign: Sign = Sign.REMOVED) -> Section:
-    rows = []
+def _former(title: str, changes: Sequence[LineChange], sign: Sign = Sign.REMOVED) -> Section:
+    rows, about = [], []
     for found in changes:
+        was, now = found.before or found.line, "no line has its addresses"
+        if found.now and (found.to or found.now.block != was.block):
+            what = "its addresses" if found.now.block.contains(was.block) else found.now.block
+            now = f"{terms(found.now.node).unit} {found.now.node} has {what}"
+        elif found.now:
+            now = state(found.now)
         before = state(found.before) if found.before else NONE
-        now = state(found.after) if found.after else "no line has its addresses"
-        if found.other and not found.after:
-            what = "its addresses" if found.other.block.contains(found.line.block) else found.other.block
-            now = f"{terms(found.to).unit} {found.to} has {what}"
-        line = (str(found.line.block), found.line.pool or NONE)
-        rows.append(((found.before or found.line).node, *line, before, ARROW, now))
-    about = names(found.line.node for found in changes)
-    return Section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, about)
+        rows.append((was.node, str(was.block), was.pool or NONE, before, ARROW, now))
+        about.append(was.node)
+    return Section(title, ("node", "block", "pool", "base", "", "now"), rows, sign, names(about))
 
 
 def _field(field: PoolField) -> str:

@@ -13,7 +13,6 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from ipamc.lock.transitions import Reason
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, lines_over, outermost
 from ipamc.model.cidr import BITS, Block, address_text
@@ -95,13 +94,8 @@ def render(report: PlanReport) -> str:
 
 def _cluster(drawing: _Drawing, name: str, found: Picture) -> None:
     before, after = found.before.lines, found.map.lock.lines
-    changed = {
-        (line.block, line.node)
-        for each in found.changes
-        if each.reason not in {Reason.REPOOLED, Reason.RESIZED}
-        for line in (each.before, each.after)
-        if line
-    }
+    was, now = ({(line.block, line.node, line.state) for line in lines} for lines in (before, after))
+    changed = {(block, node) for block, node, _ in was ^ now}
     if not changed:
         return
     drawing.y += 6

@@ -6,20 +6,20 @@ cluster. `plan_report` combines several clusters, and says why a plan is refused
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.law.change import Days
 from ipamc.lock.file import parse
-from ipamc.lock.transitions import REFUSED, Days, Reason, Transition
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.place.quarantine import last_day
+from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import may_have_pools, read
@@ -50,7 +50,6 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
     """Used only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Rendered = Rendered()
     new: bool = False  # the base has no such cluster
-    day: str = ""  # the day of the commit, ISO 8601 in UTC; "" for the disk
 
 
 class Setting(Struct, frozen=True, kw_only=True):
@@ -66,7 +65,6 @@ class Difference(Struct, frozen=True, kw_only=True):
 
     unit: str = "node"  # of the cluster's `terms`
     lines: LineChanges
-    unlawful: tuple[Transition, ...]  # changes that no verb makes, without consent: the plan is refused
     misplaced: tuple[Misplaced, ...]  # misplaced lines of the head, changed or not
     steps: tuple[str, ...]
     """The steps that bring the change to the cluster, in order; empty if any order works."""
@@ -88,7 +86,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     def changed(self) -> bool:
         """Return whether the lock, the pools, a flag or a rendered file differs."""
         of_files = self.files.written or self.files.removed
-        return bool(self.lines.transitions or self.settings or self.flags or self.pools or of_files)
+        return bool(self.lines.lines or self.settings or self.flags or self.pools or of_files)
 
 
 class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not a failure
@@ -100,11 +98,10 @@ def read_base(
     rendered: Mapping[str, bytes],
     head: Cluster | None = None,
     compiled: Lock | None = None,
-    day: str = "",
 ) -> ClusterBase:
     """Return the base of these inputs.
     `head` is the compiled cluster, if its documents are the same; `compiled` is the compiled lock, if its
-    file is the same: these are not read again. `day` is that of the commit. Raises UnreadableBase.
+    file is the same: these are not read again. Raises UnreadableBase.
     """
     was = Rendered(rendered, f"{inputs.folder}/rendered")
     if inputs.lock is None:
@@ -117,7 +114,7 @@ def read_base(
         raise UnreadableBase(findings[0].message)
     if compiled is not None:
         lock = replace(lock, lines=compiled.written, written=compiled.written)
-    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was, day=day)
+    return ClusterBase(lock=lock, cluster=head or _cluster(inputs), rendered=was)
 
 
 def empty_base(name: str, mode: Mode) -> ClusterBase:
@@ -143,13 +140,12 @@ def compare(
     after: Compilation,
     today: str,
     runbooks: Mapping[str, str],
-    allowed: Collection[Reason] = (),
     *,
     filters: bool = False,
 ) -> Difference:
     """Return what changes from the base to the result of a compile on this day (ISO 8601, UTC).
-    `runbooks`: the texts of `templates/runbooks/` by file name. `allowed`: consent that no line records.
-    `filters`: list changes of routers' filters even if `bgp` is none. O(n log n) in lines.
+    `runbooks`: the texts of `templates/runbooks/` by file name. `filters`: list changes of routers' filters
+    even if `bgp` is none. O(n log n) in lines.
     """
     plan = after.plan
     announced = filters or plan.cluster.bgp != "none"
@@ -158,12 +154,9 @@ def compare(
     misplaced_lines = misplaced(plan, full)
     in_order = steps(before.lock, before.cluster, plan, runbooks)
     why = {line.block: group.why for group in misplaced_lines for line in group.lines}
-    given = before.rendered.blocks if plan.operator_pools else frozenset()
-    # The base's quarantine counts, even if this change shortens it.
-    now = last_day(today, plan.cluster.quarantine_days)
-    was = last_day(today, before.cluster.quarantine_days) if before.cluster else now
-    days = Days(today=today, over=min(was, now), shortened=now, base=before.day)
-    lines = compare_lines(before.lock.lines, plan, why, days, given)
+    quarantine = plan.cluster.quarantine_days
+    days = Days(today, before.cluster.quarantine_days if before.cluster else quarantine, quarantine)
+    lines = compare_lines(before.lock.lines, plan, why, days, _decided_elsewhere(before, plan))
     moved = tuple(sorted({renumber.node for renumber in lines.completed if renumber.moves}))
     trees = compare_trees(before.rendered, after.files)
     flags, known = compare_flags(trees, plan.cluster), FLAGS in before.rendered.texts
@@ -171,7 +164,6 @@ def compare(
     return Difference(
         unit=terms(plan.cluster).unit,
         lines=lines,
-        unlawful=tuple(each for each in lines.of(*REFUSED) if each.reason not in allowed),
         misplaced=misplaced_lines,
         steps=(*in_order, *moves(plan, moved, runbooks)),
         restarts=restarts(*restart, ordered=bool(in_order)) if known else (),
@@ -185,6 +177,18 @@ def compare(
         files=trees.files,
         filters=compare_filters(before.lock.lines, plan.lock.lines) if announced else (),
     )
+
+
+def _decided_elsewhere(before: ClusterBase, plan: Plan) -> set[str]:
+    """Return the pools of base and head that the addresses of nodes, or Cilium's operator, decide about."""
+    was = before.cluster
+    if was is None:
+        return set()
+    # Of the base's nodes some may not have been read: what was published as shared counts as well.
+    old = shared_pools(was, assign(was) if was.own_pools else (), before.rendered.pools) | unlisted_pools(was)
+    both = [(old, was), (plan.operator_pools, plan.cluster)]
+    one, two = ({*names, *(pool.name for pool in of.pools if pool.follows)} for names, of in both)
+    return one & two
 
 
 def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:

@@ -1,8 +1,8 @@
-"""Compares the lines of two locks for a plan: transitions, the origins of new blocks, and misplaced lines.
+"""Compares the lines of two locks for a plan: the law's verdicts, origins of new blocks, misplaced lines.
 
-A compile records its own decisions (`Plan.origins`). Decisions between the base and the head are derived from
-the lines, the pins and the inventory. A block that the inventory shows is then called adopted, even if the
-compiler placed it.
+A compile records its own decisions (`Plan.origins`). The origin of a block that is new since the base only is
+derived from the lines, the pins and the inventory, for people: it decides nothing. A block that the inventory
+shows is then called adopted, even if the compiler placed it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify, no_longer_selected, other_family, over_excluded
-from ipamc.lock.transitions import Days, Known, Reason, Transition, renumbered, transitions
+from ipamc.law.change import Days, Gate, Verdict
+from ipamc.lock.line_changes import VANISHED, LineChange, LockChange, line_changes
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import names
@@ -25,7 +26,6 @@ from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Origin, Plan, Want
 from ipamc.model.pool_words import terms
 
-T = TypeVar("T", Line, Transition)
 _MOST = 20  # Nodes that a command names
 
 
@@ -57,50 +57,89 @@ class Renumber(Struct, frozen=True, kw_only=True):
 
 
 class Counts(Struct, frozen=True, kw_only=True):
-    """Numbers of nodes; each node counts once."""
+    """Numbers of nodes."""
 
-    renumbered: int  # the nodes of `renumbered`
-    added: int  # nodes with a new block that are not renumbered
-    left: int
+    renumbered: int = 0  # their blocks change, now or later
+    added: int = 0  # nodes with a new block that are neither renumbered nor renamed
+    left: int = 0
     """They held a block at the base and hold none now; not renamed nodes or those whose line vanished."""
-    vanished: int
-    unchanged: int  # they hold the same blocks as at the base
+    vanished: int = 0
+    unchanged: int = 0  # they hold the same blocks as at the base
+    renamed: int = 0  # they have the blocks of a node of another name
+    followed: int = 0  # they lost blocks where their address, or Cilium's operator, decides
+    released: int = 0  # they lost blocks in quarantine before it was over
 
 
 class LineChanges(Struct, frozen=True, kw_only=True):
     """The changes of all lines. Tuples are in order of family and address, renumbers in order of node."""
 
-    transitions: tuple[Transition, ...] = ()
+    lines: tuple[LineChange, ...] = ()
     added: tuple[AddedBlock, ...] = ()
-    pending: tuple[Renumber, ...] = ()  # new pending lines
+    pending: tuple[Renumber, ...] = ()  # moves that begin
     still_pending: tuple[Renumber, ...] = ()
-    """Lines that are pending in the base, too: every plan lists them, although nothing changes."""
+    """Other pending lines: every plan lists them, although nothing changes."""
     completed: tuple[Renumber, ...] = ()  # the node no longer holds its old block
-    counts: Counts
+    counts: Counts = Counts()
 
-    def of(self, *reasons: Reason) -> tuple[Transition, ...]:
-        """Return the transitions with these reasons."""
-        return tuple([each for each in self.transitions if each.reason in reasons])
+    def of(self, *verdicts: Verdict) -> tuple[LineChange, ...]:
+        """Return what became of the base's lines with these verdicts."""
+        return tuple([each for each in self.lines if each.before and each.verdict in verdicts])
+
+    def gated(self, gate: Gate) -> tuple[LineChange, ...]:
+        """Return the changes that a gate is about."""
+        return tuple([each for each in self.lines if each.gate is gate])
 
     @property
-    def released(self) -> tuple[Transition, ...]:
-        """The blocks whose addresses can be, or were, given out before their quarantine was over."""
-        moved = [each for each in self.of(Reason.MOVED) if each.line.state is State.RELEASED]
-        return (*self.of(Reason.RELEASED, Reason.CANCELLED, Reason.ENDED_EARLY), *moved)
+    def refused(self) -> tuple[LineChange, ...]:
+        """Return the changes that nothing allows."""
+        return tuple([each for each in self.lines if each.before and each.verdict.refused])
+
+    @property
+    def left(self) -> tuple[LineChange, ...]:
+        """Return the lines of nodes that left, also of nodes that came and left since the base."""
+        passed = (each for each in self.lines if each.before is None and each.line.since)
+        return (*self.of(Verdict.LEFT), *passed)
+
+    @property
+    def changes_hands(self) -> bool:
+        """Return whether an address changes hands, or is asked to: of a node that is not only new or gone."""
+        asks = (each.gate not in {None, Gate.LEAVE} or each.verdict.refused for each in self.lines)
+        free = {Verdict.GIVEN, Verdict.FREE, Verdict.CANCELLED}
+        given = (each.to and each.now and each.now.in_use and each.verdict not in free for each in self.lines)
+        return any(asks) or any(given) or bool(self.counts.renumbered)
+
+    @property
+    def early(self) -> tuple[LineChange, ...]:
+        """Return the quarantines that end early, where the lock records no consent of `lock --release`."""
+        found = self.of(Verdict.ENDED_EARLY)
+        return tuple([each for each in found if each.to or each.line.state is not State.RELEASED])
+
+    @property
+    def released(self) -> tuple[LineChange, ...]:
+        """Return the others that end early, and cancelled moves."""
+        early = set(self.early)
+        found = self.of(Verdict.ENDED_EARLY, Verdict.CANCELLED)
+        return tuple([each for each in found if each not in early])
+
+    @property
+    def vanished(self) -> tuple[LineChange, ...]:
+        """Return the lines in use or in quarantine of which no line of the head has an address."""
+        return tuple([each for each in (*self.refused, *self.early) if each.fault == VANISHED])
+
+    @property
+    def resized(self) -> tuple[LineChange, ...]:
+        """Return the lines of which other addresses are rendered (crd mode)."""
+        both = ((each, each.before, each.after) for each in self.of(Verdict.KEPT))
+        return tuple([each for each, was, now in both if was and now and was.addresses != now.addresses])
 
     @property
     def pool_transfers(self) -> dict[tuple[str, str], list[Line]]:
         """The lines whose range is now in another or renamed pool, by old and new name: no node moves."""
         groups: dict[tuple[str, str], list[Line]] = defaultdict(list)
-        for each in self.of(Reason.REPOOLED, Reason.RESIZED):
-            if each.before and each.before.pool != each.line.pool:
-                groups[each.before.pool, each.line.pool].append(each.line)
+        for each in self.of(Verdict.KEPT):
+            if each.before and each.after and each.before.pool != each.after.pool:
+                groups[each.before.pool, each.after.pool].append(each.after)
         return dict(sorted(groups.items()))
-
-
-def changes_of(before: Sequence[Line], plan: Plan, days: Days | None = None) -> tuple[Transition, ...]:
-    """Return the transitions from a lock to a plan, for a base whose rendered files are not known."""
-    return _Comparison(before, plan, days or Days(), frozenset()).transitions
 
 
 def compare_lines(
@@ -108,94 +147,77 @@ def compare_lines(
     plan: Plan,
     why_pending: Mapping[Block, str],
     days: Days,
-    published: Collection[Block] = frozenset(),
+    elsewhere: Collection[str] = (),
 ) -> LineChanges:
     """Return the changes of the base's lines, and the origins of the head's lines. O(n log n).
-    `why_pending`: why a held block is misplaced. `published`: blocks that the base rendered for nodes.
+    `why_pending`: why a held block is misplaced. `days` and `elsewhere` are those of the law.
     """
-    comparison = _Comparison(before, plan, days, published)
+    change = line_changes(before, plan.lock.lines, days, elsewhere)
+    comparison = _Comparison(change, plan)
     pending, still_pending = comparison.pending(why_pending)
-    added = tuple(comparison.added())
-    changes, present = comparison.transitions, set(plan.held)
-    moved = renumbered(changes, present)
-    joined = {block.line.node for block in added} - moved
-    vanished = {each.line.node for each in changes if each.reason is Reason.VANISHED}
-    gone = {each.line.node for each in changes if each.leaves} - present - vanished
-    return LineChanges(
-        transitions=changes,
-        added=added,
+    found = LineChanges(
+        lines=change.lines,
+        added=tuple(comparison.added()),
         pending=pending,
         still_pending=still_pending,
         completed=tuple(comparison.completed()),
-        counts=Counts(
-            renumbered=len(moved),
-            added=len(joined),
-            left=len(gone),
-            vanished=len(vanished),
-            unchanged=len(present) - len(present & (moved | joined)),
-        ),
+    )
+    return replace(found, counts=_counts(found, change, plan))
+
+
+def _counts(lines: LineChanges, change: LockChange, plan: Plan) -> Counts:
+    present, renamed = set(plan.held), {each.line.node for each in lines.of(Verdict.RENAMED)}
+    new = {block.line.node for block in lines.added} - change.moving - renamed
+    vanished = {each.line.node for each in lines.vanished}
+    lost = {each.lost.node for each in change.lines if each.lost and each.verdict is not Verdict.RENAMED}
+    followed, released = (
+        {each.before.node for each in lines.of(verdict) if each.before}
+        for verdict in (Verdict.FOLLOWED, Verdict.ENDED_EARLY)
+    )
+    return Counts(
+        renumbered=len(change.moving),
+        renamed=len(renamed),
+        followed=len(followed),
+        released=len(released - vanished),
+        added=len(new),
+        left=len(lost - present - vanished),
+        vanished=len(vanished),
+        unchanged=len(present - change.moving - new - renamed),
     )
 
 
 class _Comparison:
-    """The transitions, and pairs of them in which a new block replaces an old one."""
+    """Pairs the blocks that nodes lost and got."""
 
-    def __init__(self, before: Sequence[Line], plan: Plan, days: Days, published: Collection[Block]) -> None:
-        self.plan, self.published = plan, published
-        self.one_block = plan.cluster.mode.one_block
-        known = Known(
-            one_block=self.one_block,
-            present=plan.held,
-            inventory=frozenset(node.name for node in plan.cluster.nodes),
-            days=days,
-            operator_pools=plan.operator_pools,
-            of_address=lambda line: self._pinned(line) is Origin.FOLLOWS,
-            followed=self._is_followed,
-        )
-        self.transitions = transitions(before, plan.lock.lines, known)
-        self.lost = self._by_key(each for each in self.transitions if each.loses(plan.held))
-        self.gained = self._by_key(each for each in self.transitions if each.gains)
-
-    def _by_key(self, items: Iterable[T]) -> dict[Key, list[T]]:
-        groups: dict[Key, list[T]] = defaultdict(list)
-        for each in items:
-            groups[each.key(one_block=self.one_block)].append(each)
-        return groups
+    def __init__(self, change: LockChange, plan: Plan) -> None:
+        self.plan, self.change = plan, change
 
     @cached_property
     def _shown(self) -> set[tuple[str, Block]]:
         evidence = Evidence(self.plan.cluster)
         return {(shown.node, shown.block) for node in self.plan.cluster.nodes for shown in evidence.of(node)}
 
-    @cached_property
-    def _showing(self) -> set[str]:
-        return {node for node, _ in self._shown}
-
-    def _is_followed(self, line: Line, over: Iterable[Line]) -> bool:
-        """Return whether CiliumNodes show that a node lost a block of the operator, or its new owner.
-        A block that ipamc rendered is not the operator's.
-        """
-        if line.pool not in self.plan.operator_pools or line.block in self.published:
-            return False
-        lost = line.node in self._showing and (line.node, line.block) not in self._shown
-        return lost or all((other.node, other.block) in self._shown for other in over)
-
     def completed(self) -> Iterator[Renumber]:
-        planned = {node.name for node in self.plan.cluster.nodes if node.planned} if self.lost else ()
-        for key, old in sorted(self.lost.items()):
-            new = self.gained.get(key, [])
-            was_pending = any(each.before and each.before.state is State.PENDING for each in new)
-            settled = was_pending or old[0].line.moved
-            shown = {(each.line.node, each.line.block) for each in new} <= self._shown
-            moves = settled and not shown and key[0] not in planned
-            days = {each.line.since for each in old if each.line.since}
-            why = _why_lost(old[0], was_pending=was_pending)
-            if new and all(self._pinned(each.line) is Origin.FOLLOWS for each in new):
+        pairs: dict[tuple[str, int], tuple[list[LineChange], list[LineChange]]] = {
+            key: ([], []) for key in sorted(self.change.renumbered)
+        }
+        for each in self.change.lines if pairs else ():
+            for side, line in enumerate((each.lost, each.got)):
+                if line and (line.node, line.block.family) in pairs:
+                    pairs[line.node, line.block.family][side].append(each)
+        planned = {node.name for node in self.plan.cluster.nodes if node.planned} if pairs else ()
+        for (node, _), (old, new) in pairs.items():
+            settled = any(each.verdict is Verdict.SETTLED for each in new)
+            shown = {(node, each.line.block) for each in new} <= self._shown
+            moves = (settled or old[0].line.moved) and not shown and node not in planned
+            days = {each.line.since for each in old if each.line.since and not each.to}
+            why = "it was pending, and is settled" if settled else _why_lost(old[0])
+            if all(self._pinned(each.line) is Origin.FOLLOWS for each in new):
                 why = "it has the block of its address now"
             yield Renumber(
-                node=key[0],
-                old=tuple([each.before for each in old if each.before]),
-                new=tuple([each.line for each in new]),
+                node=node,
+                old=tuple([each.lost for each in old if each.lost]),
+                new=tuple([each.got for each in new if each.got]),
                 why=why
                 + (": the node moves with the next apply" if moves else "")
                 + (f"; in quarantine since {names(days)}" if days else ""),
@@ -203,7 +225,7 @@ class _Comparison:
             )
 
     def pending(self, why: Mapping[Block, str]) -> tuple[tuple[Renumber, ...], tuple[Renumber, ...]]:
-        begun = {each.line.block for each in self.transitions if each.begins}
+        begun = {each.line.block for each in self.change.lines if each.begins}
         groups = self._by_key(line for line in self.plan.lock.lines if line.state is State.PENDING)
         nodes = {key[0] for key in groups}
         held = self._by_key(line for node in nodes for line in self.plan.held.get(node, ()))
@@ -214,6 +236,12 @@ class _Comparison:
             renumber = Renumber(node=key[0], old=tuple(old), new=tuple(new), why=reason)
             every[any(line.block in begun for line in new)].append(renumber)
         return tuple(every[True]), tuple(every[False])
+
+    def _by_key(self, lines: Iterable[Line]) -> dict[Key, list[Line]]:
+        groups: dict[Key, list[Line]] = defaultdict(list)
+        for line in lines:
+            groups[line.key(one_block=self.plan.cluster.mode.one_block)].append(line)
+        return groups
 
     def _goal(self, old: list[Line], new: list[Line]) -> str:
         """Return a phrase that says where a node moves although its old block is not misplaced."""
@@ -234,22 +262,22 @@ class _Comparison:
         return None
 
     def added(self) -> Iterator[AddedBlock]:
-        for key, changes in self.gained.items():
-            for each in changes if key not in self.lost else ():
+        for each in self.change.lines:
+            if (line := each.got) and (line.node, line.block.family) not in self.change.renumbered:
                 since = each.before.since if each.before else ""
-                yield AddedBlock(line=each.line, origin=self._origin(each), of=each.of, since=since)
+                yield AddedBlock(line=line, origin=self._origin(each), of=each.of, since=since)
 
-    def _origin(self, new: Transition) -> Origin:
+    def _origin(self, new: LineChange) -> Origin:
         line = new.line
         decided = self.plan.origins.get(line.block)
         if decided and decided is not Origin.RENUMBER:
             return decided
-        if new.reason in {Reason.RETURNED, Reason.SETTLED}:
+        if new.verdict in {Verdict.RETURNED, Verdict.SETTLED}:
             return Origin.RETURNED
         shown = (line.node, line.block) in self._shown
         if shown and line.pool in self.plan.operator_pools:
             return Origin.ADOPTED
-        if new.reason is Reason.RENAMED:
+        if new.verdict is Verdict.RENAMED:
             return Origin.RENAMED
         if pinned := self._pinned(line):
             return pinned
@@ -258,20 +286,14 @@ class _Comparison:
         return Origin.RE_USED if new.of else Origin.FIRST_FIT
 
 
-def _why_lost(lost: Transition, *, was_pending: bool) -> str:
-    if was_pending:
-        return "it was pending, and is settled"
-    now = lost.after
-    if now and now.state is State.QUARANTINED:
-        return "renumbered by consent since the base" if now.moved else "its block is in quarantine"
-    if now and now.state is State.RELEASED:
-        return "its block was released"
-    if lost.other and lost.other.node != lost.line.node:
-        unit = terms(lost.other.node).unit
-        return f"{unit} {lost.other.node} has its addresses now, and no line records a consent"
-    if lost.reason is Reason.VANISHED:
-        return "its line vanished from the lock"
-    return "its addresses are in another of its own blocks now"
+def _why_lost(lost: LineChange) -> str:
+    if lost.verdict is Verdict.FOLLOWED:
+        return "Cilium's operator took its block back"
+    if lost.verdict is Verdict.MOVED:
+        return "renumbered since the base"
+    return (
+        f"{terms(lost.to).unit} {lost.to} has its addresses now" if lost.to else "its line does not keep it"
+    )
 
 
 class Misplaced(Struct, frozen=True, kw_only=True):

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Iterator
+from shlex import quote
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.check.published import check_mode_change
 from ipamc.check.published_ranges import check_published_ranges
+from ipamc.law.change import Gate, Verdict
 from ipamc.lock.file import dumps, line_at
-from ipamc.lock.transitions import REFUSED, Reason, Transition
+from ipamc.lock.line_changes import VANISHED, LineChange
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.address_map import ClusterMap, Versions, map_of, versions_of
 from ipamc.review.diff import ClusterBase, Difference
-from ipamc.review.diff.lock_lines import changes_of
+from ipamc.review.diff.lock_lines import LineChanges
 
 
 class Picture(Struct, frozen=True, kw_only=True):
@@ -25,7 +27,6 @@ class Picture(Struct, frozen=True, kw_only=True):
 
     map: ClusterMap  # after it
     before: Lock
-    changes: tuple[Transition, ...]
     lock_path: str
 
     @property
@@ -40,7 +41,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 def picture(plan: Plan, before: Lock, lock_path: str, today: str) -> Picture:
     """Return the address maps before and after a plan."""
     mapped = map_of(plan.cluster, plan.lock, plan.wants, today)
-    return Picture(map=mapped, before=before, changes=changes_of(before.lines, plan), lock_path=lock_path)
+    return Picture(map=mapped, before=before, lock_path=lock_path)
 
 
 class PlanStatus(enum.StrEnum):
@@ -60,20 +61,19 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     name: str
     status: PlanStatus = PlanStatus.PLANNED
     difference: Difference | None = None  # None if nothing can be compared: deleted, refused or failed
+    unlawful: tuple[LineChange, ...] = ()  # changes of lines for which the plan is refused
     said: str = ""  # one line about the status, and what to do about it
     findings: tuple[Diagnostic, ...] = ()  # of the head's compile
     nodes: int = 0  # of a deleted cluster: how many nodes held a block at the base
-    agreed: bool = False  # of a deleted cluster: the user allows it (`--allow-deleted`)
+    agreed: bool = False  # of a deleted cluster: the user allows it (`--allow delete-cluster`)
     picture: Picture | None = None  # only on request
     bug: str = ""  # the traceback of a bug of ipamc
 
     @property
     def failed(self) -> bool:
         """Return whether the plan is refused without any `--fail-on`."""
-        if self.difference is not None and self.difference.unlawful:
-            return True
         gone = self.status is PlanStatus.DELETED and not self.agreed
-        return gone or self.status in {PlanStatus.REFUSED, PlanStatus.FAILED}
+        return gone or bool(self.unlawful) or self.status in {PlanStatus.REFUSED, PlanStatus.FAILED}
 
     @property
     def changed(self) -> bool:
@@ -90,37 +90,54 @@ class PlanReport(Struct, frozen=True, kw_only=True):
     """The clusters that the user named; empty for all. A pull request has a comment for each scope."""
 
 
+def unlawful(lines: LineChanges, *, released: bool) -> tuple[LineChange, ...]:
+    """Return the changes that are refused; `released`: a person allows that a quarantine ends early."""
+    return (*lines.refused, *(() if released else lines.early))
+
+
+def line_changed(
+    base: Lock, plan: Plan, changes: Iterable[LineChange], today: str, revision: str, restore: str
+) -> Iterator[Diagnostic]:
+    """IPC0441: a line of the lock changes only as a verb changes it."""
+    for each in changes:
+        was, now, name = each.before or each.line, each.now, plan.cluster.name
+        text, way_out = _what_changed(each, was, now, today), _WAYS_OUT[each.fault].format(name=name)
+        if each.verdict is Verdict.DATED and revision and now and now.since <= today:
+            way_out = (
+                f"on an old branch, this dates it with today: ipamc lock {name} --onto {quote(revision)}"
+            )
+        elif now and now.state is State.RELEASED and was.state is State.HELD and not each.to:
+            way_out = "a block is released after its node left, in a change of its own"
+        # The text includes the quarantine in the base: some formats print only one place of a finding.
+        since = f" ({stated(was)})" if was.since else ""
+        also = [Related(line_at(base, was), f"the base has it {stated(was)}")]
+        at = line_at(plan.lock, now) if now else Span(plan.lock.path)
+        message = f"{was.block} of {was.node}{since}: {text}"
+        yield error("IPC0441", at, message, also=also, help=f"{way_out}; {restore}")
+
+
+def agree(gate: Gate) -> str:
+    """Return how a person agrees to a change."""
+    return f"if that is agreed: the label ipamc/{gate}, or --allow {gate}"
+
+
 _WAYS_OUT = {
-    Reason.VANISHED: "a line goes only when its addresses are given out again",
-    Reason.TAKEN: "a node moves by consent: ipamc lock {cluster} --renumber NODE, and --settle NODE once it "
-    "is drained",
-    Reason.ENDED_EARLY: "if nothing uses it any more, and it was released or renamed by ipamc lock: ipamc "
-    "plan --allow-released",
-    Reason.DAY_CHANGED: "the day on which a line goes into quarantine is the compile's to write",
+    VANISHED: "a line goes only when its addresses are given out again",
+    Verdict.TAKEN: "a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is "
+    "drained",
+    Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow release",
+    Verdict.DATED: "the compile writes the day on which a line goes into quarantine",
 }
 
 
-def line_changed(base: Lock, plan: Plan, changes: Iterable[Transition], restore: str) -> Iterator[Diagnostic]:
-    """IPC0441: a line of the lock changes only as a verb changes it."""
-    for each in changes:
-        was, now = each.before, each.after or each.other
-        # The text includes the quarantine in the base: some formats print only one place of a finding.
-        since = f" ({stated(was)})" if was and was.since else ""
-        text = f"{each.line.block} of {(was or each.line).node}{since}: {_what_changed(each, was, now)}"
-        also = [Related(line_at(base, was), f"the base has it {stated(was)}")] if was else []
-        way_out = f"{_WAYS_OUT[each.reason].format(cluster=plan.cluster.name)}; {restore}"
-        at = line_at(plan.lock, now) if now else Span(plan.lock.path)
-        yield error("IPC0441", at, text, also=also, help=way_out)
-
-
-def _what_changed(each: Transition, was: Line | None, now: Line | None) -> str:
-    if each.reason is Reason.DAY_CHANGED and now:
-        if was and was.since == now.since:
-            return f"{stated(now)}, which no verb says of that day"
-        return f"{stated(now)}, a day on which no compile can have put it there"
+def _what_changed(each: LineChange, was: Line, now: Line | None, today: str) -> str:
     if now is None:
         return "the line vanished, and none has its addresses"
-    if now.state is State.PENDING and was and now.node == was.node:
+    if each.verdict is Verdict.DATED:
+        why = "a day of the future" if now.since > today else "a day before that of the base"
+        held = was.state is State.HELD and now.since <= today
+        return f"{stated(now)}, {'too long ago for a block that the base holds' if held else why}"
+    if now.state is State.PENDING and now.node == was.node and not was.since:
         return "it was held, and is pending"
     return f"{now.node} has {now.block} {stated(now)}, and no line records a consent"
 
@@ -146,27 +163,35 @@ def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
             yield found
 
 
-_UNLAWFUL = {
-    Reason.VANISHED: ("line", "vanished from the lock"),
-    Reason.TAKEN: ("held block", "changed hands, and no line records a consent"),
-    Reason.ENDED_EARLY: ("quarantine", "ended early; if it was by consent: --allow-released"),
-    Reason.DAY_CHANGED: ("line", "in quarantine since a day that cannot be"),
-}
-
-
-def _line_text(each: Transition) -> str:
-    was, now = each.before or each.line, each.other or each.after
-    if each.reason is Reason.DAY_CHANGED and now:
-        return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was is not now else ''}{stated(now)})"
-    if now is None:
-        return f"{was.node} ({was.block})"
-    since = f", {stated(was)}" if was.since else ""
-    return f"{was.block} of {was.node}{since} ({now.node} has {now.block})"
-
-
 def published_lost(cluster: ClusterReport) -> int:
     """Count the errors about published ranges that would vanish, of a compiled cluster."""
     return sum(found.severity is Severity.ERROR and found.code != "IPC0441" for found in cluster.findings)
+
+
+def _line_text(each: LineChange) -> str:
+    was, now = each.before or each.line, each.now
+    if now is None:
+        return f"{was.node} ({was.block})"
+    if each.verdict is Verdict.DATED:
+        return f"{was.block} of {was.node} ({f'{stated(was)}, now ' if was.since else ''}{stated(now)})"
+    since = f", {stated(was)}" if was.since else ""
+    has = f"{now.node} has {now.block}{'' if each.to else f' {stated(now)}'}"
+    return f"{was.block} of {was.node}{since} ({has})"
+
+
+_FAULTS = {
+    VANISHED: ("line", "vanished from the lock"),
+    Verdict.TAKEN: ("held block", "changed hands, and no line records a consent"),
+    Verdict.ENDED_EARLY: ("quarantine", f"ended early; {agree(Gate.RELEASE)}"),
+    Verdict.DATED: ("line", "in quarantine since a day that cannot be"),
+}
+_GATED = {
+    Gate.RENUMBER: ("node", "renumbered"),
+    Gate.RENAME: ("node", "renamed"),
+    Gate.RELEASE: ("block", "released early"),
+    Gate.FOLLOW: ("node", "moved by its address, or by Cilium's operator"),
+    Gate.LEAVE: ("node", "left"),
+}
 
 
 def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
@@ -176,35 +201,34 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
     """
     for cluster in report.clusters:
         if cluster.status is PlanStatus.DELETED and not cluster.agreed:
-            gone = "the cluster was deleted, and its lock with it"
-            yield f"{cluster.name}: {gone}; if it may go: --allow-deleted"
-        if cluster.status is PlanStatus.DELETED and "leave" in fail_on:
+            gone = f"the cluster was deleted, and its lock with it; {agree(Gate.DELETE_CLUSTER)}"
+            yield f"{cluster.name}: {gone}"
+        if cluster.status is PlanStatus.DELETED and Gate.LEAVE in fail_on:
             left_nodes = count(cluster.nodes, "node")
             yield f"{cluster.name}: {left_nodes} left with the whole cluster (--fail-on leave)"
         if cluster.difference is None:
             continue
-        lines = cluster.difference.lines
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
-        for reason in REFUSED:
-            if which := [_line_text(each) for each in cluster.difference.unlawful if each.reason is reason]:
-                yield f"{cluster.name}: {several(which, *_UNLAWFUL[reason])}"
-        renumbered = {renumber.node for renumber in (*lines.pending, *lines.completed)}
-        left = {
-            each.line.node
-            for each in (*lines.of(Reason.LEFT), *lines.released)
-            if each.before is None or each.before.state is State.HELD
-        }
-        released = {str(each.line.block) for each in lines.released}
+        for fault, words in _FAULTS.items():
+            if which := [_line_text(each) for each in cluster.unlawful if each.fault == fault]:
+                yield f"{cluster.name}: {several(which, *words)}"
+        for gate, (unit, what) in _GATED.items():
+            changes = cluster.difference.lines.gated(gate) if gate in fail_on else ()
+            if found := {_whose(each) if unit == "node" else str(each.line.block) for each in changes}:
+                said = f"{count(len(found), unit)} {what} (--fail-on {gate})"
+                yield f"{cluster.name}: {said}: {names(found)}; {agree(gate)}"
         short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
-        for gate, found, said in (
-            ("renumber", renumbered, f"{count(len(renumbered), 'node')} renumbered"),
-            ("release", released, f"{count(len(released), 'block')} released"),
-            ("leave", left, f"{count(len(left), 'node')} left"),
-            ("capacity", short, f"{count(len(short), 'pool')} with little room left"),
-        ):
-            if found and gate in fail_on:
-                yield f"{cluster.name}: {said} (--fail-on {gate}): {names(found)}"
+        if short and "capacity" in fail_on:
+            said = f"{count(len(short), 'pool')} with little room left (--fail-on capacity)"
+            yield f"{cluster.name}: {said}: {names(short)}"
+
+
+def _whose(change: LineChange) -> str:
+    """Return the node that a gate is about: the one that moves to a block, or had it."""
+    if change.begins or change.before is None:
+        return change.line.node
+    return change.before.node + (f" (now {change.to})" if change.gate is Gate.RENAME else "")
 
 
 def beyond_additions(report: ClusterReport) -> Iterator[str]:
@@ -216,15 +240,13 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield f"the cluster is {report.status}: {report.said}"
         return
     difference = report.difference
-    if moved := {move.node for move in (*difference.lines.pending, *difference.lines.completed)}:
-        yield f"it renumbers {several(moved, 'node')}"
+    lines = difference.lines
     for what, changes in (
-        ("quarantined", difference.lines.of(Reason.LEFT)),
-        ("released", difference.lines.released),
-        ("no longer shown by the operator", difference.lines.of(Reason.TAKEN_BACK)),
-        ("given back by use", difference.lines.of(Reason.GIVEN_BACK)),
-        ("with other single addresses", difference.lines.of(Reason.RESIZED)),
-        ("changed as no verb changes them", difference.lines.of(*REFUSED)),
+        *((f"{what}, by the gate {gate}", lines.gated(gate)) for gate, (_, what) in _GATED.items()),
+        ("with a cancelled move", lines.of(Verdict.CANCELLED)),
+        ("given back by use", lines.of(Verdict.GIVEN_BACK)),
+        ("with other single addresses", lines.resized),
+        ("changed as no verb changes them", lines.refused),
     ):
         if changes:
             yield several([f"{each.line.node} ({each.line.block})" for each in changes], "block", what)

@@ -1,0 +1,349 @@
+"""The law of a change: what may become of each address between two locks, and what a person has to allow.
+
+It knows the lines of both locks, the day, the quarantine, and the pools that are decided elsewhere: no
+inventory, and nothing that a cluster shows. It compares ranges of addresses and not lines, so a line that is
+split, resized or in a renamed pool is no special case. `ROWS` is the law: of each range that differs, the
+first row that matches decides. Nothing else in ipamc decides whether a change is lawful.
+
+A node is gone if no line of the head is held or pending for it. Both locks must be sound: lines are in order
+of family and address, and none overlaps another one.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+
+class Line(Protocol):
+    """A line of a lock."""
+
+    @property
+    def block(self) -> Any:
+        """Return its addresses: `family` (4 or 6), and `first` and `last` as numbers."""
+
+    @property
+    def pool(self) -> str:
+        """Return the pool whose range contains them."""
+
+    @property
+    def node(self) -> str:
+        """Return the node that has, will have or had them."""
+
+    @property
+    def state(self) -> str:
+        """Return held, pending, quarantined or released."""
+
+    @property
+    def since(self) -> str:
+        """Return the first day of its quarantine, ISO 8601 in UTC; "" in other states."""
+
+    @property
+    def moved(self) -> bool:
+        """Return whether it is in quarantine because its node moved to another block."""
+
+
+L = TypeVar("L", bound=Line)
+FREE, HELD, PENDING, QUARANTINED = "free", "held", "pending", "quarantined"
+IN_USE = (HELD, PENDING)
+OURS = (*IN_USE, QUARANTINED)
+"""The states in which addresses are of one node, and no other node gets them."""
+
+
+class Gate(enum.StrEnum):
+    """A kind of change that a person can be asked to allow, by the label `ipamc/GATE` of a pull request."""
+
+    RENUMBER = "renumber"
+    RENAME = "rename"
+    RELEASE = "release"
+    FOLLOW = "follow"
+    LEAVE = "leave"
+    DELETE_CLUSTER = "delete-cluster"
+    WEAKER = "weaker"
+
+
+class Verdict(enum.StrEnum):
+    """What became of a range of addresses, the worst last."""
+
+    FREE = "free"
+    """It was free, and no node uses it now."""
+    GIVEN = "given"
+    KEPT = "kept"
+    RETURNED = "returned"
+    SETTLED = "settled"
+    CANCELLED = "pending cancelled"
+    LEFT = "left"
+    GIVEN_BACK = "given back"
+    """Its node keeps other blocks, and got none."""
+    MOVED = "moved away"
+    FOLLOWED = "followed"
+    """The address of a node, or Cilium's operator, decides there."""
+    RENAMED = "renamed"
+    ADOPTED = "adopted"
+    """Its node has another block, and a node that moved there has this one."""
+    ENDED_EARLY = "quarantine ended early"
+    DATED = "day changed"
+    """In quarantine since a day on which no compile can have put it there."""
+    TAKEN = "taken"
+
+    @property
+    def refused(self) -> bool:
+        """Return whether nothing allows it."""
+        return self in {Verdict.DATED, Verdict.TAKEN}
+
+
+class Days(NamedTuple):
+    """The day, and how long a quarantine lasts."""
+
+    today: str  # ISO 8601 in UTC
+    base: int | None  # days; None: for ever
+    head: int | None
+
+    @property
+    def longest(self) -> int | None:
+        """Return the longer one: what waits already is not shortened by a change."""
+        return None if self.base is None or self.head is None else max(self.base, self.head)
+
+    @property
+    def over(self) -> str:
+        """Return the last day, ISO 8601, whose quarantine is over; "": none is."""
+        return last_day(self.today, self.longest)
+
+    @property
+    def earliest(self) -> str:
+        """Return the first day on which a quarantine of the change may have begun: half of one ago."""
+        return last_day(self.today, None if self.longest is None else self.longest // 2)
+
+
+def last_day(today: str, days: int | None) -> str:
+    """Return the last day, ISO 8601, from which it is `days` days to `today`; "" for None or none."""
+    try:
+        return "" if days is None else (date.fromisoformat(today) - timedelta(days=days)).isoformat()
+    except OverflowError:
+        return ""
+
+
+def is_over(line: Line, last: str, today: str = "") -> bool:
+    """Return whether a line's quarantine is over: it began on `last` (`last_day`) or before.
+    A line that a node was moved from `today` stays: the move is not applied yet.
+    """
+    return line.state == QUARANTINED and line.since <= last and not (line.moved and line.since == today)
+
+
+class Case(NamedTuple):
+    """A range that differs, and what rows ask about it: n has it in the base, m in the head."""
+
+    before: Line | None
+    after: Line | None
+    was: str  # its state in the base; FREE without a line, and if it is released or its quarantine is over
+    today: str  # ISO 8601 in UTC
+    first: str  # the first day on which a quarantine of the head may have begun
+    elsewhere: bool  # its pool is decided elsewhere, in base and head
+    at_once: bool  # there is no quarantine, in base and head
+    gone: bool  # n is gone
+    new: bool  # m had no held or pending block in the base
+    stays: bool  # n holds a block of the family in the head
+    gets: bool  # n holds addresses of the family that it did not hold in the base
+    asked: bool  # all of these were pending for n in the base
+    swaps: bool  # m held others of the family in the base, and all are in quarantine as moved
+
+    @property
+    def now(self) -> str:
+        """Return its state in the head; "" without a line."""
+        return self.after.state if self.after else ""
+
+    @property
+    def own(self) -> bool:
+        """Return whether n is m."""
+        return self.before is not None and self.after is not None and self.before.node == self.after.node
+
+    @property
+    def in_time(self) -> bool:
+        """Return whether it is in quarantine, since a day on which a compile can have put it there."""
+        after = self.after
+        return after is not None and after.state == QUARANTINED and self.first <= after.since <= self.today
+
+    @property
+    def left(self) -> bool:
+        """Return whether it is in quarantine for n, in time."""
+        return self.own and self.in_time
+
+    @property
+    def unmoved(self) -> bool:
+        """Return whether n moved away from it, and the head does not say so."""
+        return self.before is not None and self.before.moved and not (self.after and self.after.moved)
+
+    @property
+    def inherited(self) -> bool:
+        """Return whether n is gone, and m, which is new, has the whole block as n had it, or has left it."""
+        left = self.was in {HELD, QUARANTINED} and self.in_time and not self.unmoved
+        alike = left if self.now == QUARANTINED else self.now == self.was
+        whole = self.before is not None and self.after is not None and self.before.block == self.after.block
+        return whole and alike and self.gone and self.new and not self.own
+
+    @property
+    def moves(self) -> bool:
+        """Return whether m is to move to it: it is pending, and m did not wait for it, nor comes back."""
+        return self.now == PENDING and not (self.own and (self.was == PENDING or self.new))
+
+
+class Row(NamedTuple):
+    """A row of the law. `when` says for people what `matches` asks."""
+
+    was: str
+    when: str
+    matches: Callable[[Case], bool]
+    verdict: Verdict
+    gate: Gate | None = None
+
+
+_V, _G = Verdict, Gate
+ROWS = (
+    Row(FREE, "m moves there", lambda c: c.moves, _V.GIVEN, _G.RENUMBER),
+    Row(FREE, "held or pending m", lambda c: c.now in IN_USE, _V.GIVEN),
+    Row(FREE, "else", lambda _: True, _V.FREE),
+    Row(HELD, "held n", lambda c: c.own and c.now == HELD, _V.KEPT),
+    Row(HELD, "n left, and is gone", lambda c: c.left and c.gone, _V.LEFT, _G.LEAVE),
+    Row(HELD, "n left it, and gets none", lambda c: c.left and c.stays and not c.gets, _V.GIVEN_BACK),
+    Row(HELD, "n left it, and gets what waited", lambda c: c.left and c.gets and c.asked, _V.MOVED),
+    Row(HELD, "n left it", lambda c: c.left, _V.MOVED, _G.RENUMBER),
+    Row(HELD, "elsewhere, n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
+    Row(HELD, "elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
+    Row(HELD, "at once, m moves there", lambda c: c.at_once and c.gone and c.moves, _V.LEFT, _G.RENUMBER),
+    Row(HELD, "at once", lambda c: c.at_once and c.gone, _V.LEFT, _G.LEAVE),
+    Row(HELD, "inherited by m", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
+    Row(HELD, "held m", lambda c: c.now == HELD and c.swaps and c.stays, _V.ADOPTED, _G.RENUMBER),
+    Row(HELD, "quarantined n", lambda c: c.own and c.now == QUARANTINED, _V.DATED),
+    Row(HELD, "else", lambda _: True, _V.TAKEN),
+    Row(QUARANTINED, "inherited by m", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
+    Row(QUARANTINED, "quarantined n", lambda c: c.left and not c.unmoved, _V.KEPT),
+    Row(QUARANTINED, "another day", lambda c: c.own and c.now == QUARANTINED and not c.left, _V.DATED),
+    Row(QUARANTINED, "n, moved", lambda c: c.own and c.now in OURS and c.unmoved, _V.ENDED_EARLY, _G.RELEASE),
+    Row(QUARANTINED, "n moves there", lambda c: c.own and c.moves, _V.RETURNED, _G.RENUMBER),
+    Row(QUARANTINED, "n comes back", lambda c: c.own and c.now in IN_USE, _V.RETURNED),
+    Row(QUARANTINED, "elsewhere, n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
+    Row(QUARANTINED, "elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
+    Row(QUARANTINED, "else", lambda _: True, _V.ENDED_EARLY, _G.RELEASE),
+    Row(PENDING, "inherited by m", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
+    Row(PENDING, "pending n", lambda c: c.own and c.now == PENDING, _V.KEPT),
+    Row(PENDING, "held n", lambda c: c.own and c.now == HELD, _V.SETTLED),
+    Row(PENDING, "m moves there", lambda c: c.moves, _V.CANCELLED, _G.RENUMBER),
+    Row(PENDING, "else", lambda _: True, _V.CANCELLED),
+)
+"""In each row n is the node of the base, and m that of the head. "n left it": it is in quarantine since a
+day on which a compile can have put it there, today or up to half a quarantine ago. "elsewhere": its pool is
+decided elsewhere, in base and head. "at once": there is no quarantine, in base and head, and n is gone.
+"inherited": n is gone, and m, which had no block in use, has the whole block as n had it, or left since."""
+
+
+class Change(NamedTuple, Generic[L]):
+    """A range of addresses of which base and head say different things."""
+
+    family: int
+    first: int  # as a number
+    last: int
+    before: L | None
+    after: L | None
+    verdict: Verdict = Verdict.FREE
+    gate: Gate | None = None
+
+    @property
+    def lost(self) -> str:
+        """Return the node that held it and does not any more; "" if none."""
+        state, node = _who(self.before)
+        return node if state == HELD and _who(self.after) != (HELD, node) else ""
+
+    @property
+    def got(self) -> str:
+        """Return the node that holds it and did not before; "" if none."""
+        return self._replace(before=self.after, after=self.before).lost
+
+
+def changes(
+    before: Sequence[L], after: Sequence[L], days: Days, elsewhere: Collection[str] = ()
+) -> list[Change[L]]:
+    """Return the ranges that differ, by family and address, each with its verdict and gate.
+    `elsewhere`: the pools that are decided elsewhere, in base and head. O(n log n) in lines that differ; the
+    others are only looked at, and cost least if they are the same objects in both.
+    """
+    found = list(_differing(before, after))
+    facts = _Facts(before, after, found)
+    return [facts.judged(change, days, elsewhere) for change in found]
+
+
+def renumbered(found: Sequence[Change[L]]) -> set[tuple[str, int]]:
+    """Return the nodes, with the family, that lose held addresses and hold some that they did not hold."""
+    return {(each.lost, each.family) for each in found if each.lost} & {
+        (each.got, each.family) for each in found
+    }
+
+
+def _who(line: Line | None) -> tuple[str, str]:
+    return (line.state, line.node) if line else (FREE, "")
+
+
+def _differing(before: Sequence[L], after: Sequence[L]) -> Iterator[Change[L]]:
+    was, now = set(map(id, before)), set(map(id, after))
+    sides = [line for line in before if id(line) not in now], [line for line in after if id(line) not in was]
+    blocks = [line.block for lines in sides for line in lines]
+    ends = sorted({(block.family, end) for block in blocks for end in (block.first, block.last + 1)})
+    gone, come = (list(_over(lines, ends)) for lines in sides)
+    for (family, first), (_, end), old, new in zip(ends, ends[1:], gone, come, strict=False):
+        if old != new:
+            yield Change(family, first, end - 1, old, new)
+
+
+def _over(lines: Iterable[L], ends: Iterable[tuple[int, int]]) -> Iterator[L | None]:
+    """Yield the line at each of ascending addresses; None where there is none."""
+    rest = iter(lines)
+    line = next(rest, None)
+    for end in ends:
+        while line and (line.block.family, line.block.last) < end:
+            line = next(rest, None)
+        yield line if line and (line.block.family, line.block.first) <= end else None
+
+
+class _Facts(Generic[L]):
+    """What rows ask about nodes, collected once. Keys are a node and a family."""
+
+    def __init__(self, before: Sequence[L], after: Sequence[L], found: Sequence[Change[L]]) -> None:
+        some = {line.node for each in found for line in (each.before, each.after) if line}
+        self.had = {line.node for line in before if line.node in some and line.state in IN_USE}
+        self.has = {line.node for line in after if line.node in some and line.state in IN_USE}
+        held = (line for line in after if line.node in some and line.state == HELD)
+        self.holds = {(line.node, line.block.family) for line in held}
+        self.gets = {(each.got, each.family) for each in found}
+        waited = (each for each in found if _who(each.before) != (PENDING, each.got))
+        self.unasked = {(each.got, each.family) for each in waited}
+        self.lost = {(each.lost, each.family) for each in found}
+        moved = (each for each in found if each.lost and each.after and each.after.moved)
+        unmoved = set(found).difference(
+            each for each in moved if _who(each.after) == (QUARANTINED, each.lost)
+        )
+        self.unmoved = {(each.lost, each.family) for each in unmoved}
+
+    def judged(self, change: Change[L], days: Days, elsewhere: Collection[str]) -> Change[L]:
+        """Return a change with the verdict and the gate of the first row that matches."""
+        family, before, after = change.family, change.before, change.after
+        was = before.state if before and not is_over(before, days.over, days.today) else FREE
+        n, m = ((line.node, family) if line else ("", family) for line in (before, after))
+        pools = {line.pool for line in (before, after) if line}
+        case = Case(
+            before=before,
+            after=after,
+            was=was if was in OURS else FREE,
+            today=days.today,
+            first=before.since if before and was == QUARANTINED else days.earliest,
+            elsewhere=pools.issubset(elsewhere),
+            at_once=days.longest == 0,
+            gone=n[0] not in self.has,
+            new=m[0] not in self.had,
+            stays=n in self.holds,
+            gets=n in self.gets,
+            asked=n not in self.unasked,
+            swaps=m in self.lost and m not in self.unmoved,
+        )
+        row = next(row for row in ROWS if row.was == case.was and row.matches(case))
+        return change._replace(verdict=row.verdict, gate=row.gate)
