@@ -282,7 +282,7 @@ def test_a_node_that_left_is_for_a_person(site: Site) -> None:
     assert site.request["auto_merge"]
     # It was to merge by itself; that is stopped before the branch has something else
     said = site.refresh("n1", "n3")
-    assert "is for a person to decide: 1 block quarantined: n2" in said
+    assert "is for a person to decide: 1 node left: n2" in said
     assert site.request["auto_merge"] is None
     assert site.request["labels"] == []
     assert "**A person decides**" in site.body()

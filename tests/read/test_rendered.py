@@ -35,7 +35,6 @@ SHARD = {path for path in OWN if path.startswith("pools/") and "kustomization" n
     [
         (OWN, "mode", set()),
         (OWN, "parts", set()),
-        (OWN, "blocks", set()),
         (OWN, "of_nodes", {"kustomization.yaml"}),
         (OWN, "own_allowed", {"kustomization.yaml"}),
         (OWN, "uids", set()),

@@ -37,11 +37,11 @@ PLAN = Difference(
 """A node joined."""
 
 BY_GATE = {
-    Gate.RENUMBER: "1 block renumbered, by the gate renumber: n1 (10.0.0.0/27)",
-    Gate.RENAME: "1 block renamed, by the gate rename",
-    Gate.RELEASE: "1 block released early, by the gate release",
-    Gate.FOLLOW: "1 block moved by its address, or by Cilium's operator, by the gate follow",
-    Gate.LEAVE: "1 block left, by the gate leave",
+    Gate.RENUMBER: "1 node renumbered: n1",
+    Gate.RENAME: "1 node renamed: n1",
+    Gate.RELEASE: "1 block released early: 10.0.0.0/27",
+    Gate.FOLLOW: "1 node moved by its address, or by Cilium's operator: n1",
+    Gate.LEAVE: "1 node left: n1",
 }
 BY_VERDICT = {
     Verdict.CANCELLED: "1 block with a cancelled move: n1 (10.0.0.0/27)",

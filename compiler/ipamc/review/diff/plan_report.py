@@ -213,15 +213,21 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
         for fault, words in _FAULTS.items():
             if which := [_line_text(each) for each in cluster.unlawful if each.fault == fault]:
                 yield f"{cluster.name}: {several(which, *words)}"
-        for gate, (unit, what) in _GATED.items():
-            changes = cluster.difference.lines.gated(gate) if gate in fail_on else ()
-            if found := {_whose(each) if unit == "node" else str(each.line.block) for each in changes}:
-                said = f"{count(len(found), unit)} {what} (--fail-on {gate})"
-                yield f"{cluster.name}: {said}: {names(found)}; {agree(gate)}"
+        for gate, said, found in _fired(cluster.difference.lines):
+            if gate in fail_on:
+                yield f"{cluster.name}: {said} (--fail-on {gate}): {found}; {agree(gate)}"
         short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
         if short and "capacity" in fail_on:
             said = f"{count(len(short), 'pool')} with little room left (--fail-on capacity)"
             yield f"{cluster.name}: {said}: {names(short)}"
+
+
+def _fired(lines: LineChanges) -> Iterator[tuple[Gate, str, str]]:
+    """Yield the gates that changes are about, with how many there are and of which nodes or blocks."""
+    for gate, (unit, what) in _GATED.items():
+        changes = lines.gated(gate)
+        if found := {_whose(each) if unit == "node" else str(each.line.block) for each in changes}:
+            yield gate, f"{count(len(found), unit)} {what}", names(found)
 
 
 def _whose(change: LineChange) -> str:
@@ -241,8 +247,8 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         return
     difference = report.difference
     lines = difference.lines
+    yield from (f"{said}: {found}" for _, said, found in _fired(lines))
     for what, changes in (
-        *((f"{what}, by the gate {gate}", lines.gated(gate)) for gate, (_, what) in _GATED.items()),
         ("with a cancelled move", lines.of(Verdict.CANCELLED)),
         ("given back by use", lines.of(Verdict.GIVEN_BACK)),
         ("with other single addresses", lines.resized),
