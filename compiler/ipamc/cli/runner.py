@@ -34,7 +34,9 @@ from ipamc.workspace.workers import run_all
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
+    from ipamc.lock.line_changes import LockChange
     from ipamc.model.cluster import Version
+    from ipamc.model.lock import Line
     from ipamc.model.plan import Plan
     from ipamc.read.space_index import IndexLine
 
@@ -147,6 +149,11 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     else:
         line = f"{placed(plan, task.today)}; {summary(changes)}"
     steps = _next_steps(task, plan)
+    against = _judged(merged.before, plan, task.today).lines if merged else ()
+    if merged and (
+        refused := [str(each.line.block) for each in against if each.before and each.verdict.refused]
+    ):
+        steps += (f"ipamc plan {name} --base {merged.rev} refuses what became of {names(refused)}",)
     return Outcome(
         name=name,
         folder=task.folder,
@@ -279,18 +286,22 @@ def placed(plan: Plan, today: str) -> str:
     leavers = {stale.node for stale in plan.stale if stale.reason is StaleReason.LEAVER}
     before, now, moved = plan.lock.written, plan.lock.lines, 0
     if before != now and (before or any(line.state is State.PENDING for line in now)):
-        # Only here can a run renumber; else the law is not even imported.
-        from ipamc.law.change import Days
-        from ipamc.lock.line_changes import line_changes
-
-        days = plan.cluster.quarantine_days
-        moved = len(line_changes(before, now, Days(today, days, days)).moving)
+        moved = len(_judged(before, plan, today).moving)  # only here can a run renumber
     nodes, blocks = ("range asked for", "range") if plan.cluster.is_space else ("node", "block")
     asked = "ranges asked for" if plan.cluster.is_space else ""
     return (
         f"{count(len(plan.cluster.nodes), nodes, asked)}, {count(origins.total(), blocks)} added"
         f"{f' ({why})' if why else ''}, {returned:,} returned, {len(leavers):,} left, {moved:,} renumbered"
     )
+
+
+def _judged(before: Sequence[Line], plan: Plan, today: str) -> LockChange:
+    """Return the change from these lines to a plan's, as if the base had the head's Cluster and pools."""
+    from ipamc.law.change import Days
+    from ipamc.lock.line_changes import line_changes
+
+    days, follows = plan.cluster.quarantine_days, {pool.name for pool in plan.cluster.pools if pool.follows}
+    return line_changes(before, plan.lock.lines, Days(today, days, days), plan.operator_pools | follows)
 
 
 def summary(changes: Changes) -> str:

@@ -269,8 +269,8 @@ def changes(
     others are only looked at, and cost least if they are the same objects in both.
     """
     found = list(_differing(before, after))
-    facts = _Facts(before, after, found)
-    return [facts.judged(change, days, elsewhere) for change in found]
+    facts = _Facts(before, after, found, days)
+    return [facts.judged(change, elsewhere) for change in found]
 
 
 def renumbered(found: Sequence[Change[L]]) -> set[tuple[str, int]]:
@@ -308,7 +308,8 @@ def _over(lines: Iterable[L], ends: Iterable[tuple[int, int]]) -> Iterator[L | N
 class _Facts(Generic[L]):
     """What rows ask about nodes, collected once. Keys are a node and a family."""
 
-    def __init__(self, before: Sequence[L], after: Sequence[L], found: Sequence[Change[L]]) -> None:
+    def __init__(self, before: Sequence[L], after: Sequence[L], found: list[Change[L]], days: Days) -> None:
+        self.days, self.over, self.earliest = days, days.over, days.earliest
         some = {line.node for each in found for line in (each.before, each.after) if line}
         self.had = {line.node for line in before if line.node in some and line.state in IN_USE}
         self.has = {line.node for line in after if line.node in some and line.state in IN_USE}
@@ -324,20 +325,20 @@ class _Facts(Generic[L]):
         )
         self.unmoved = {(each.lost, each.family) for each in unmoved}
 
-    def judged(self, change: Change[L], days: Days, elsewhere: Collection[str]) -> Change[L]:
+    def judged(self, change: Change[L], elsewhere: Collection[str]) -> Change[L]:
         """Return a change with the verdict and the gate of the first row that matches."""
         family, before, after = change.family, change.before, change.after
-        was = before.state if before and not is_over(before, days.over, days.today) else FREE
+        was = before.state if before and not is_over(before, self.over, self.days.today) else FREE
         n, m = ((line.node, family) if line else ("", family) for line in (before, after))
         pools = {line.pool for line in (before, after) if line}
         case = Case(
             before=before,
             after=after,
             was=was if was in OURS else FREE,
-            today=days.today,
-            first=before.since if before and was == QUARANTINED else days.earliest,
+            today=self.days.today,
+            first=before.since if before and was == QUARANTINED else self.earliest,
             elsewhere=pools.issubset(elsewhere),
-            at_once=days.longest == 0,
+            at_once=self.days.longest == 0,
             gone=n[0] not in self.has,
             new=m[0] not in self.had,
             stays=n in self.holds,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ipamc.lock.file import dumps, parse
 from ipamc.lock.merge import dated, merge
 from ipamc.model.diagnostics import names
-from ipamc.model.lock import State
+from ipamc.model.lock import Line, State
 from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
 from ipamc.workspace.revision import known
@@ -26,6 +26,7 @@ class Onto(Struct, frozen=True, kw_only=True):
     lines: tuple[str, ...]  # lines for the user: the origin of the lock, and the lines that were dropped
     rev: str
     newcomers: frozenset[str]  # nodes that hold blocks only in the revision's lock
+    before: tuple[Line, ...]  # the revision's lines
 
     def refuse_unmerged(self, leavers: set[str]) -> None:
         """Raise Trouble if a node that is new in the revision leaves here: its inventory is not merged."""
@@ -120,14 +121,16 @@ def onto(folder: str, rev: str, today: str) -> Onto:
         merger.other = merger.of_commit(commit, DEEPEST)
     text, newcomers = ours, set[str]()
     if merger.other is not None and not merger.done and base != commit:
-        before = merger.show(base)
-        text = merger.merged(before, ours, merger.other)
-        newcomers = _holders(merger.other) - _holders(before) - _holders(ours)
+        parted = merger.show(base)
+        text = merger.merged(parted, ours, merger.other)
+        newcomers = _holders(merger.other) - _holders(parted) - _holders(ours)
     lock, other = (parse(each, "")[0] if each else None for each in (text, merger.other))
     if lock and other:
         lines = dated(lock.lines, [other.lines], today)
         text = dumps(replace(lock, lines=tuple(lines.values()))).encode()
-    return Onto(lock=text, lines=tuple(merger.lines), rev=rev, newcomers=frozenset(newcomers))
+    before = other.lines if other else ()
+    said = tuple(merger.lines)
+    return Onto(lock=text, lines=said, rev=rev, newcomers=frozenset(newcomers), before=before)
 
 
 def _is_sound(text: bytes | None, path: str) -> bool:

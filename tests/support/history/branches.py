@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from ipamc.law.change import Days, changes
+from ipamc.lock.file import parse
 from ipamc.lock.merge import Merged, merge
 from ipamc.model.lock import Consent
 from tests.support.history.checks import judge_merge, rows, vanished
@@ -55,6 +57,10 @@ class Branches(LiveHistory):
         self.here = "main"
         self.fork: Commit | None = None
         """The last commit that both branches have."""
+        self.forked = self.today
+        """The day on which they parted, or met last."""
+        self.freed = False
+        """Whether somebody agreed since then that addresses are given out early: a request for all of it is refused."""
 
     @property
     def there(self) -> str:
@@ -67,7 +73,23 @@ class Branches(LiveHistory):
         if accepted:
             assert self.lock is not None
             self.heads[self.here] = Commit(self.world, self.lock, self.files, self.heads.get(self.here))
+            self.freed |= bool(consent and (consent.release or consent.rename))
         return accepted
+
+    def _a_request_passes(self) -> None:
+        """Nothing of a branch that has all of the trunk is refused there, if no quarantine ended on the branch."""
+        main, work = self.heads["main"], self.heads["work"]
+        base, head = (side.world.spec.get("quarantineDays", 7) for side in (main, work))
+        shortest = min([days for days in (base, head) if days != "never"], default=1000)
+        if self.freed or not (self.today - self.forked).days < shortest:
+            return
+        was, now = (parse(side.lock.encode(), "")[0] for side in (main, work))
+        assert was
+        assert now
+        days = Days(self.today.isoformat(), *(None if each == "never" else each for each in (base, head)))
+        found = changes(was.lines, now.lines, days, main.world.operators() & work.world.operators())
+        self.steps["requests"] += 1
+        assert not [each for each in found if each.verdict.refused], found
 
     def _check_out(self, branch: str) -> None:
         self.here = branch
@@ -80,6 +102,7 @@ class Branches(LiveHistory):
     @rule()
     def a_branch_is_made(self) -> None:
         self.fork = self.heads["work"] = self.heads["main"]
+        self.forked, self.freed = self.today, False
         self._check_out("work")
 
     @precondition(lambda self: self.fork is not None)
@@ -103,8 +126,11 @@ class Branches(LiveHistory):
         other = self.heads[self.there]
         if self.fork is not None and other is not self.fork and self._take([(self.fork, other)], leave=leave):
             self.fork = other
+            if self.here == "work":
+                self._a_request_passes()
             if back:
                 self.fork = self.heads[self.there] = self.heads[self.here]
+                self.forked, self.freed = self.today, False
 
     @precondition(lambda self: self.fork is not None)
     @rule(leave=st.booleans())
@@ -117,6 +143,8 @@ class Branches(LiveHistory):
         self.heads[self.here] = onto
         if self._take(picked, leave=leave):
             self.fork = onto
+            if self.here == "work":
+                self._a_request_passes()
         else:
             self._go_on_from(before)
             self.heads[self.here] = before
