@@ -141,7 +141,7 @@ class Case(NamedTuple):
     today: str  # ISO 8601 in UTC
     first: str  # the first day on which a quarantine of the head may have begun
     elsewhere: bool  # its pool is decided elsewhere, in base and head
-    at_once: bool  # there is no quarantine, in base and head
+    at_once: bool  # n is gone, there is no quarantine in base and head, and it is in use, or in no line
     gone: bool  # n is gone
     new: bool  # m had no held or pending block in the base
     stays: bool  # n holds a block of the family in the head
@@ -211,8 +211,8 @@ ROWS = (
     Row(HELD, "n left it", lambda c: c.left, _V.MOVED, _G.RENUMBER),
     Row(HELD, "elsewhere, n is gone", lambda c: c.elsewhere and c.gone and not c.moves, _V.FOLLOWED),
     Row(HELD, "elsewhere", lambda c: c.elsewhere, _V.FOLLOWED, _G.FOLLOW),
-    Row(HELD, "at once, m moves there", lambda c: c.at_once and c.gone and c.moves, _V.LEFT, _G.RENUMBER),
-    Row(HELD, "at once", lambda c: c.at_once and c.gone, _V.LEFT, _G.LEAVE),
+    Row(HELD, "at once, m moves there", lambda c: c.at_once and c.moves, _V.LEFT, _G.RENUMBER),
+    Row(HELD, "at once, held or pending m, or no line", lambda c: c.at_once, _V.LEFT, _G.LEAVE),
     Row(HELD, "inherited by m", lambda c: c.inherited, _V.RENAMED, _G.RENAME),
     Row(HELD, "held m", lambda c: c.now == HELD and c.swaps and c.stays, _V.ADOPTED, _G.RENUMBER),
     Row(HELD, "quarantined n", lambda c: c.own and c.now == QUARANTINED, _V.DATED),
@@ -330,7 +330,7 @@ class _Facts(Generic[L]):
         family, before, after = change.family, change.before, change.after
         was = before.state if before and not is_over(before, self.over, self.days.today) else FREE
         n, m = ((line.node, family) if line else ("", family) for line in (before, after))
-        pools = {line.pool for line in (before, after) if line}
+        pools, rest = {line.pool for line in (before, after) if line}, after and after.state not in IN_USE
         case = Case(
             before=before,
             after=after,
@@ -338,7 +338,7 @@ class _Facts(Generic[L]):
             today=self.days.today,
             first=before.since if before and was == QUARANTINED else self.earliest,
             elsewhere=pools.issubset(elsewhere),
-            at_once=self.days.longest == 0,
+            at_once=self.days.longest == 0 and n[0] not in self.has and not rest,
             gone=n[0] not in self.has,
             new=m[0] not in self.had,
             stays=n in self.holds,

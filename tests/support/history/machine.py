@@ -148,7 +148,7 @@ class History(RuleBasedStateMachine):
             assert not [each for each in found if each.verdict.refused], found
         asked = {each.gate for each in found if each.gate} - {Gate.LEAVE}
         agreed = {Gate.FOLLOW} if elsewhere else set()
-        agreed |= {Gate.RENUMBER} if consent.renumber else set()
+        agreed |= {Gate.RENUMBER, Gate.RELEASE} if consent.renumber else set()  # its pin may be what it left
         agreed |= {Gate.RENAME, Gate.RELEASE} if consent.rename else set()
         agreed |= {Gate.RELEASE} if consent.release else set()
         assert asked <= agreed, (asked, found)
