@@ -269,7 +269,7 @@ def test_an_address_that_is_in_no_index_is_looked_for_in_the_files(
 def test_members_that_say_nothing_about_an_address_are_not_read(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr("ipamc.review.as_needed.load_without_nodes")
+    monkeypatch.delattr("ipamc.pipeline.load_cluster")
     assert run("which", "192.0.2.200") == (1, "no node has 192.0.2.200, and no pool of 4 clusters has it\n")
 
 

@@ -954,7 +954,7 @@ def planned(repository: Repository, folder: Path, forge: str, labels: str, *opti
     request with these labels; return whether it passes.
     """
     text = repository.run("ipamc", "ci", forge, *options, "--write", "-")
-    shared = {"BASE": "origin/main", "IPAMC_BASE": "origin/main", "RUNNER_TEMP": str(folder)}
+    shared: dict[str, Any] = {"BASE": "origin/main", "IPAMC_BASE": "origin/main", "RUNNER_TEMP": str(folder)}
     shared |= {"GITHUB_OUTPUT": str(folder / "o"), "GITHUB_STEP_SUMMARY": str(folder / "s")}
     shared |= {
         "LABELS": labels,

@@ -236,17 +236,6 @@ def test_aggregates(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # n
     ]
 
 
-def test_aggregates_read_the_inventory_for_labels_alone(
-    lab: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (lab / "clusters/lab/nodes.yaml").write_text(
-        "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: 7\n"
-    )
-    assert "rack-b  10.2.0.0/24" in show(capsys, "--aggregates")[0]
-    assert "rack-b" in show(capsys)[0]
-    assert "IPC" in show(capsys, "--aggregates", "--by", "rack", code=1)[1]
-
-
 def test_aggregates_as_json_keep_their_schema(lab: Path, capsys: pytest.CaptureFixture[str]) -> None:  # noqa: ARG001 - as above
     schema = json.loads(disk.assets("schemas")["aggregates.output.json"])
     jsonschema.Draft202012Validator.check_schema(schema)

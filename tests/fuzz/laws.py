@@ -37,11 +37,11 @@ from ipamc.report.show import text as show_text
 from ipamc.report.show.columns import Screen
 from ipamc.report.show.text import Look
 from ipamc.review import GATES
-from ipamc.review.as_needed import started_with
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
 from ipamc.review.explain_address import explain_address
 from ipamc.review.shown_pools import Choice, shown
+from ipamc.review.started import started_with
 from ipamc.workspace.disk import assets
 from tests.fuzz.subjects import published
 

@@ -96,9 +96,9 @@ def command(
         1: an input, a lock or a table was refused, or an I/O or environment error
     """
     from ipamc.model.diagnostics import Log
+    from ipamc.pipeline import load_cluster
     from ipamc.report.netbox import summary, table
     from ipamc.review import netbox
-    from ipamc.review.as_needed import enough_for_use, load_without_nodes
     from ipamc.workspace.dump import load_table
 
     problems = Problems()
@@ -113,7 +113,7 @@ def command(
         around: set[str] = set()
         for folder in source.folders:
             with problems.of(folder):
-                cluster, lock, _ = load_without_nodes(source.inputs(folder, rendered=False), enough_for_use)
+                cluster, lock = load_cluster(source.inputs(folder, rendered=False))
                 found.append((folder, cluster.name, netbox.prefixes_of(cluster, lock)))
                 around |= {folder} if cluster.is_space else set()
         own = [(folder, prefixes) for folder, _, prefixes in found if folder not in around]

@@ -89,7 +89,7 @@ def _part(folder: str, source: Source, day: str, most: int) -> Part:
     from ipamc.place.candidates import assign
     from ipamc.report.page.data import Part
     from ipamc.review.address_map import chosen, lock_text, map_of, versions_of
-    from ipamc.review.as_needed import started_with
+    from ipamc.review.started import started_with
     from ipamc.workspace.lock_history import lock_history, texts
     from ipamc.workspace.spaces import of_space
 

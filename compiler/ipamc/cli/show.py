@@ -147,7 +147,7 @@ def command(  # noqa: PLR0913 - an argument for each option
             raise click.UsageError(
                 "--aggregates takes no --show-blocks, and is no --output csv or prometheus"
             )
-        found = prefixes = reading.read(_aggregated(choice, by), whole=by is not None)
+        found = prefixes = reading.read(_aggregated(choice, by))
         _write_aggregates(output, prefixes, match, reading.source.record())
     elif by is not None:
         raise click.UsageError("--by is for --aggregates: ipamc show --aggregates --by LABEL")
@@ -176,8 +176,8 @@ def command(  # noqa: PLR0913 - an argument for each option
 
 def _shown(choice: Choice, day: str, *, lines: bool) -> Callable[[Cluster, Lock], ShownCluster | None]:
     """Return a function that maps a cluster to its pools, or to None if a filter leaves nothing."""
-    from ipamc.review.as_needed import started_with
     from ipamc.review.shown_pools import shown
+    from ipamc.review.started import started_with
 
     def make(cluster: Cluster, lock: Lock) -> ShownCluster | None:
         found = shown(cluster, lock, choice, day, lines=lines, started=started_with(cluster, lock))
@@ -190,7 +190,7 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
     """Return a function that maps a cluster to its aggregates, by pool or label, or to None."""
     from ipamc.report.aggregates import ClusterAggregates
     from ipamc.review.aggregates import IN_USE, LabelError, by_label, by_pool, chosen, label_key
-    from ipamc.review.as_needed import started_with
+    from ipamc.review.started import started_with
 
     states = choice.states or IN_USE
     said = tuple(str(state) for state in type(next(iter(states))) if state in states)
@@ -225,17 +225,14 @@ class _Reading(Struct):
     pools: set[str] = field(default_factory=set)
     nodes: set[str] = field(default_factory=set)
 
-    def read(self, make: Callable[[Cluster, Lock], Made | None], *, whole: bool = False) -> list[Made]:
-        """Return the results of `make` that are not None. With `whole`, read the Nodes, too."""
+    def read(self, make: Callable[[Cluster, Lock], Made | None]) -> list[Made]:
+        """Return the results of `make` that are not None."""
         from ipamc.pipeline import load_cluster
-        from ipamc.review.as_needed import enough_for_use, load_without_nodes
 
         found = []
         for folder in self.source.folders:
             with self.problems.of(folder):
-                inputs = self.source.inputs(folder, rendered=False)
-                read = load_cluster(inputs) if whole else load_without_nodes(inputs, enough_for_use)
-                cluster, lock = read[:2]
+                cluster, lock = load_cluster(self.source.inputs(folder, rendered=False))
                 self.pools.update(cluster.pools_by_name)
                 if self.choice.nodes:
                     self.nodes.update(line.node for line in lock.lines)
@@ -338,8 +335,8 @@ def tell_future(
 
 def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) -> int:
     """Print how long pools of these names or patterns, or all, have room; return the exit code."""
+    from ipamc.pipeline import load_cluster
     from ipamc.report import runway as report
-    from ipamc.review.as_needed import enough_for_use, load_without_nodes
     from ipamc.review.runway import runway, to_read
     from ipamc.review.shown_pools import Choice, without_match
     from ipamc.workspace.lock_history import is_last, lock_history, texts
@@ -351,7 +348,7 @@ def _tell_runway(source: Source, pools: Sequence[str], output: str, style: str) 
         for folder in source.folders:
             with problems.of(folder):
                 inputs = source.inputs(folder, rendered=False)
-                cluster, lock, _ = load_without_nodes(inputs, enough_for_use)
+                cluster, lock = load_cluster(inputs)
                 past = lock_history(folder, source.record().get("at", {}).get("commit", "HEAD"))
                 today = source.day()
                 seconds = [version.second for version in past.versions]

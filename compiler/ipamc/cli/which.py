@@ -107,12 +107,12 @@ class _Search(Struct):
             raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
+            from ipamc.pipeline import load_cluster
             from ipamc.report.utilisation import about_started
-            from ipamc.review.as_needed import enough_for_started, load_without_nodes, started_with
+            from ipamc.review.started import started_with
 
             with suppress(Refused):
-                inputs = self.source.inputs(folder, rendered=False)
-                cluster, lock, _ = load_without_nodes(inputs, enough_for_started)
+                cluster, lock = load_cluster(self.source.inputs(folder, rendered=False))
                 started = started_with(cluster, lock) & {row.line.block for row in found}
             if started:
                 self.notes.append(about_started(name, started))
@@ -133,20 +133,18 @@ class _Search(Struct):
     def _unheld(self, folder: str, block: Block) -> Iterator[InputAnswer]:
         from msgspec.structs import replace
 
+        from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
-        from ipamc.review.as_needed import enough_for_addresses, load_without_nodes
         from ipamc.review.explain_address import explain_address
 
         inputs = self.source.inputs(folder, rendered=False)
         # Lines of a lock can only remove answers: without any answer the lock need not be read.
         without = replace(inputs, lock=None, rendered=False)
-        cluster, lock, sources = load_without_nodes(without, enough_for_addresses)
-        some = explain_address(cluster, lock, block)
+        some = explain_address(*load_cluster(without), block)
         if some and inputs.lock is not None:
-            cluster, lock, sources = load_without_nodes(inputs, enough_for_addresses)
-            some = explain_address(cluster, lock, block)
-        texts = Texts(sources, [unheld.at for unheld in some])
+            some = explain_address(*load_cluster(inputs), block)
+        texts = Texts(inputs.sources, [unheld.at for unheld in some])
         for unheld in some:
             yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))
 

@@ -9,7 +9,6 @@ decode              items -> typed structs: the fast path, and the slow one with
 values              names, labels, CIDRs and selectors, the same in every dialect
 locate              places -> lines and columns
 rendered            the manifests of an earlier compile, from texts
-narrow              the parts of files that a question needs: the others are not parsed
 hints               what was meant by a refused word
 rules               the findings
 dump/               dumps of a running cluster; csv_table: tables of prefixes

@@ -16,7 +16,7 @@ from ipamc.model.wording import cut as shortened
 from ipamc.model.wording import typed
 from ipamc.read.kinds import FIELDS
 from ipamc.read.syntax.document import Keys
-from ipamc.read.syntax.encoding import BOM, Excerpt, Lines, lines_of
+from ipamc.read.syntax.encoding import BOM, Lines
 from ipamc.read.syntax.positions import Spot, scan_cut_yaml, scan_json, scan_yaml
 from ipamc.read.syntax.yaml_cut import cut
 
@@ -113,7 +113,7 @@ class Texts:
         for path in sorted(wanted):
             data = sources[path]
             text, self._spots[path] = _scanned(path, data, wanted[path])
-            self._texts[path], self._lines[path] = text, lines_of(path, data, text)
+            self._texts[path], self._lines[path] = text, Lines(path, text)
 
     def source(self, at: Place) -> str:
         """Return the source text of a scalar, with quotes; "" if it has none."""
@@ -145,7 +145,7 @@ class Texts:
 def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
     """Return a text, without unread parts if no wanted value is in one, and the spots of the values."""
     is_json, found = path.endswith(".json"), None
-    if not is_json and not isinstance(data, Excerpt):  # offsets in an Excerpt are mapped to those in its file
+    if not is_json:
         with contextlib.suppress(UnicodeDecodeError):
             found = cut(data, FIELDS)
     if found and scan_cut_yaml(found, spots := _spots(wanted)):

@@ -7,7 +7,6 @@ at first: a held block stays because it is in the lock.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 from collections.abc import Iterator, Mapping
 
@@ -16,7 +15,7 @@ from msgspec.structs import replace
 
 from ipamc.check.drift import cilium_node_differs, pod_cidrs_differ
 from ipamc.model.cluster import Cluster
-from ipamc.model.diagnostics import At, Diagnostic, Refused, count, errors_of
+from ipamc.model.diagnostics import At, Diagnostic, count, errors_of
 from ipamc.model.evidence import Evidence
 from ipamc.model.follows import address_for
 from ipamc.model.lock import Consent, Line, Lock, State
@@ -29,9 +28,8 @@ from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.quarantine import first_day
 from ipamc.place.reconcile.reconcile import reconcile
-from ipamc.read.narrow import narrow, only_node
-from ipamc.review.as_needed import started_with
 from ipamc.review.explain_pools import ExplainedPool, explain_pools
+from ipamc.review.started import started_with
 
 
 class NodeStatus(enum.StrEnum):
@@ -80,14 +78,7 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
 
 
 def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
-    """Explain a node as `explain_node` does; also return the texts that its places refer to. Raises Refused.
-    Other nodes are read only if they may change the answer: not for a node that keeps its blocks.
-    """
-    sources = narrow(inputs.sources, only_node(node))
-    if sources is not inputs.sources:
-        with contextlib.suppress(Refused):
-            if found := explain_alone(*load_cluster(replace(inputs, sources=sources)), node, today):
-                return found, sources
+    """Explain a node as `explain_node` does; also return the texts of its places. Raises Refused."""
     found = explain_node(*load_cluster(inputs), node, today)
     return (found, texts_of(inputs)) if found else None
 

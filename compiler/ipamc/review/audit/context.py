@@ -27,10 +27,10 @@ from ipamc.model.plan import ShownBlock
 from ipamc.model.routes import Table
 from ipamc.read.dump.programs import texts_of, words_of
 from ipamc.read.rendered import Rendered, identity
-from ipamc.review.as_needed import operator_pools
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
 from ipamc.review.live.objects import CILIUM_NODE, NODE, POLICIES, Object
+from ipamc.review.started import operator_pools
 
 LISTED = 4  # the most nodes or objects of one finding whose places are listed
 YOUNG = 300
