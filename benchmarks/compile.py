@@ -32,7 +32,7 @@ class Measured:
     costs: dict[str, Cost]
     touched: dict[str, list[str]] = field(default_factory=dict)
     """The files that a run wrote, for `again` and `more`."""
-    readers: frozenset[str] = frozenset()
+    which_reads: bool = False
     """Of `show` and `which` those that read the inventory."""
 
     @property
@@ -62,10 +62,8 @@ def measure(kind: str, count: int, runs: int, names: Iterable[str] = RUNS) -> Me
     with tempfile.TemporaryDirectory() as scratch:
         scene = Scene(Path(scratch), kind, count, {"full", *names})
         costs = alternate(scene.contestants(), runs)
-        readers = {name for name in ("show", "which") if name in costs and scene.reads_inventory(name)}
-        return Measured(
-            kind=kind, count=count, costs=costs, touched=scene.touched, readers=frozenset(readers)
-        )
+        reads = "which" in costs and scene.reads_inventory("which")
+        return Measured(kind=kind, count=count, costs=costs, touched=scene.touched, which_reads=reads)
 
 
 def measure_all(

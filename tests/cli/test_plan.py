@@ -349,7 +349,7 @@ def test_consent_in_the_lock_is_shown_and_still_fails(
     capsys.readouterr()
     assert main(["plan", "--base", "HEAD", "--fail-on", gate]) == 1
     captured = capsys.readouterr()
-    agree = f"if that is agreed: the label ipamc/{gate}, or --allow {gate}"
+    agree = f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
     assert captured.err.endswith(f"refused: {said}; {agree}\n")
     assert captured.out.startswith("blue: ")
     assert main(["plan", "--base", "HEAD", "--fail-on", gate, "--allow", f"bug,ipamc/{gate}"]) == 0
@@ -438,7 +438,7 @@ def test_a_deleted_cluster(capsys: pytest.CaptureFixture[str]) -> None:
         "error: red: deleted: HEAD has it, with 2 nodes and 2 blocks; what was applied stays in the cluster."
         " To restore it: git checkout HEAD -- clusters/red\n"
         "refused: red: the cluster was deleted, and its lock with it;"
-        " if that is agreed: the label ipamc/delete-cluster, or --allow delete-cluster\n"
+        " if that is agreed: the label ipamc/delete-cluster, or --allow ipamc/delete-cluster\n"
     )
     assert main(["plan", "--base", "HEAD", "red"]) == 1
     allowed = ["plan", "--base", "HEAD", "--allow-deleted"]
@@ -629,7 +629,7 @@ def test_a_held_block_that_is_released_by_hand(repository: Path, capsys: pytest.
     """Its old block would be free at once, whether n2 is still there and moves, or is gone; no label allows it."""
     edit(repository, '"node":"n2"', '"node":"n2","released":true', file="ipam.lock")
     for turn in range(2):
-        assert main(["plan", "--base", "HEAD", "--allow", "release,renumber,ipamc/leave"]) == 1
+        assert main(["plan", "--base", "HEAD", "--allow", "ipamc/release,ipamc/renumber,ipamc/leave"]) == 1
         captured = capsys.readouterr()
         assert "! n2 10.0.0.32/27 a held → released\n" in captured.out
         assert "10.0.0.32/27 of n2 (n2 has 10.0.0.32/27 released)\n" in captured.err
@@ -684,9 +684,9 @@ def test_a_consent_that_leaves_no_line(
         "10.0.0.32/27 of n2 (quarantined since 2026-11-21): n3 has 10.0.0.32/27 held, and no line records a consent\n"
         in capsys.readouterr().err
     )
-    for allow in ("--allow=release", "--allow=bug,ipamc/release", "--allow-released"):
+    for allow in ("--allow=ipamc/release", "--allow=bug,ipamc/release", "--allow-released"):
         assert main(["plan", "--base", "HEAD", allow, "--fail-on", "release"]) == 0
-    assert main(["plan", "--base", "HEAD", "--allow", "ipamc/rename,releases", "--fail-on", "release"]) == 1
+    assert main(["plan", "--base", "HEAD", "--allow", "ipamc/rename,release,ipamc/releases", "--fail-on", "release"]) == 1
 
 
 def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -352,7 +352,7 @@ EDITS = (
     *HONEST,
     *(Request.line, Request.state, Request.block, Request.renamed, Request.internal_ips, Request.follow),
     *(Request.shows, Request.setting, Request.range, Request.verb),
-    *(Request.line, Request.state, Request.verb),
+    *(Request.line, Request.state, Request.verb, Request.follow, Request.follow, Request.shows),
 )
 KINDS: dict[str, Record] = {
     "bystander": {"mode": "cluster-pool", "operator": "bystander"},
@@ -436,10 +436,15 @@ def made(chance: random.Random) -> Subject:
     for edit in chosen:
         if world.rows and world.nodes:
             edit(world)
-    files = {**world.files(), **({LOCK: world.lock} if world.lock != was.lock else {})}
-    files |= {f"{BASE}{name}": text for name, text in {**was.files(), LOCK: was.lock}.items()}
     words = ", ".join(edit.__name__ for edit in chosen)
-    return _subject(files, TODAY, committed=_ago(chance.choice((0, 0, 1, 7, 30))), edits=words)
+    return request(was, world, committed=_ago(chance.choice((0, 0, 1, 7, 30))), edits=words)
+
+
+def request(was: World, now: World, **flags: str) -> Subject:
+    """Return what the trunk has, and what the author has before the last compile."""
+    files = {**now.files(), **({LOCK: now.lock} if now.lock != was.lock else {})}
+    files |= {f"{BASE}{name}": text for name, text in {**was.files(), LOCK: was.lock}.items()}
+    return _subject(files, TODAY, **flags)
 
 
 # The oracle.
@@ -492,11 +497,8 @@ class Side:
             entry for (kind, _), entry in self.entries.items() if kind == "IPPool" and entry is not pool
         ]
         by_address = [each for each in (pool, *others) if "follows" in each["ipv4"]]
-        if ipam["mode"] == "multi-pool":  # with a pool of its own for each node it is the others
-            several = others and any(
-                "nodeSelector" not in each for each in (pool, *others) if each not in by_address
-            )
-            return pool in by_address or bool(several) or ipam.get("pinning") != "node"
+        if ipam["mode"] == "multi-pool":  # with a pool of its own for each node it may be any further one
+            return pool in by_address or bool(others) or ipam.get("pinning") != "node"
         return pool in by_address or (ipam.get("operator") == "adopt" and bool(pool.get("unlisted")))
 
     def uses(self, node: str) -> bool:

@@ -55,23 +55,20 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     filters: bool = False  # what changes of routers' filters is shown in any case
 
 
-def _gates(value: tuple[str, ...]) -> frozenset[str]:
-    found = [word for text in value for word in text.split(",")]
-    if unknown := [word for word in found if word not in GATES]:
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(GATES)}")
-    return frozenset(found)
+_words = options.checked(options.gates)
 
 
 def _allowed(value: tuple[str, ...]) -> frozenset[str]:
-    """Return the gates among words; labels of a request are ipamc/GATE, and it has others, too."""
-    return frozenset(word.strip().removeprefix("ipamc/") for text in value for word in text.split(","))
+    """Return the gates that labels open: ipamc/GATE. A label `release` may be of another tool."""
+    found = [label for text in value for label in text.split(",")]
+    return frozenset(label.removeprefix("ipamc/") for label in found if label.startswith("ipamc/"))
 
 
 _WRITE = "Write the plan in this format to a file, too. Repeatable: one compile serves them all."
 _FAIL_ON = f"Exit 1 if this happens, unless it is allowed: {', '.join(GATES)}. Repeatable."
 
 
-FORMER = {"--allow-deleted": "--allow=delete-cluster", "--allow-released": "--allow=release"}
+FORMER = {"--allow-deleted": "--allow=ipamc/delete-cluster", "--allow-released": "--allow=ipamc/release"}
 """Former options: pipelines of users have them, help does not show them."""
 
 
@@ -82,8 +79,10 @@ FORMER = {"--allow-deleted": "--allow=delete-cluster", "--allow-released": "--al
 @options.output_option(*FORMATS)
 @files_option("--write", "files", FORMATS, _WRITE)
 @click.option("--detailed-exitcode", is_flag=True)
-@click.option("--fail-on", multiple=True, callback=options.checked(_gates), metavar="WORD,…", help=_FAIL_ON)
-@click.option("--allow", multiple=True, callback=options.checked(_allowed), metavar="WORD,…")
+@click.option(
+    "--fail-on", multiple=True, callback=options.checked(options.gates), metavar="WORD,…", help=_FAIL_ON
+)
+@click.option("--allow", multiple=True, callback=options.checked(_allowed), metavar="LABEL,…")
 @click.option("--filters", is_flag=True)
 @options.jobs_option
 @options.assume_option
@@ -114,10 +113,10 @@ def command(  # noqa: PLR0913 - an argument for each option
     Options:
         --base: Compare with the lock and the rendered files of this revision, instead of those on the disk.
         --detailed-exitcode: Exit 2 if something changes.
-        --allow: A person agrees to this: a word of --fail-on, or a label of the request such as ipamc/rename;
-            other labels are ignored. Two are needed without --fail-on, too: delete-cluster for clusters that
-            only the base has (what was applied there stays), and release for a quarantine that ends early
-            without a line of --release in the lock.
+        --allow: Labels of the request, by which a person agrees: ipamc/rename to what --fail-on rename
+            refuses. Other labels are ignored. Two are needed without --fail-on, too: ipamc/delete-cluster for
+            clusters that only the base has (what was applied there stays), and ipamc/release for a quarantine
+            that ends early without a line of --release in the lock.
         --filters: Show which lines of routers' filters come before the apply and which go after it, also
             where `bgp` of the Cluster is none.
     Examples:

@@ -87,9 +87,6 @@ def command(  # noqa: PLR0913 - an argument for each option
     Of --output, frr, junos and ios-xr are --aggregates as prefix lists. By default they are for the routes
     that nodes announce: blocks inside an aggregate. With --match exact only the aggregates themselves pass.
 
-    Reads the pools, the lock and CiliumNodes; Nodes only where CiliumNodes leave open which blocks are in
-    use. What is wrong with an inventory, ipamc compile --check tells.
-
     CLUSTER is a folder, or a name below clusters/; without one, all of them. 'held at start' is a block of a
     pool of which Cilium's operator gives out blocks, where no CiliumNode shows that the node has it now.
 

@@ -131,19 +131,13 @@ class _Search(Struct):
                     yield from self._unheld(folder, block)
 
     def _unheld(self, folder: str, block: Block) -> Iterator[InputAnswer]:
-        from msgspec.structs import replace
-
         from ipamc.pipeline import load_cluster
         from ipamc.read.locate import Texts
         from ipamc.report.holders import InputAnswer
         from ipamc.review.explain_address import explain_address
 
         inputs = self.source.inputs(folder, rendered=False)
-        # Lines of a lock can only remove answers: without any answer the lock need not be read.
-        without = replace(inputs, lock=None, rendered=False)
-        some = explain_address(*load_cluster(without), block)
-        if some and inputs.lock is not None:
-            some = explain_address(*load_cluster(inputs), block)
+        some = explain_address(*load_cluster(inputs), block)
         texts = Texts(inputs.sources, [unheld.at for unheld in some])
         for unheld in some:
             yield InputAnswer(cluster=name_of(folder), unheld=unheld, at=texts.span(unheld.at))

@@ -32,9 +32,8 @@ def command(*, node: str, output: str, style: str, **where: Any) -> int:
 
     Writes nothing.
 
-    For blocks that are not in the lock yet, it shows what the next compile would do. Of a node that keeps
-    what it holds, no other node is read, unless one may change the answer: what is wrong with others, ipamc
-    compile --check tells. CLUSTER is a folder, or a name below clusters/; without one, all of them.
+    For blocks that are not in the lock yet, it shows what the next compile would do. CLUSTER is a folder, or
+    a name below clusters/; without one, all of them.
 
     Examples:
         ipamc why bj-001  # in all clusters below clusters/ that know the node
@@ -95,16 +94,16 @@ def explain(inputs: Inputs, node: str, day: str) -> tuple[ExplainedNode, str, Fi
     """Return the arguments of `report.explanation`, or None if the cluster has no such node.
     They are the explanation, the lock's path, and the function that locates a field. Raises Refused.
     """
+    from ipamc.pipeline import load_cluster, texts_of
     from ipamc.read.locate import Texts
-    from ipamc.review.explain_node import explain_one
+    from ipamc.review.explain_node import explain_node
 
-    explained_in = explain_one(inputs, node, day)
-    if explained_in is None:
+    found = explain_node(*load_cluster(inputs), node, day)
+    if found is None:
         return None
-    found, sources = explained_in
     places = [
         *(explained.pool.selector_at for explained in found.pools),
         *(explained.size.at / "nodeSelector" for explained in found.pools if explained.size),
         *(at for at in (found.at, *(block.at for block in found.blocks)) if at),
     ]
-    return found, inputs.lock_path, Texts(sources, places).span
+    return found, inputs.lock_path, Texts(texts_of(inputs), places).span

@@ -22,7 +22,6 @@ from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import Offers, Origin, Reconciled, Want
 from ipamc.model.pool_words import never, terms
-from ipamc.pipeline import Inputs, load_cluster, texts_of
 from ipamc.place.allocate.allocate import Placement, conflict_text, place
 from ipamc.place.allocate.shortage import ip
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
@@ -77,12 +76,6 @@ class ExplainedNode(Struct, frozen=True, kw_only=True):
     planned: bool = False  # the inventory says that it has not joined yet: nobody uses its blocks
 
 
-def explain_one(inputs: Inputs, node: str, today: str) -> tuple[ExplainedNode, Mapping[str, bytes]] | None:
-    """Explain a node as `explain_node` does; also return the texts of its places. Raises Refused."""
-    found = explain_node(*load_cluster(inputs), node, today)
-    return (found, texts_of(inputs)) if found else None
-
-
 def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain the blocks of a node as of `today` (ISO 8601, UTC); None if the cluster does not know it.
     Costs as much as the decisions of a compile, unless the node is explained alone.
@@ -92,9 +85,9 @@ def explain_node(cluster: Cluster, lock: Lock, name: str, today: str) -> Explain
 
 def explain_alone(cluster: Cluster, lock: Lock, name: str, today: str) -> ExplainedNode | None:
     """Explain a node of the inventory that keeps its blocks and needs none; None for any other.
-    Only this node is read. The needs of others change nothing for it: its lines are held, it shows no other
-    blocks, and where Cilium's operator allocates, it shows these. Whether pools are full is taken from the
-    lock as it is. The answer does not say whether a compile is refused because of other nodes.
+    No other node is looked at. The needs of others change nothing for it: its lines are held, it shows no
+    other blocks, and where Cilium's operator allocates, it shows these. Whether pools are full is taken from
+    the lock as it is. The answer does not say whether a compile is refused because of other nodes.
     """
     node = next((node for node in cluster.nodes if node.name == name), None)
     lines = tuple([line for line in lock.lines if line.node == name]) if node else ()

@@ -172,7 +172,7 @@ def _no_links(base: Tree, head: Tree) -> Iterator[str]:
 
 
 def _kept(before: Cluster, after: Cluster, first_day: str, *, early: bool) -> Iterator[str]:
-    """No held block moved, no quarantine ended, no line vanished."""
+    """No held block moved, no quarantine ended early, no line vanished but one whose quarantine is over."""
     now = {line.network: line for line in after.lines}
     held_before = {line.node for line in before.lines if line.state == "held"}
     holding = {line.node for line in after.lines if line.state == "held"}
@@ -184,7 +184,7 @@ def _kept(before: Cluster, after: Cluster, first_day: str, *, early: bool) -> It
         over = [other for other in after.lines if other.network.overlaps(line.network)]
         others = [other for other in over if other.node != line.node and other.state != "released"]
         named = f"{before.name}: {line.network} of {line.node}, {line.state}"
-        if not over:
+        if not over and not (line.state == "quarantined" and _is_over(line.since, days)):
             yield f"{named}: the line vanished"
         if line.state == "held":
             renamed = line.node not in after.nodes and same and same.node not in held_before

@@ -65,7 +65,7 @@ class ClusterReport(Struct, frozen=True, kw_only=True):
     said: str = ""  # one line about the status, and what to do about it
     findings: tuple[Diagnostic, ...] = ()  # of the head's compile
     nodes: int = 0  # of a deleted cluster: how many nodes held a block at the base
-    agreed: bool = False  # of a deleted cluster: the user allows it (`--allow delete-cluster`)
+    agreed: bool = False  # of a deleted cluster: the user allows it (`--allow ipamc/delete-cluster`)
     picture: Picture | None = None  # only on request
     bug: str = ""  # the traceback of a bug of ipamc
 
@@ -118,14 +118,14 @@ def line_changed(
 
 def agree(gate: Gate) -> str:
     """Return how a person agrees to a change."""
-    return f"if that is agreed: the label ipamc/{gate}, or --allow {gate}"
+    return f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
 
 
 _WAYS_OUT = {
     VANISHED: "a line goes only when its addresses are given out again",
     Verdict.TAKEN: "a node moves by consent: ipamc lock {name} --renumber NODE, and --settle NODE once it is "
     "drained",
-    Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow release",
+    Verdict.ENDED_EARLY: "if nothing uses it any more: the label ipamc/release, or --allow ipamc/release",
     Verdict.DATED: "the compile writes the day on which a line goes into quarantine",
 }
 
