@@ -176,8 +176,23 @@ def test_the_longer_quarantine_counts(
     assert judged([f"n {since}"], ["m"], Days(TODAY, base, head)).verdict is verdict
 
 
-def test_a_quarantine_for_ever_may_have_begun_on_any_day() -> None:
-    assert judged(["n"], ["n 2020-01-01"], Days(TODAY, None, None)).verdict is V.LEFT
+@pytest.mark.parametrize(
+    ("base", "head", "since", "verdict"),
+    [
+        (None, None, "2020-01-01", V.LEFT),
+        (7, 60, HALF, V.LEFT),
+        (7, 60, OLD, V.DATED),
+        (60, 7, OLD, V.DATED),
+        (None, 7, OLD, V.DATED),
+        (7, 0, "2026-11-20", V.DATED),
+        (1, 1, "2026-11-20", V.DATED),
+    ],
+)
+def test_a_quarantine_may_have_begun_half_of_the_shorter_one_ago(
+    base: int | None, head: int | None, since: str, verdict: Verdict
+) -> None:
+    """A change that makes the quarantine longer does not open its own window."""
+    assert judged(["n"], [f"n {since}"], Days(TODAY, base, head)).verdict is verdict
 
 
 def test_addresses_are_compared_and_not_lines() -> None:

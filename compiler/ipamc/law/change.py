@@ -48,8 +48,7 @@ class Line(Protocol):
 L = TypeVar("L", bound=Line)
 FREE, HELD, PENDING, QUARANTINED = "free", "held", "pending", "quarantined"
 IN_USE = (HELD, PENDING)
-OURS = (*IN_USE, QUARANTINED)
-"""The states in which addresses are of one node, and no other node gets them."""
+OURS = (*IN_USE, QUARANTINED)  # the states in which addresses are of one node alone
 
 
 class Gate(enum.StrEnum):
@@ -103,7 +102,7 @@ class Days(NamedTuple):
 
     @property
     def longest(self) -> int | None:
-        """Return the longer one: what waits already is not shortened by a change."""
+        """Return the longer one: a change does not shorten what waits already."""
         return None if self.base is None or self.head is None else max(self.base, self.head)
 
     @property
@@ -113,8 +112,9 @@ class Days(NamedTuple):
 
     @property
     def earliest(self) -> str:
-        """Return the first day on which a quarantine of the change may have begun: half of one ago."""
-        return last_day(self.today, None if self.longest is None else self.longest // 2)
+        """Return the first day on which a quarantine may have begun: half of the shorter one ago."""
+        shorter = min((days for days in (self.base, self.head) if days is not None), default=None)
+        return last_day(self.today, None if shorter is None else shorter // 2)
 
 
 def last_day(today: str, days: int | None) -> str:

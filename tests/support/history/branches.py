@@ -77,11 +77,11 @@ class Branches(LiveHistory):
         return accepted
 
     def _a_request_passes(self) -> None:
-        """Nothing of a branch that has all of the trunk is refused there, if no quarantine ended on the branch."""
+        """Nothing of a branch that has all of the trunk is refused there. An old one is dated by `lock --onto`, and no quarantine ended on it."""
         main, work = self.heads["main"], self.heads["work"]
         base, head = (side.world.spec.get("quarantineDays", 7) for side in (main, work))
         shortest = min([days for days in (base, head) if days != "never"], default=1000)
-        if self.freed or not (self.today - self.forked).days < shortest:
+        if self.freed or (self.today - self.forked).days > shortest // 2:
             return
         was, now = (parse(side.lock.encode(), "")[0] for side in (main, work))
         assert was
