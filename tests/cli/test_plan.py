@@ -686,7 +686,20 @@ def test_a_consent_that_leaves_no_line(
     )
     for allow in ("--allow=ipamc/release", "--allow=bug,ipamc/release", "--allow-released"):
         assert main(["plan", "--base", "HEAD", allow, "--fail-on", "release"]) == 0
-    assert main(["plan", "--base", "HEAD", "--allow", "ipamc/rename,release,ipamc/releases", "--fail-on", "release"]) == 1
+    assert (
+        main(
+            [
+                "plan",
+                "--base",
+                "HEAD",
+                "--allow",
+                "ipamc/rename,release,ipamc/releases",
+                "--fail-on",
+                "release",
+            ]
+        )
+        == 1
+    )
 
 
 def test_a_pending_line_agrees_to_no_other_move(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
