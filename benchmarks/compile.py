@@ -33,7 +33,7 @@ class Measured:
     touched: dict[str, list[str]] = field(default_factory=dict)
     """The files that a run wrote, for `again` and `more`."""
     which_reads: bool = False
-    """Of `show` and `which` those that read the inventory."""
+    """`which` of an address that a node has reads the inventory."""
 
     @property
     def rows(self) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What `show`, `which` and `why` read: all inputs, and nothing that was rendered."""
+"""What `show`, `which`, `export` and `why` read: all inputs, and nothing that was rendered."""
 
 from __future__ import annotations
 
@@ -55,7 +55,15 @@ def test_every_verb_tells_of_a_broken_node(
     (folder / "nodes.yaml").write_text(broken)
     assert main(["compile"]) == 1
     wanted = capsys.readouterr().err.partition("\n")[0]
-    for question in (["show", "--show-blocks"], ["which", "10.0.0.77"], ["why", "n1"]):
+    questions = (
+        ["show", "--show-blocks"],
+        ["show", "--aggregates"],
+        ["show", "--runway"],
+        ["export", "netbox"],
+        ["which", "10.0.0.77"],
+        ["why", "n1"],
+    )
+    for question in questions:
         assert main(question) == 1
         assert wanted in capsys.readouterr().err
     assert main(["which", "10.0.0.1"]) == 0
