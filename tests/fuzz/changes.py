@@ -526,7 +526,7 @@ def changed_hands(was: Side, now: Side) -> str:
 def broken(was: Side, now: Side) -> dict[str, str]:
     """Return what no request does without a label, by kind."""
     found: dict[str, list[Change]] = {}
-    days = max(was.days, now.days)
+    shorter, days = sorted((was.days, now.days))
     for address, before, after in _waiting(was, now):
         used = after.state in {"held", "pending"}
         elsewhere = before.pool in was.elsewhere & now.elsewhere
@@ -534,7 +534,7 @@ def broken(was: Side, now: Side) -> dict[str, str]:
         if not now.uses(before.node) and (elsewhere or at_once):
             continue
         if before.state == "held":
-            fine = after.state == "held" or (after.state == "quarantined" and 0 <= after.age <= days / 2)
+            fine = after.state == "held" or (after.state == "quarantined" and 0 <= after.age <= shorter / 2)
         elif used:
             fine = not before.moved
         else:

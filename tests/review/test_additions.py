@@ -70,6 +70,7 @@ HARMLESS = {
     "pending",
     "still_pending",
     "completed",
+    "changes_hands",
     "misplaced",
     "capacity",
     "files",

@@ -144,3 +144,16 @@ def test_what_was_given_out_in_its_quarantine_ended_early(days: int, wanted: lis
         (node, "new") for node in wanted
     ]
     assert [(each.origin, each.of) for each in changes.added] == [("re-used", "gone")]
+
+
+def test_a_part_of_a_block_changes_hands() -> None:
+    """The headline is about addresses, and not about lines: n left, and there is no quarantine."""
+    whole, first, second = (Block(4, (10 << 24) + at, prefix) for at, prefix in ((0, 30), (0, 31), (2, 31)))
+    was = [Line(block=whole, pool="a", node="n")]
+    left = Line(block=first, pool="a", node="n", state=State.QUARANTINED, since="2026-11-22")
+    for other, changes in (
+        (Line(block=second, pool="a", node="m"), True),
+        (replace(left, block=second), False),
+    ):
+        found = compare_lines(was, plan_with((left, other)), {}, Days("2026-11-22", 0, 0))
+        assert found.changes_hands == changes

@@ -81,6 +81,7 @@ class LockChange(Struct, frozen=True, kw_only=True):
     lines: tuple[LineChange, ...]  # by family and address
     renumbered: frozenset[tuple[str, int]]  # nodes with the family, as of the law
     moving: frozenset[str]  # nodes that are renumbered, or are to be from now on
+    changes_hands: bool  # a gate other than leave is about some addresses, or others have what was a node's
 
 
 def line_changes(
@@ -91,7 +92,20 @@ def line_changes(
     both = renumbered(found)
     lines = sorted(_lines(found), key=lambda each: (each.line.block, each.before is None))
     moving = {each.after.node for each in lines if each.begins and each.after} | {node for node, _ in both}
-    return LockChange(lines=tuple(lines), renumbered=frozenset(both), moving=frozenset(moving))
+    return LockChange(
+        lines=tuple(lines),
+        renumbered=frozenset(both),
+        moving=frozenset(moving),
+        changes_hands=any(map(_changes_hands, found)),
+    )
+
+
+def _changes_hands(change: Change[Line]) -> bool:
+    if change.verdict.refused or change.gate not in {None, Gate.LEAVE}:
+        return True
+    was, now = change.before, change.after
+    given = change.verdict not in {Verdict.FREE, Verdict.GIVEN, Verdict.CANCELLED}
+    return given and was is not None and now is not None and now.in_use and now.node != was.node
 
 
 _WEIGHT = {verdict: number for number, verdict in enumerate(Verdict)}

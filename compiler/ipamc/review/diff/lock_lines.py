@@ -79,6 +79,7 @@ class LineChanges(Struct, frozen=True, kw_only=True):
     still_pending: tuple[Renumber, ...] = ()
     """Other pending lines: every plan lists them, although nothing changes."""
     completed: tuple[Renumber, ...] = ()  # the node no longer holds its old block
+    changes_hands: bool = False  # addresses do so, or are asked to
     counts: Counts = Counts()
 
     def of(self, *verdicts: Verdict) -> tuple[LineChange, ...]:
@@ -99,14 +100,6 @@ class LineChanges(Struct, frozen=True, kw_only=True):
         """Return the lines of nodes that left, also of nodes that came and left since the base."""
         passed = (each for each in self.lines if each.before is None and each.line.since)
         return (*self.of(Verdict.LEFT), *passed)
-
-    @property
-    def changes_hands(self) -> bool:
-        """Return whether an address changes hands, or is asked to: of a node that is not only new or gone."""
-        asks = (each.gate not in {None, Gate.LEAVE} or each.verdict.refused for each in self.lines)
-        free = {Verdict.GIVEN, Verdict.FREE, Verdict.CANCELLED}
-        given = (each.to and each.now and each.now.in_use and each.verdict not in free for each in self.lines)
-        return any(asks) or any(given) or bool(self.counts.renumbered)
 
     @property
     def early(self) -> tuple[LineChange, ...]:
@@ -161,6 +154,7 @@ def compare_lines(
         pending=pending,
         still_pending=still_pending,
         completed=tuple(comparison.completed()),
+        changes_hands=change.changes_hands or bool(change.moving),
     )
     return replace(found, counts=_counts(found, change, plan))
 
