@@ -94,7 +94,9 @@ def test_a_block_that_was_of_another_node_is_for_a_person() -> None:
 
 @pytest.mark.parametrize(("verdict", "gate"), sorted({(row.verdict, row.gate or "") for row in ROWS}))
 def test_each_verdict_is_for_a_person_or_harmless(verdict: Verdict, gate: str) -> None:
-    change = LineChange(before=LINE, after=LINE, verdict=verdict, gate=Gate(gate) if gate else None)
+    change = LineChange(
+        before=LINE, after=LINE, verdict=verdict, gates=frozenset([Gate(gate)] if gate else [])
+    )
     found = reasons(replace(PLAN, lines=replace(PLAN.lines, lines=(change,))))
     said = BY_GATE[Gate(gate)] if gate else BY_VERDICT.get(verdict, "")
     assert bool(found) == bool(said)

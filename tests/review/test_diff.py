@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ipamc.law.change import Days
+from ipamc.law.change import Days, Gate, Verdict, changes
+from ipamc.lock.line_changes import line_changes
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Plan
@@ -38,7 +39,7 @@ def locks(draw: st.DrawFn) -> tuple[Line, ...]:
     lines: list[Line] = []
     at = 0
     while at < 32:
-        prefix = draw(st.sampled_from([30, 30, 31]))
+        prefix = 31 if at % 4 else draw(st.sampled_from([30, 30, 31]))
         block = Block(4, (10 << 24) + at, prefix)
         at += block.size
         node, state = draw(st.sampled_from("abcde")), draw(st.sampled_from(STATES))
@@ -86,10 +87,13 @@ def test_every_line_that_differs_is_listed_once(before: tuple[Line, ...], after:
 def test_a_node_that_held_a_block_and_holds_another_is_renumbered(
     before: tuple[Line, ...], after: tuple[Line, ...]
 ) -> None:
+    """Whose block is only cut, or only grows, keeps addresses."""
     old, new = held(before), held(after)
     changes = compared(before, after)
     assert {each.node for each in changes.completed} == {
-        node for node in old.keys() & new.keys() if old[node] != new[node]
+        node
+        for node in old.keys() & new.keys()
+        if old[node] != new[node] and not old[node].contains(new[node]) and not new[node].contains(old[node])
     }
     assert all([line.block for line in each.new] == [new[each.node]] for each in changes.completed)
 
@@ -106,8 +110,13 @@ def test_a_line_vanished_if_no_line_has_an_address_of_it(
 
 @given(locks(), locks())
 def test_nodes_are_counted_once(before: tuple[Line, ...], after: tuple[Line, ...]) -> None:
-    counts, old, new = compared(before, after).counts, held(before), held(after)
-    assert counts.renumbered + counts.renamed + counts.added + counts.unchanged == len(new)
+    """But one that was renamed and begins to move is both."""
+    changes, old, new = compared(before, after), held(before), held(after)
+    counts = changes.counts
+    begin = {each.node for each in changes.pending}
+    both = {each.to for each in changes.of(Verdict.RENAMED)} & begin & new.keys()
+    total = counts.renumbered + counts.renamed + counts.added + counts.unchanged
+    assert total - len(both) == len(new)
     assert counts.left <= len(old.keys() - new.keys())
 
 
@@ -151,9 +160,39 @@ def test_a_part_of_a_block_changes_hands() -> None:
     whole, first, second = (Block(4, (10 << 24) + at, prefix) for at, prefix in ((0, 30), (0, 31), (2, 31)))
     was = [Line(block=whole, pool="a", node="n")]
     left = Line(block=first, pool="a", node="n", state=State.QUARANTINED, since="2026-11-22")
-    for other, changes in (
+    for other, wanted in (
         (Line(block=second, pool="a", node="m"), True),
         (replace(left, block=second), False),
     ):
         found = compare_lines(was, plan_with((left, other)), {}, Days("2026-11-22", 0, 0))
-        assert found.changes_hands == changes
+        assert found.changes_hands == wanted
+
+
+@given(locks(), locks(), st.sampled_from([0, 7]), st.booleans())
+def test_a_line_hides_no_gate_of_a_part_of_it(
+    before: tuple[Line, ...],
+    after: tuple[Line, ...],
+    days: int,
+    elsewhere: bool,  # noqa: FBT001 - drawn
+) -> None:
+    """A label is asked for, and a change is refused, if the law says so of any address of a line."""
+    law = before, after, Days("2026-11-22", days, days), ["a"] if elsewhere else []
+    found, lines = changes(*law), line_changes(*law).lines
+    assert {gate for each in lines for gate in each.gates} == {each.gate for each in found if each.gate}
+    refused = {each.before for each in found if each.verdict.refused}
+    assert {each.before for each in lines if each.verdict.refused} == refused
+
+
+@pytest.mark.parametrize("days", [0, 7])
+def test_a_move_to_a_part_of_a_block_has_its_gate(days: int) -> None:
+    """Node n waited for the block, or held it where there is no quarantine; m begins to move to its second half."""
+    whole, half, own, of_n = (
+        Block(4, (10 << 24) + at, prefix) for at, prefix in ((0, 30), (2, 31), (4, 30), (8, 30))
+    )
+    m = Line(block=own, pool="a", node="m")
+    n = Line(block=whole, pool="a", node="n", state=State.PENDING if days else State.HELD)
+    rest = [Line(block=of_n, pool="a", node="n")] if days else []
+    moves = Line(block=half, pool="a", node="m", state=State.PENDING)
+    change = line_changes([n, m, *rest], [moves, m, *rest], Days("2026-11-22", days, days))
+    assert [each.line for each in change.lines if Gate.RENUMBER in each.gates] == [moves]
+    assert change.moving == {"m"}

@@ -261,14 +261,7 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import (
-        ClusterReport,
-        PlanStatus,
-        line_changed,
-        picture,
-        revoked,
-        unlawful,
-    )
+    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -295,7 +288,7 @@ def _run(task: PlanRun) -> ClusterReport:
     difference = compare(
         base, compilation, task.today, disk.assets("templates/runbooks"), filters=task.filters
     )
-    refused = unlawful(difference.lines, released=task.released)
+    refused = difference.lines.refused if task.released else difference.lines.unlawful
     restore = way_back(task.revision, plan.lock.path, name) if refused else ""
     lost = [*line_changed(base.lock, plan, refused, task.today, task.revision, restore)]
     if task.revision:

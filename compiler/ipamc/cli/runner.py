@@ -300,8 +300,8 @@ def _judged(before: Sequence[Line], plan: Plan, today: str) -> LockChange:
     from ipamc.law.change import Days
     from ipamc.lock.line_changes import line_changes
 
-    days, follows = plan.cluster.quarantine_days, {pool.name for pool in plan.cluster.pools if pool.follows}
-    return line_changes(before, plan.lock.lines, Days(today, days, days), plan.operator_pools | follows)
+    days = plan.cluster.quarantine_days
+    return line_changes(before, plan.lock.lines, Days(today, days, days), plan.decided_elsewhere)
 
 
 def summary(changes: Changes) -> str:

@@ -1,7 +1,7 @@
 """The lines of two locks that differ, with the verdict of the law of a change (`law/change.py`) on each.
 
 The law judges ranges of addresses; people read lines. A line of several ranges has the worst of their
-verdicts. Nothing is decided here.
+verdicts, and the gates of all of them. Nothing is decided here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class LineChange(Struct, frozen=True, kw_only=True):
     before: Line | None
     after: Line | None
     verdict: Verdict
-    gate: Gate | None = None
+    gates: frozenset[Gate] = frozenset()
     other: Line | None = None  # the first line of the other side with addresses of it
 
     @property
@@ -39,7 +39,7 @@ class LineChange(Struct, frozen=True, kw_only=True):
     @property
     def begins(self) -> bool:
         """Return whether a move of the node to the block begins."""
-        return self.gate is Gate.RENUMBER and self.line.state is State.PENDING
+        return Gate.RENUMBER in self.gates and self.line.state is State.PENDING
 
     @property
     def now(self) -> Line | None:
@@ -108,6 +108,11 @@ def _changes_hands(change: Change[Line]) -> bool:
     return given and was is not None and now is not None and now.in_use and now.node != was.node
 
 
+def _begins(change: Change[Line]) -> bool:
+    pending = change.after is not None and change.after.state is State.PENDING
+    return pending and change.gate is Gate.RENUMBER
+
+
 _WEIGHT = {verdict: number for number, verdict in enumerate(Verdict)}
 
 
@@ -122,7 +127,9 @@ def _lines(found: Iterable[Change[Line]]) -> Iterator[LineChange]:
         worst = max(changed, key=lambda change: _WEIGHT[change.verdict])
         over = next((change.after for change in changed if change.after), None)
         after = over if over and over.block == line.block else None
-        yield LineChange(before=line, after=after, verdict=worst.verdict, gate=worst.gate, other=over)
+        # A move to a part of the line is of the node that moves there.
+        gates = {each.gate for each in changed if each.gate and (after or not _begins(each))}
+        yield LineChange(before=line, after=after, verdict=worst.verdict, gates=frozenset(gates), other=over)
     for line, changed in now.items():
         under = next((change.before for change in changed if change.before), None)
         if not under or under.block != line.block:
@@ -130,6 +137,5 @@ def _lines(found: Iterable[Change[Line]]) -> Iterator[LineChange]:
             new = [change for change in changed if change.verdict in {Verdict.GIVEN, Verdict.FREE}]
             first = (new or changed)[0]
             kept = first.verdict if new or first.verdict is Verdict.KEPT else Verdict.GIVEN
-            yield LineChange(
-                before=None, after=line, verdict=kept, gate=new[0].gate if new else None, other=under
-            )
+            gates = {each.gate for each in changed if each.gate and _begins(each)}
+            yield LineChange(before=None, after=line, verdict=kept, gates=frozenset(gates), other=under)

@@ -254,3 +254,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Held lines by node name, by family and address."""
     operator_pools: frozenset[str] = frozenset()
     """Names of the pools whose blocks Cilium's operator allocates: their lines follow the nodes' objects."""
+
+    @property
+    def decided_elsewhere(self) -> frozenset[str]:
+        """Return the names of the pools that Cilium's operator, or the addresses of nodes, decide about."""
+        return self.operator_pools | self.cluster.following

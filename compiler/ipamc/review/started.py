@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster
 from ipamc.model.evidence import Evidence
@@ -10,9 +12,12 @@ from ipamc.model.ownership import ShownBlocks
 from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 
 
-def operator_pools(cluster: Cluster) -> frozenset[str]:
-    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes."""
-    return shared_pools(cluster, assign(cluster) if cluster.own_pools else ()) | unlisted_pools(cluster)
+def operator_pools(cluster: Cluster, published: Iterable[str] = ()) -> frozenset[str]:
+    """Return the pools whose blocks Cilium's operator gives out. O(nodes) with pools of single nodes.
+    `published`: names of rendered pools that nodes share.
+    """
+    wants = assign(cluster) if cluster.own_pools else ()
+    return shared_pools(cluster, wants, published) | unlisted_pools(cluster)
 
 
 def started_with(cluster: Cluster, lock: Lock) -> frozenset[Block]:

@@ -38,7 +38,8 @@ file_option = write_option("Write this file instead. - is stdout.")
 
 def _asked(words: Collection[str]) -> str:
     """Return the gates for which a request needs a label, in their order, with commas; "" for `none`."""
-    return ",".join(gate for gate in GATES if gate in gates(words, "none"))
+    found = gates(words, "none")
+    return ",".join(gate for gate in GATES if gate in found)
 
 
 _GATE: dict[str, Any] = {

@@ -117,9 +117,8 @@ def sections(difference: Difference) -> Iterator[Section]:
 
 def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
-    unlawful = (*lines.refused, *lines.early)
     for fault, title in _FAULTS.items():
-        yield _former(title, [each for each in unlawful if each.fault == fault], Sign.URGENT)
+        yield _former(title, [each for each in lines.unlawful if each.fault == fault], Sign.URGENT)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)

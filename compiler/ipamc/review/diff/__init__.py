@@ -19,7 +19,6 @@ from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
-from ipamc.place.candidates import assign, shared_pools, unlisted_pools
 from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
 from ipamc.read.read import may_have_pools, read
@@ -38,6 +37,7 @@ from ipamc.review.diff.rendered import (
     restarts,
 )
 from ipamc.review.runbook.sentences import moves, steps
+from ipamc.review.started import operator_pools
 
 NONE = "(none)"  # the value for a cluster that names no address space
 
@@ -179,16 +179,13 @@ def compare(
     )
 
 
-def _decided_elsewhere(before: ClusterBase, plan: Plan) -> set[str]:
+def _decided_elsewhere(before: ClusterBase, plan: Plan) -> frozenset[str]:
     """Return the pools of base and head that the addresses of nodes, or Cilium's operator, decide about."""
-    was = before.cluster
-    if was is None:
-        return set()
+    if before.cluster is None:
+        return frozenset()
     # Of the base's nodes some may not have been read: what was published as shared counts as well.
-    old = shared_pools(was, assign(was) if was.own_pools else (), before.rendered.pools) | unlisted_pools(was)
-    both = [(old, was), (plan.operator_pools, plan.cluster)]
-    one, two = ({*names, *(pool.name for pool in of.pools if pool.follows)} for names, of in both)
-    return one & two
+    operator = operator_pools(before.cluster, before.rendered.pools)
+    return plan.decided_elsewhere & (operator | before.cluster.following)
 
 
 def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:

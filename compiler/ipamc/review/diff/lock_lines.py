@@ -50,7 +50,7 @@ class Renumber(Struct, frozen=True, kw_only=True):
     node: str
     old: tuple[Line, ...]
     """The blocks that it holds until it moves, or held before. By family and address, like `new`."""
-    new: tuple[Line, ...]  # empty if the node lost a block and got none
+    new: tuple[Line, ...]
     why: str
     moves: bool = False
     """The renumber is completed in the lock, but the node runs and no object shows its new blocks yet."""
@@ -88,7 +88,7 @@ class LineChanges(Struct, frozen=True, kw_only=True):
 
     def gated(self, gate: Gate) -> tuple[LineChange, ...]:
         """Return the changes that a gate is about."""
-        return tuple([each for each in self.lines if each.gate is gate])
+        return tuple([each for each in self.lines if gate in each.gates])
 
     @property
     def refused(self) -> tuple[LineChange, ...]:
@@ -115,9 +115,14 @@ class LineChanges(Struct, frozen=True, kw_only=True):
         return tuple([each for each in found if each not in early])
 
     @property
+    def unlawful(self) -> tuple[LineChange, ...]:
+        """Return the changes that are refused, unless a person allows that quarantines end early."""
+        return (*self.refused, *self.early)
+
+    @property
     def vanished(self) -> tuple[LineChange, ...]:
         """Return the lines in use or in quarantine of which no line of the head has an address."""
-        return tuple([each for each in (*self.refused, *self.early) if each.fault == VANISHED])
+        return tuple([each for each in self.unlawful if each.fault == VANISHED])
 
     @property
     def resized(self) -> tuple[LineChange, ...]:

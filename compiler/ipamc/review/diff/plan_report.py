@@ -90,11 +90,6 @@ class PlanReport(Struct, frozen=True, kw_only=True):
     """The clusters that the user named; empty for all. A pull request has a comment for each scope."""
 
 
-def unlawful(lines: LineChanges, *, released: bool) -> tuple[LineChange, ...]:
-    """Return the changes that are refused; `released`: a person allows that a quarantine ends early."""
-    return (*lines.refused, *(() if released else lines.early))
-
-
 def line_changed(
     base: Lock, plan: Plan, changes: Iterable[LineChange], today: str, revision: str, restore: str
 ) -> Iterator[Diagnostic]:
@@ -226,15 +221,15 @@ def _fired(lines: LineChanges) -> Iterator[tuple[Gate, str, str]]:
     """Yield the gates that changes are about, with how many there are and of which nodes or blocks."""
     for gate, (unit, what) in _GATED.items():
         changes = lines.gated(gate)
-        if found := {_whose(each) if unit == "node" else str(each.line.block) for each in changes}:
+        if found := {_whose(each, gate) if unit == "node" else str(each.line.block) for each in changes}:
             yield gate, f"{count(len(found), unit)} {what}", names(found)
 
 
-def _whose(change: LineChange) -> str:
+def _whose(change: LineChange, gate: Gate) -> str:
     """Return the node that a gate is about: the one that moves to a block, or had it."""
     if change.begins or change.before is None:
         return change.line.node
-    return change.before.node + (f" (now {change.to})" if change.gate is Gate.RENAME else "")
+    return change.before.node + (f" (now {change.to})" if gate is Gate.RENAME else "")
 
 
 def beyond_additions(report: ClusterReport) -> Iterator[str]:
