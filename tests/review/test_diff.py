@@ -168,15 +168,12 @@ def test_a_part_of_a_block_changes_hands() -> None:
         assert found.changes_hands == wanted
 
 
-@given(locks(), locks(), st.sampled_from([0, 7]), st.booleans())
+@given(locks(), locks(), st.sampled_from([0, 7]), st.sampled_from([[], ["a"]]))
 def test_a_line_hides_no_gate_of_a_part_of_it(
-    before: tuple[Line, ...],
-    after: tuple[Line, ...],
-    days: int,
-    elsewhere: bool,  # noqa: FBT001 - drawn
+    before: tuple[Line, ...], after: tuple[Line, ...], days: int, elsewhere: list[str]
 ) -> None:
     """A label is asked for, and a change is refused, if the law says so of any address of a line."""
-    law = before, after, Days("2026-11-22", days, days), ["a"] if elsewhere else []
+    law = before, after, Days("2026-11-22", days, days), elsewhere
     found, lines = changes(*law), line_changes(*law).lines
     assert {gate for each in lines for gate in each.gates} == {each.gate for each in found if each.gate}
     refused = {each.before for each in found if each.verdict.refused}

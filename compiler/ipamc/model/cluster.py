@@ -355,11 +355,6 @@ class Cluster(Struct, frozen=True, kw_only=True, dict=True):
         return self.mode is Mode.CLUSTER_POOL and self.operator == "adopt"
 
     @property
-    def following(self) -> frozenset[str]:
-        """Return the names of the pools whose blocks follow the addresses of nodes."""
-        return frozenset(pool.name for pool in self.pools if pool.follows)
-
-    @property
     def bystander(self) -> bool:
         """Return whether Cilium's operator must hand out nothing in cluster-pool mode."""
         return self.mode is Mode.CLUSTER_POOL and self.operator == "bystander"

@@ -70,6 +70,11 @@ def networks(pool: Pool) -> str:
     return " and ".join(str(network.block) for network in pool.follows)
 
 
+def following(cluster: Cluster) -> frozenset[str]:
+    """Return the names of the pools whose blocks follow the addresses of nodes."""
+    return frozenset(pool.name for pool in cluster.pools if pool.follows)
+
+
 class Followed(NamedTuple):
     """A node with an InternalIP in a network that a pool follows."""
 

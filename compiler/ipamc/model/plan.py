@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Node, Pool
 from ipamc.model.diagnostics import At, Diagnostic
+from ipamc.model.follows import following
 from ipamc.model.lock import Growth, Line, Lock, State
 
 _NOTHING: Mapping[Any, Any] = MappingProxyType({})
@@ -258,4 +259,4 @@ class Plan(Struct, frozen=True, kw_only=True):
     @property
     def decided_elsewhere(self) -> frozenset[str]:
         """Return the names of the pools that Cilium's operator, or the addresses of nodes, decide about."""
-        return self.operator_pools | self.cluster.following
+        return self.operator_pools | following(self.cluster)

@@ -15,6 +15,7 @@ from ipamc.law.change import Days
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster, Mode
 from ipamc.model.diagnostics import Refused
+from ipamc.model.follows import following
 from ipamc.model.lock import Lock
 from ipamc.model.plan import Plan
 from ipamc.model.pool_words import terms
@@ -185,7 +186,7 @@ def _decided_elsewhere(before: ClusterBase, plan: Plan) -> frozenset[str]:
         return frozenset()
     # Of the base's nodes some may not have been read: what was published as shared counts as well.
     operator = operator_pools(before.cluster, before.rendered.pools)
-    return plan.decided_elsewhere & (operator | before.cluster.following)
+    return plan.decided_elsewhere & (operator | following(before.cluster))
 
 
 def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:

@@ -11,6 +11,7 @@ from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import LAST
 from ipamc.model.cilium.support import READ_AT, TABLE, Row
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool, Version
+from ipamc.model.follows import following
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
@@ -105,7 +106,7 @@ def decommission(
     planned = {node.name: node.planned for node in plan.cluster.nodes}
     going = [node for node in sorted(nodes) if plan.held.get(node) or node in planned]
     left = [line for line in plan.lock.lines if line.node in going and line.state is not State.RELEASED]
-    followers = {pool.name for pool in plan.cluster.pools if pool.follows}  # they have no quarantine
+    followers = following(plan.cluster)  # they have no quarantine
     values = {
         "going": going,
         "lines": sum(line.pool not in followers for line in left),
