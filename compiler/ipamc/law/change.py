@@ -14,38 +14,22 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 
-class Line(Protocol):
-    """A line of a lock."""
+class Line(NamedTuple):
+    """A line of a lock. Any object with these attributes will do."""
 
-    @property
-    def block(self) -> Any:
-        """Return its addresses: `family` (4 or 6), and `first` and `last` as numbers."""
-
-    @property
-    def pool(self) -> str:
-        """Return the pool whose range contains them."""
-
-    @property
-    def node(self) -> str:
-        """Return the node that has, will have or had them."""
-
-    @property
-    def state(self) -> str:
-        """Return held, pending, quarantined or released."""
-
-    @property
-    def since(self) -> str:
-        """Return the first day of its quarantine, ISO 8601 in UTC; "" in other states."""
-
-    @property
-    def moved(self) -> bool:
-        """Return whether it is in quarantine because its node moved to another block."""
+    block: Any  # `family` (4 or 6), and `first` and `last`, its addresses as numbers
+    pool: str  # whose range contains them
+    node: str  # that has, will have or had them
+    state: str  # held, pending, quarantined or released
+    since: str  # the first day of its quarantine, ISO 8601 in UTC; "" in other states
+    moved: bool  # in quarantine because its node moved to another block
+    rest: object = None  # what else the line says
 
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=Any)  # a Line
 FREE, HELD, PENDING, QUARANTINED = "free", "held", "pending", "quarantined"
 IN_USE = (HELD, PENDING)
 OURS = (*IN_USE, QUARANTINED)  # the states in which addresses are of one node alone
@@ -66,25 +50,20 @@ class Gate(enum.StrEnum):
 class Verdict(enum.StrEnum):
     """What became of a range of addresses, the worst last."""
 
-    FREE = "free"
-    """It was free, and no node uses it now."""
+    FREE = "free"  # it was free, and no node uses it now
     GIVEN = "given"
     KEPT = "kept"
     RETURNED = "returned"
     SETTLED = "settled"
     CANCELLED = "pending cancelled"
     LEFT = "left"
-    GIVEN_BACK = "given back"
-    """Its node keeps other blocks, and got none."""
+    GIVEN_BACK = "given back"  # its node keeps other blocks, and got none
     MOVED = "moved away"
-    FOLLOWED = "followed"
-    """The address of a node, or Cilium's operator, decides there."""
+    FOLLOWED = "followed"  # the address of a node, or Cilium's operator, decides there
     RENAMED = "renamed"
-    ADOPTED = "adopted"
-    """Its node has another block, and a node that moved there has this one."""
+    ADOPTED = "adopted"  # its node has another block, and a node that moved there has this one
     ENDED_EARLY = "quarantine ended early"
-    DATED = "day changed"
-    """In quarantine since a day on which no compile can have put it there."""
+    DATED = "day changed"  # in quarantine since a day on which no compile can have put it there
     TAKEN = "taken"
 
     @property
@@ -101,20 +80,10 @@ class Days(NamedTuple):
     head: int | None
 
     @property
-    def longest(self) -> int | None:
-        """Return the longer one: a change does not shorten what waits already."""
-        return None if self.base is None or self.head is None else max(self.base, self.head)
-
-    @property
     def over(self) -> str:
-        """Return the last day, ISO 8601, whose quarantine is over; "": none is."""
-        return last_day(self.today, self.longest)
-
-    @property
-    def earliest(self) -> str:
-        """Return the first day on which a quarantine may have begun: half of the shorter one ago."""
-        shorter = min((days for days in (self.base, self.head) if days is not None), default=None)
-        return last_day(self.today, None if shorter is None else shorter // 2)
+        """Return the last day whose quarantine is over; "": none is. A change shortens nothing that waits."""
+        longest = None if self.base is None or self.head is None else max(self.base, self.head)
+        return last_day(self.today, longest)
 
 
 def last_day(today: str, days: int | None) -> str:
@@ -125,68 +94,44 @@ def last_day(today: str, days: int | None) -> str:
         return ""
 
 
-def is_over(line: Line, last: str, today: str = "") -> bool:
+def is_over(line: Any, last: str, today: str = "") -> bool:
     """Return whether a line's quarantine is over: it began on `last` (`last_day`) or before.
     A line that a node was moved from `today` stays: the move is not applied yet.
     """
     return line.state == QUARANTINED and line.since <= last and not (line.moved and line.since == today)
 
 
-class Case(NamedTuple):
+class Case:
     """A range that differs, and what rows ask about it: n has it in the base, m in the head."""
 
-    before: Line | None
-    after: Line | None
-    was: str  # its state in the base; FREE without a line, and if it is released or its quarantine is over
-    today: str  # ISO 8601 in UTC
-    first: str  # the first day on which a quarantine of the head may have begun
-    elsewhere: bool  # its pool is decided elsewhere, in base and head
-    at_once: bool  # n is gone, there is no quarantine in base and head, and it is in use, or in no line
-    gone: bool  # n is gone
-    new: bool  # m had no held or pending block in the base
-    stays: bool  # n holds a block of the family in the head
-    gets: bool  # n holds addresses of the family that it did not hold in the base
-    asked: bool  # all of these were pending for n in the base
-    swaps: bool  # m held others of the family in the base, and all are in quarantine as moved
-
-    @property
-    def now(self) -> str:
-        """Return its state in the head; "" without a line."""
-        return self.after.state if self.after else ""
-
-    @property
-    def own(self) -> bool:
-        """Return whether n is m."""
-        return self.before is not None and self.after is not None and self.before.node == self.after.node
-
-    @property
-    def in_time(self) -> bool:
-        """Return whether it is in quarantine, since a day on which a compile can have put it there."""
-        after = self.after
-        return after is not None and after.state == QUARANTINED and self.first <= after.since <= self.today
-
-    @property
-    def left(self) -> bool:
-        """Return whether it is in quarantine for n, in time."""
-        return self.own and self.in_time
-
-    @property
-    def unmoved(self) -> bool:
-        """Return whether n moved away from it, and the head does not say so."""
-        return self.before is not None and self.before.moved and not (self.after and self.after.moved)
-
-    @property
-    def inherited(self) -> bool:
-        """Return whether n is gone, and m, which is new, has the whole block as n had it, or has left it."""
-        left = self.was in {HELD, QUARANTINED} and self.in_time and not self.unmoved
-        alike = left if self.now == QUARANTINED else self.now == self.was
-        whole = self.before is not None and self.after is not None and self.before.block == self.after.block
-        return whole and alike and self.gone and self.new and not self.own
-
-    @property
-    def moves(self) -> bool:
-        """Return whether m is to move to it: it is pending, and m did not wait for it, nor comes back."""
-        return self.now == PENDING and not (self.own and (self.was == PENDING or self.new))
+    def __init__(self, facts: _Facts[Any], before: Any, after: Any, family: int, *, elsewhere: bool) -> None:
+        n, m = ((line.node, family) if line else ("", family) for line in (before, after))
+        is_free = before is None or before.state not in OURS or is_over(before, facts.over, facts.today)
+        self.was: str = FREE if is_free else before.state  # in the base; free, too, if its quarantine is over
+        self.now: str = after.state if after else ""  # in the head; "" without a line
+        self.elsewhere: bool = elsewhere  # its pool is decided elsewhere, in base and head
+        self.own: bool = n[0] == m[0] and bool(before and after)  # n is m
+        self.gone: bool = n[0] not in facts.has  # n has no block in use in the head
+        self.new: bool = m[0] not in facts.had  # m had no block in use in the base
+        self.stays: bool = n in facts.holds  # n holds a block of the family in the head
+        self.gets: bool = n in facts.gets  # n holds addresses of the family that it did not hold in the base
+        self.asked: bool = n not in facts.unasked  # all of these were pending for n in the base
+        self.swaps: bool = m in facts.swaps  # m held others, and all of these are left as moved
+        # There is no quarantine in base and head, n is gone, and the range is in use, or in no line.
+        self.at_once: bool = facts.none and self.gone and self.now in {"", *IN_USE}
+        # It is pending, and m did not wait for it, nor comes back.
+        self.moves: bool = self.now == PENDING and not (self.own and (self.was == PENDING or self.new))
+        # It is in quarantine since a day on which a compile can have put it there; `left`: for n.
+        first = before.since if self.was == QUARANTINED else facts.earliest
+        in_time = self.now == QUARANTINED and first <= after.since <= facts.today
+        self.left: bool = self.own and in_time
+        # n moved away from it, and the head does not say so.
+        self.unmoved: bool = bool(before and before.moved and not (after and after.moved))
+        # n is gone, and m, which is new, has the whole block as n had it, or has left it.
+        is_left = self.was in {HELD, QUARANTINED} and in_time and not self.unmoved
+        alike = is_left if self.now == QUARANTINED else self.now == self.was
+        whole = bool(before and after and before.block == after.block)
+        self.inherited: bool = whole and alike and self.gone and self.new and not self.own
 
 
 class Row(NamedTuple):
@@ -309,7 +254,10 @@ class _Facts(Generic[L]):
     """What rows ask about nodes, collected once. Keys are a node and a family."""
 
     def __init__(self, before: Sequence[L], after: Sequence[L], found: list[Change[L]], days: Days) -> None:
-        self.days, self.over, self.earliest = days, days.over, days.earliest
+        self.today, self.none, self.over = days.today, days[1:] == (0, 0), days.over
+        # The first day on which a quarantine may have begun: half of the shorter one ago.
+        shorter = min((each for each in days[1:] if each is not None), default=None)
+        self.earliest = last_day(days.today, None if shorter is None else shorter // 2)
         some = {line.node for each in found for line in (each.before, each.after) if line}
         self.had = {line.node for line in before if line.node in some and line.state in IN_USE}
         self.has = {line.node for line in after if line.node in some and line.state in IN_USE}
@@ -318,33 +266,18 @@ class _Facts(Generic[L]):
         self.gets = {(each.got, each.family) for each in found}
         waited = (each for each in found if _who(each.before) != (PENDING, each.got))
         self.unasked = {(each.got, each.family) for each in waited}
-        self.lost = {(each.lost, each.family) for each in found}
-        moved = (each for each in found if each.lost and each.after and each.after.moved)
-        unmoved = set(found).difference(
-            each for each in moved if _who(each.after) == (QUARANTINED, each.lost)
+        lost = [each for each in found if each.lost]
+        unmoved = (
+            each for each in lost if not (each.after and each.after.moved and each.after.node == each.lost)
         )
-        self.unmoved = {(each.lost, each.family) for each in unmoved}
+        self.swaps = {(each.lost, each.family) for each in lost} - {
+            (each.lost, each.family) for each in unmoved
+        }
 
     def judged(self, change: Change[L], elsewhere: Collection[str]) -> Change[L]:
         """Return a change with the verdict and the gate of the first row that matches."""
-        family, before, after = change.family, change.before, change.after
-        was = before.state if before and not is_over(before, self.over, self.days.today) else FREE
-        n, m = ((line.node, family) if line else ("", family) for line in (before, after))
-        pools, rest = {line.pool for line in (before, after) if line}, after and after.state not in IN_USE
-        case = Case(
-            before=before,
-            after=after,
-            was=was if was in OURS else FREE,
-            today=self.days.today,
-            first=before.since if before and was == QUARANTINED else self.earliest,
-            elsewhere=pools.issubset(elsewhere),
-            at_once=self.days.longest == 0 and n[0] not in self.has and not rest,
-            gone=n[0] not in self.has,
-            new=m[0] not in self.had,
-            stays=n in self.holds,
-            gets=n in self.gets,
-            asked=n not in self.unasked,
-            swaps=m in self.lost and m not in self.unmoved,
-        )
+        before, after = change.before, change.after
+        pools = {line.pool for line in (before, after) if line}
+        case = Case(self, before, after, change.family, elsewhere=pools.issubset(elsewhere))
         row = next(row for row in ROWS if row.was == case.was and row.matches(case))
         return change._replace(verdict=row.verdict, gate=row.gate)
