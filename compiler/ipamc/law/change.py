@@ -14,22 +14,38 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
-class Line(NamedTuple):
-    """A line of a lock. Any object with these attributes will do."""
+class Line(Protocol):
+    """A line of a lock."""
 
-    block: Any  # `family` (4 or 6), and `first` and `last`, its addresses as numbers
-    pool: str  # whose range contains them
-    node: str  # that has, will have or had them
-    state: str  # held, pending, quarantined or released
-    since: str  # the first day of its quarantine, ISO 8601 in UTC; "" in other states
-    moved: bool  # in quarantine because its node moved to another block
-    rest: object = None  # what else the line says
+    @property
+    def block(self) -> Any:
+        """Return its addresses: `family` (4 or 6), and `first` and `last` as numbers."""
+
+    @property
+    def pool(self) -> str:
+        """Return the pool whose range contains them."""
+
+    @property
+    def node(self) -> str:
+        """Return the node that has, will have or had them."""
+
+    @property
+    def state(self) -> str:
+        """Return held, pending, quarantined or released."""
+
+    @property
+    def since(self) -> str:
+        """Return the first day of its quarantine, ISO 8601 in UTC; "" in other states."""
+
+    @property
+    def moved(self) -> bool:
+        """Return whether it is in quarantine because its node moved to another block."""
 
 
-L = TypeVar("L", bound=Any)  # a Line
+L = TypeVar("L", bound=Line)
 FREE, HELD, PENDING, QUARANTINED = "free", "held", "pending", "quarantined"
 IN_USE = (HELD, PENDING)
 OURS = (*IN_USE, QUARANTINED)  # the states in which addresses are of one node alone
@@ -94,7 +110,7 @@ def last_day(today: str, days: int | None) -> str:
         return ""
 
 
-def is_over(line: Any, last: str, today: str = "") -> bool:
+def is_over(line: Line, last: str, today: str = "") -> bool:
     """Return whether a line's quarantine is over: it began on `last` (`last_day`) or before.
     A line that a node was moved from `today` stays: the move is not applied yet.
     """
@@ -104,10 +120,12 @@ def is_over(line: Any, last: str, today: str = "") -> bool:
 class Case:
     """A range that differs, and what rows ask about it: n has it in the base, m in the head."""
 
-    def __init__(self, facts: _Facts[Any], before: Any, after: Any, family: int, *, elsewhere: bool) -> None:
+    def __init__(
+        self, facts: _Facts[Any], before: Line | None, after: Line | None, *, family: int, elsewhere: bool
+    ) -> None:
         n, m = ((line.node, family) if line else ("", family) for line in (before, after))
-        is_free = before is None or before.state not in OURS or is_over(before, facts.over, facts.today)
-        self.was: str = FREE if is_free else before.state  # in the base; free, too, if its quarantine is over
+        waits = before is not None and not is_over(before, facts.over, facts.today)
+        self.was: str = before.state if before and waits and before.state in OURS else FREE  # in the base
         self.now: str = after.state if after else ""  # in the head; "" without a line
         self.elsewhere: bool = elsewhere  # its pool is decided elsewhere, in base and head
         self.own: bool = n[0] == m[0] and bool(before and after)  # n is m
@@ -118,12 +136,12 @@ class Case:
         self.asked: bool = n not in facts.unasked  # all of these were pending for n in the base
         self.swaps: bool = m in facts.swaps  # m held others, and all of these are left as moved
         # There is no quarantine in base and head, n is gone, and the range is in use, or in no line.
-        self.at_once: bool = facts.none and self.gone and self.now in {"", *IN_USE}
+        self.at_once: bool = facts.no_quarantine and self.gone and self.now in {"", *IN_USE}
         # It is pending, and m did not wait for it, nor comes back.
         self.moves: bool = self.now == PENDING and not (self.own and (self.was == PENDING or self.new))
         # It is in quarantine since a day on which a compile can have put it there; `left`: for n.
-        first = before.since if self.was == QUARANTINED else facts.earliest
-        in_time = self.now == QUARANTINED and first <= after.since <= facts.today
+        first = before.since if before and self.was == QUARANTINED else facts.earliest
+        in_time = bool(after and after.state == QUARANTINED and first <= after.since <= facts.today)
         self.left: bool = self.own and in_time
         # n moved away from it, and the head does not say so.
         self.unmoved: bool = bool(before and before.moved and not (after and after.moved))
@@ -254,7 +272,7 @@ class _Facts(Generic[L]):
     """What rows ask about nodes, collected once. Keys are a node and a family."""
 
     def __init__(self, before: Sequence[L], after: Sequence[L], found: list[Change[L]], days: Days) -> None:
-        self.today, self.none, self.over = days.today, days[1:] == (0, 0), days.over
+        self.today, self.over, self.no_quarantine = days.today, days.over, days[1:] == (0, 0)
         # The first day on which a quarantine may have begun: half of the shorter one ago.
         shorter = min((each for each in days[1:] if each is not None), default=None)
         self.earliest = last_day(days.today, None if shorter is None else shorter // 2)
@@ -266,18 +284,15 @@ class _Facts(Generic[L]):
         self.gets = {(each.got, each.family) for each in found}
         waited = (each for each in found if _who(each.before) != (PENDING, each.got))
         self.unasked = {(each.got, each.family) for each in waited}
-        lost = [each for each in found if each.lost]
-        unmoved = (
-            each for each in lost if not (each.after and each.after.moved and each.after.node == each.lost)
-        )
-        self.swaps = {(each.lost, each.family) for each in lost} - {
-            (each.lost, each.family) for each in unmoved
-        }
+        lost = {(each.lost, each.family) for each in found if each.lost}
+        moved = (each for each in found if each.after and each.after.moved)
+        left = {each for each in moved if _who(each.after) == (QUARANTINED, each.lost)}
+        self.swaps = lost - {(each.lost, each.family) for each in found if each not in left}
 
     def judged(self, change: Change[L], elsewhere: Collection[str]) -> Change[L]:
         """Return a change with the verdict and the gate of the first row that matches."""
         before, after = change.before, change.after
         pools = {line.pool for line in (before, after) if line}
-        case = Case(self, before, after, change.family, elsewhere=pools.issubset(elsewhere))
+        case = Case(self, before, after, family=change.family, elsewhere=pools.issubset(elsewhere))
         row = next(row for row in ROWS if row.was == case.was and row.matches(case))
         return change._replace(verdict=row.verdict, gate=row.gate)
