@@ -12,7 +12,7 @@ from ipamc import address_space
 from ipamc.assertions import run
 from ipamc.check import admission, check, check_plan, masquerade
 from ipamc.check.capacity import config_map_too_large
-from ipamc.check.published import check_adopt, check_mode_change, check_published
+from ipamc.check.published import check_adopt, check_mode_change, check_published, check_waiting
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.check.selection import check_selection
 from ipamc.lock.file import dumps, load, mode_of
@@ -241,7 +241,7 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     released = released_on(cluster, plan.lock, today)
     log.add((*check_plan(plan, released), *check_published_ranges(plan, before)))
     # CIDRs that the operator was given, and still gives out.
-    log.add(check_adopt(plan, before))
+    log.add((*check_adopt(plan, before), *check_waiting(plan, released, before)))
     return plan, before
 
 

@@ -923,19 +923,46 @@ def test_the_workflow_of_a_pull_request(repository: Repository, tmp_path: Path) 
     assert entry == {"name": "red", "targets": "red", "environment": "red"}
     (check,) = steps(text, "compile")
     repository.run(*bash(check), TARGETS=entry["targets"])
-    _, plan, _, finish = steps(text, "plan")
+    _, plan, _, verify, finish = steps(text, "plan")
     repository.run(*bash(plan), **shared)
     assert summary.read_text() == (tmp_path / "plan.md").read_text() != ""
     assert (tmp_path / "plan.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "plan.svg").read_text().startswith("<svg ")
+    repository.run(*bash(verify), **shared, LABELS="")
     repository.run(*bash(finish), CODE="0")
     repository.run(*bash(finish), CODE="1", code=1)
+    calls = repository.calls()
+    assert f"verify --base HEAD^1 --fail-on {ASKED} --allow " in calls
     assert any(
         call.startswith("plan --clusters-from ")
         and "/names --base HEAD^1 --output markdown --write html=" in call
         and call.endswith(f"/plan.svg --fail-on {ASKED} --allow ")
-        for call in repository.calls()
+        for call in calls
     )
+
+
+@pytest.mark.parametrize("forge", FILES)
+def test_what_a_compile_did_not_write_is_found(repository: Repository, tmp_path: Path, forge: str) -> None:
+    """By the step that verifies, whatever the others say."""
+    repository.branch("feature", "red", "n2")
+    if forge == "github":
+        *_, verify, _ = steps((repository.folder / FILES[forge]).read_text(), "plan")
+    else:
+        base = ("--base", "origin/main", "--write", "child.yml")
+        repository.run("ipamc", "ci", "matrix", "--output", "gitlab", *base)
+        (verify,) = workflow((repository.folder / "child.yml").read_text())["verify"]["script"]
+    shared: dict[str, Any] = {
+        "BASE": "origin/main",
+        "IPAMC_BASE": "origin/main",
+        "LABELS": "",
+        "CI_MERGE_REQUEST_LABELS": "",
+        "RUNNER_TEMP": str(tmp_path),
+    }
+    assert "nothing found" in repository.run(*bash(f"({verify}) 2>&1"), **shared)
+    rendered = next(repository.folder.glob("clusters/red/rendered/*nodes/*/*nodes.yaml"))
+    rendered.write_text(re.sub(r"10[.]\S+/", "10.66.0.0/", rendered.read_text(), count=1))
+    said = repository.run(*bash(f"({verify}) 2>&1"), **shared, code=1)
+    assert "10.66.0.0" in said
 
 
 ASKED = "renumber,rename,release,follow,delete-cluster,weaker"
@@ -962,7 +989,7 @@ def planned(repository: Repository, folder: Path, forge: str, labels: str, *opti
         "CI_MERGE_REQUEST_EVENT_TYPE": "merge_train",
     }
     if forge == "github":
-        _, plan, _, finish = steps(text, "plan")
+        _, plan, _, _, finish = steps(text, "plan")
         script = f"{plan}CODE=$(sed -n s/code=//p {folder}/o | tail -n1)\n{finish}"
     else:
         (write,) = workflow(text)["ipamc-changes"]["script"]
@@ -1050,7 +1077,7 @@ def test_one_plan_has_all_clusters_however_long_their_names_are(
         f'[ "$2" = matrix ] && exec cat {tmp_path}/listed\n[ "$1" = plan ] && exec cp "$3" {tmp_path}/seen\n'
     )
     ipamc.write_text(ipamc.read_text().replace("exec ", f"{fake}exec ", 1))
-    _, plan, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
+    _, plan, _, _, _ = steps((repository.folder / FILES["github"]).read_text(), "plan")
     output: dict[str, Any] = {
         "GITHUB_OUTPUT": str(tmp_path / "o"),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "s"),
@@ -1309,7 +1336,7 @@ def labels() -> Iterator[tuple[type[Labels], str]]:
 def queued(repository: Repository, base: str, url: str, folder: Path) -> str:
     """Run the steps that plan a merge group, as GitHub runs them; return the exit code of the plan."""
     text = (repository.folder / FILES["github"]).read_text()
-    consent, plan, _, _ = steps(text, "plan")
+    consent, plan, _, _, _ = steps(text, "plan")
     output = folder / "output"
     output.write_text("")
     shared = {"GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(folder / "s"), "BASE": base}

@@ -418,6 +418,35 @@ def test_a_range_of_the_operator_goes_to_another_pool(api: Api, operator: Operat
         sound(site)
 
 
+@shows("IPC0520")
+def test_the_operator_gives_out_what_is_in_quarantine(api: Api, operator: Operator, tmp_path: Path) -> None:
+    ours = rack("10.0.0.0/26", "10.9.0.0/26")
+    site = site_of(api, operator, tmp_path, ours, spare("10.9.0.128/25"), nodes="ab")
+    with operator.running(site.config):
+        site.apply()
+    leave(api, "b")
+    strike(site, "b")
+    site.compile()
+    assert site.lock("quarantined")["b"] == [("rack", "10.9.0.0/26")]
+    edit(site, "rack", ipv4={"cidrs": ["10.0.0.0/26"], "blockSize": 26})
+    edit(site, "spare", ipv4={"cidrs": ["10.9.0.0/26", "10.9.0.128/25"], "blockSize": 26})
+    rendered = (site.rendered / "cilium/configmap.yaml").read_text()
+    compile_without(site, "IPC0520")
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26"]}
+        leave(api, "s1")
+
+    # As it should be: reserved until the quarantine is over.
+    (site.rendered / "cilium/configmap.yaml").write_text(rendered)
+    edit(site, "spare", reserved=["10.9.0.0/26"])
+    site.compile()
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "s2") == {"s2": ["10.9.0.128/26"]}
+        sound(site, "10.9.0.0/26")
+
+
 # Blocks of the operator's pool, and the lock.
 
 

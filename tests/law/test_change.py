@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ipamc.law.change import ROWS, Change, Days, Gate, Verdict, changes, renumbered
+from ipamc.law.change import ROWS, Change, Days, Gate, Verdict, changes
+from ipamc.lock.line_changes import renumbered
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
 

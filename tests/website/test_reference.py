@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 
 from ipamc.catalogue import catalogue
 from ipamc.cli import VERBS
+from ipamc.law.change import HELD, ROWS
 from ipamc.model.cilium.versions import since, text
 from ipamc.read.kinds import KINDS, OURS
 from ipamc.report.findings import NAMES
 from ipamc.workspace.disk import assets
 from website import reference
-from website.reference import codes, fields, outputs, verbs
+from website.reference import codes, fields, law, outputs, verbs
 from website.reference.markdown import anchor, prose
 from website.reference.schema import Field, example, in_place, resolve
 from website.reference.schema import fields as fields_of
@@ -39,6 +40,14 @@ def test_the_reference_is_what_the_code_says(update: bool) -> None:  # noqa: FBT
     }
     stale = [name for name in sorted(there.keys() | made.keys()) if there.get(name) != made.get(name)]
     assert stale == [], "run `make reference`, and read the diff"
+
+
+def test_the_law_on_its_page_is_that_of_the_code(update: bool) -> None:  # noqa: FBT001 - a fixture
+    if update:
+        law.write()
+    text = law.PAGE.read_text(encoding="utf-8")
+    assert text.count("\n| held, n |") == sum(row.was == HELD for row in ROWS)
+    assert text == law.with_table(text), "run `make reference`, and read the diff"
 
 
 def test_every_verb_code_and_kind_has_a_page() -> None:

@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipamc.check import multi_pool
 from ipamc.lock.file import line_at, mode_of
 from ipamc.lock.file_rules import empty_nodes, keeps_blocks, lost_blocks
-from ipamc.model.address_sets import blocks_over, shared, subtract
+from ipamc.model.address_sets import blocks_over, covers, outermost, shared, subtract
 from ipamc.model.cidr import Block, OverlapIndex, around
 from ipamc.model.cilium.operator_list import Assumed, longest_prefix, operator_lists
 from ipamc.model.cluster import CILIUM_MODES, CiliumNode, Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Related, Span, error, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Origin, Plan, Want
+from ipamc.model.pool_ranges import Given, pool_ranges
+from ipamc.model.pool_words import with_reserved
 from ipamc.read.parts import FLAGS
 from ipamc.read.rendered import Rendered
 
@@ -186,6 +188,55 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
     if sorted(old_list) != sorted(ranges):  # else an earlier ipamc wrote it, without given blocks
         yield from taken_from_the_operator(cluster, before)
         yield from still_given_out(plan, before)
+
+
+def check_waiting(plan: Plan, released: Lock, rendered: Rendered) -> Iterator[Diagnostic]:
+    """Yield pools by which the operator is newly given blocks in quarantine; `released` has no others."""
+    waits = [line for line in released.lines if line.state is State.QUARANTINED]
+    given = outermost(_given_now(plan, rendered)) if waits else ()
+    before = [block for pool in rendered.pools.values() for blocks in pool.cidrs.values() for block in blocks]
+    if rendered.flags.adopts:
+        before += [block for blocks in rendered.flags.lists.values() for block in blocks]
+    known, written = outermost(before), {line.block: line.pool for line in plan.lock.written}
+    found: dict[str, list[Line]] = {}
+    for line in waits:
+        served = covers(blocks_over(known, line.block), line.block)
+        served |= not rendered.mode and written.get(line.block) == line.pool  # nothing was rendered here
+        if blocks_over(given, line.block) and not served:
+            found.setdefault(line.pool, []).append(line)
+    for name, lines in found.items():
+        yield given_in_quarantine(plan, plan.cluster.pools_by_name[name], lines)
+
+
+def _given_now(plan: Plan, rendered: Rendered) -> Iterator[Block]:
+    """Yield the CIDRs from which the operator gives blocks by this plan."""
+    cluster, lines, given = plan.cluster, plan.lock.lines, Given(plan.cluster, plan.lock)
+    if cluster.operator_adopts:
+        masks = {family: longest_prefix(cluster, family, lines) for family in cluster.families}
+        for blocks in operator_lists(cluster, lines, masks).values():
+            yield from blocks
+    elif cluster.mode is Mode.MULTI_POOL:
+        for pool in cluster.pools:
+            before = rendered.pools.get(pool.name)
+            for family, part in pool.families.items() if pool.name in plan.operator_pools else ():
+                published = before.cidrs.get(family, ()) if before else ()
+                yield from pool_ranges(cluster, pool, part, given, published).cidrs
+
+
+def given_in_quarantine(plan: Plan, pool: Pool, lines: list[Line]) -> Diagnostic:
+    """IPC0520: Cilium's operator is not given a block that is in quarantine for a node of another pool."""
+    cluster, line = plan.cluster, lines[0]
+    cidr = next(cidr for cidr in pool.ranges if cidr.block.overlaps(line.block))
+    what = f'in quarantine, which Cilium\'s operator would give to the next node of pool "{pool.name}"'
+    message = several([f"{each.block} of {each.node}" for each in lines], "block", what)
+    blocks = ", ".join(str(each.block) for each in lines)
+    fix = f"{with_reserved(pool, line.block, blocks)} until the quarantine is over"
+    written = {each.block for each in plan.lock.written if each.state is State.QUARANTINED}
+    if {each.block for each in lines} <= written:
+        release = " ".join(f"--release {each.block}" for each in lines)
+        fix += f"; or if nothing uses it any more: ipamc lock {cluster.name} {release}"
+    also = [Related(line_at(plan.lock, line), f"{line.node} left it on {line.since}")]
+    return error("IPC0520", cidr.at, message, also=also, help=fix)
 
 
 def known_in_part(plan: Plan, before: Assumed) -> Iterator[Diagnostic]:

@@ -28,6 +28,7 @@ VERBS = {
     "compile": "Write the lock and render the manifests.",
     "lock": "Write only the lock; give consent.",
     "plan": "Show what changes, against a git revision or the disk.",
+    "verify": "Check locks and rendered files by a small program of its own.",
     "test": "Make the tests of the address plan, alone.",
     "resize": "Give nodes more blocks, and take unused ones back, by use.",
     "show": "Show how full the pools are.",

@@ -58,7 +58,7 @@ class PlanRun(Struct, frozen=True, kw_only=True):
 _words = options.checked(options.gates)
 
 
-def _allowed(value: tuple[str, ...]) -> frozenset[str]:
+def allowed(value: tuple[str, ...]) -> frozenset[str]:
     """Return the gates that labels open: ipamc/GATE. A label `release` may be of another tool."""
     found = [label for text in value for label in text.split(",")]
     return frozenset(label.removeprefix("ipamc/") for label in found if label.startswith("ipamc/"))
@@ -82,7 +82,7 @@ FORMER = {"--allow-deleted": "--allow=ipamc/delete-cluster", "--allow-released":
 @click.option(
     "--fail-on", multiple=True, callback=options.checked(options.gates), metavar="WORD,…", help=_FAIL_ON
 )
-@click.option("--allow", multiple=True, callback=options.checked(_allowed), metavar="LABEL,…")
+@click.option("--allow", multiple=True, callback=options.checked(allowed), metavar="LABEL,…")
 @click.option("--filters", is_flag=True)
 @options.jobs_option
 @options.assume_option

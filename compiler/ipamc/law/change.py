@@ -1,15 +1,13 @@
 """The law of a change: what may become of each address between two locks, and what a person has to allow.
 
-It knows the lines of both locks, the day, the quarantine, and the pools that are decided elsewhere: no
-inventory, and nothing that a cluster shows. It compares ranges of addresses and not lines, so a line that is
-split, resized or in a renamed pool is no special case. `ROWS` is the law: of each range that differs, the
-first row that matches decides. Nothing else in ipamc decides whether a change is lawful.
+It knows the lines of both locks, the day, the quarantine, and the pools that are decided elsewhere: neither
+nodes nor objects. It compares ranges of addresses, so a line that is split, resized or in a renamed pool is
+no special case. `ROWS` is the law: of each range that differs, the first row that matches decides, and
+nothing else in ipamc does.
 
 A node is gone if no line of the head is held or pending for it. Both locks must be sound: lines are in order
 of family and address, and none overlaps another one.
 """
-
-from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -18,31 +16,20 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 
 class Line(Protocol):
-    """A line of a lock."""
+    """A line of a lock. All members are read-only."""
 
     @property
-    def block(self) -> Any:
-        """Return its addresses: `family` (4 or 6), and `first` and `last` as numbers."""
-
+    def block(self) -> Any: ...  # noqa: D102 - has `family` (4 or 6), and `first` and `last` as numbers
     @property
-    def pool(self) -> str:
-        """Return the pool whose range contains them."""
-
+    def pool(self) -> str: ...  # noqa: D102 - the pool whose range contains it
     @property
-    def node(self) -> str:
-        """Return the node that has, will have or had them."""
-
+    def node(self) -> str: ...  # noqa: D102 - the node that has, will have or had it
     @property
-    def state(self) -> str:
-        """Return held, pending, quarantined or released."""
-
+    def state(self) -> str: ...  # noqa: D102 - held, pending, quarantined or released
     @property
-    def since(self) -> str:
-        """Return the first day of its quarantine, ISO 8601 in UTC; "" in other states."""
-
+    def since(self) -> str: ...  # noqa: D102 - first day of the quarantine, ISO 8601 in UTC; "" without one
     @property
-    def moved(self) -> bool:
-        """Return whether it is in quarantine because its node moved to another block."""
+    def moved(self) -> bool: ...  # noqa: D102 - in quarantine because its node moved to another block
 
 
 L = TypeVar("L", bound=Line)
@@ -121,7 +108,7 @@ class Case:
     """A range that differs, and what rows ask about it: n has it in the base, m in the head."""
 
     def __init__(
-        self, facts: _Facts[Any], before: Line | None, after: Line | None, *, family: int, elsewhere: bool
+        self, facts: "_Facts[Any]", before: Line | None, after: Line | None, *, family: int, elsewhere: bool
     ) -> None:
         n, m = ((line.node, family) if line else ("", family) for line in (before, after))
         waits = before is not None and not is_over(before, facts.over, facts.today)
@@ -234,13 +221,6 @@ def changes(
     found = list(_differing(before, after))
     facts = _Facts(before, after, found, days)
     return [facts.judged(change, elsewhere) for change in found]
-
-
-def renumbered(found: Sequence[Change[L]]) -> set[tuple[str, int]]:
-    """Return the nodes, with the family, that lose held addresses and hold some that they did not hold."""
-    return {(each.lost, each.family) for each in found if each.lost} & {
-        (each.got, each.family) for each in found
-    }
 
 
 def _who(line: Line | None) -> tuple[str, str]:

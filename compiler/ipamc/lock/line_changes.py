@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ipamc.law.change import Change, Days, Gate, Verdict, changes, renumbered
+from ipamc.law.change import Change, Days, Gate, Verdict, changes
 from ipamc.model.lock import Line, State
 
 VANISHED = "vanished"
@@ -82,6 +82,12 @@ class LockChange(Struct, frozen=True, kw_only=True):
     renumbered: frozenset[tuple[str, int]]  # nodes with the family, as of the law
     moving: frozenset[str]  # nodes that are renumbered, or are to be from now on
     changes_hands: bool  # a gate other than leave is about some addresses, or others have what was a node's
+
+
+def renumbered(found: Sequence[Change[Line]]) -> set[tuple[str, int]]:
+    """Return the nodes, with the family, that lose held addresses and hold some that they did not hold."""
+    got = {(each.got, each.family) for each in found}
+    return {(each.lost, each.family) for each in found if each.lost} & got
 
 
 def line_changes(

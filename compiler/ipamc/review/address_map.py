@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from ipamc.law.change import PENDING, Change, Days, Verdict, changes, renumbered
+from ipamc.law.change import PENDING, Change, Days, Verdict, changes
 from ipamc.lock.file import dumps
+from ipamc.lock.line_changes import renumbered
 from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.address_sets import blocks_over, outermost

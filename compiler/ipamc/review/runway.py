@@ -24,7 +24,8 @@ from fractions import Fraction
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ipamc.law.change import Days, changes, renumbered
+from ipamc.law.change import Days, changes
+from ipamc.lock.line_changes import renumbered
 from ipamc.lock.record import HEADER, decode_records, line_of
 from ipamc.lock.utilisation import PoolUse
 from ipamc.model.cidr import BITS

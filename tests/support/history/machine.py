@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ipamc.law.change import Days, Gate, changes
+from ipamc.law.verify import verify
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import dumps, load, parse
 from ipamc.model.cidr import Block
@@ -36,6 +37,7 @@ from tests.support.history.model import (
     compiled,
     published_pools,
     rendered_uids,
+    tree,
 )
 
 some = st.integers(0, 63)
@@ -113,6 +115,9 @@ class History(RuleBasedStateMachine):
         )
         self._is_canonical(result.lock, result.plan.cluster)
         self._a_plan_takes_it(result.plan, consent)
+        base = tree(self.world, self.lock, self.files) if self.lock else {}
+        found, _ = verify("clusters", base, tree(self.next, result.lock, result.files), today, [])
+        assert consent.release or [str(each) for each in found] == []
         later = (self.today + timedelta(days=1000)).isoformat()
         again = compiled(self.next, result.lock, dict(result.files), today=later, locked=True)
         assert again.lock == result.lock

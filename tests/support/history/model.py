@@ -364,3 +364,13 @@ def compiled(
             locked=locked,
         )
     )
+
+
+def tree(world: World, lock: str, rendered: Mapping[str, str]) -> dict[str, bytes]:
+    """Return all files of the cluster, by path below `clusters/`."""
+    files = {path.removeprefix("clusters/"): text for path, text in world.sources().items()}
+    return (
+        files
+        | {"fleet/ipam.lock": lock.encode()}
+        | {f"fleet/rendered/{path}": text.encode() for path, text in rendered.items()}
+    )

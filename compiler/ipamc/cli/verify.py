@@ -1,0 +1,73 @@
+"""`ipamc verify`: the checker of `law/verify.py`, which shares no code with the compiler but the law."""
+
+from __future__ import annotations
+
+import click
+
+from ipamc.cli import options
+from ipamc.cli.command import DONE, REFUSED, Verb
+from ipamc.cli.plan import allowed
+from ipamc.cli.terminal import say, show
+from ipamc.law.change import Gate
+from ipamc.model.diagnostics import count
+
+MOST = 100
+"""Findings that are shown."""
+_FAIL_ON = "Also exit 1 if the law asks for one of these labels: renumber, rename, follow, leave. Repeatable."
+
+
+@click.command(cls=Verb)
+@options.clusters_argument
+@click.option("--base", required=True, type=options.Revision(), metavar="REV")
+@click.option(
+    "--fail-on", multiple=True, callback=options.checked(options.gates), metavar="WORD,…", help=_FAIL_ON
+)
+@click.option("--allow", multiple=True, callback=options.checked(allowed), metavar="LABEL,…")
+def command(*, clusters: tuple[str, ...], base: str, fail_on: frozenset[str], allow: frozenset[str]) -> int:
+    """Check the locks and the rendered files by a small program of its own. Writes nothing.
+
+    CLUSTER is a folder, or a name below clusters/; without one, all of them, and those that only the base
+    has. Four checks, by addresses: the law of a change, from the lock of the base to that on the disk; no
+    address of two nodes, in a lock or an address space; no object that gives a node an address which it does
+    not hold; no list of Cilium's operator with an address that is kept for another node.
+
+    It does not trust the compiler: it is 700 lines that share no code with it, but the law. It does not find
+    what is missing: `ipamc compile --check` does, which compiles again and compares each byte.
+
+    Options:
+        --base: The revision to compare with.
+        --allow: Labels of the request, by which a person agrees: ipamc/release to a quarantine that ends
+            early, ipamc/delete-cluster to a cluster that only the base has, and what --fail-on names.
+    Examples:
+        ipamc verify --base origin/main  # what this branch changes
+        ipamc verify lab --base HEAD~1 --fail-on renumber,rename  # and no node moves, or has another name
+    Exit codes:
+        1: something was found, or an I/O or environment error
+    """
+    from ipamc.law.files import commit, disk
+    from ipamc.law.verify import Finding, verify
+    from ipamc.workspace.clusters import clusters_folder, find, name_of, parent_of
+    from ipamc.workspace.environment import today
+
+    here, folders = clusters_folder(), find(clusters) if clusters else []
+    names = [name_of(folder) for folder in folders if parent_of(folder) == here]
+    others = [folder for folder in folders if parent_of(folder) != here]
+    sources = [(here, here, "", names)] if names or not folders else []
+    sources += [(folder, parent_of(folder), f"{name_of(folder)}/", []) for folder in others]
+    gates = (fail_on | {Gate.RELEASE, Gate.DELETE_CLUSTER}) - allow
+    found: list[Finding] = []
+    number, day = 0, today()
+    for folder, parent, prefix, some in sources:
+        try:
+            sides = commit(folder, base, prefix), disk(folder, prefix)
+            new, checked = verify(parent, *sides, day, gates, some)
+        except Finding as finding:
+            new, checked = [finding], []
+        found += new
+        number += len(checked)
+    for each in found[:MOST]:
+        show(f"{each}\n", err=True)
+    more = f", of which {MOST} are shown" if len(found) > MOST else ""
+    what = f"{count(len(found), 'finding')}{more}" if found else "nothing found"
+    say(f"{count(number, 'cluster')} verified against {base}: {what}")
+    return REFUSED if found else DONE

@@ -1,0 +1,352 @@
+"""A small checker of the addresses in a repository. It trusts nothing that the compiler says.
+
+It needs Python, git, PyYAML and this folder: `python -I law --base origin/main`. Four checks, by addresses:
+the law of a change (`change.py`); no address twice in a lock, or in the locks of one address space; no object
+that gives a node an address which the lock does not hold for it; no list of Cilium's operator with an address
+that is kept for a node which the operator does not serve. What it cannot read is a finding. It does not find
+what is missing: `ipamc compile --check` does.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import date
+from itertools import groupby, pairwise
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+from struct import unpack
+from typing import Any, NamedTuple
+
+import yaml
+
+from .change import HELD, OURS, PENDING, QUARANTINED, Days, Gate, changes, is_over
+
+_NAME = r"[a-z0-9][a-z0-9.-]*"
+_HEADER = re.compile(rf'{{"lock":1,"cluster":"({_NAME})","mode":"([a-z-]+)","shards":([1-9][0-9]{{0,6}})}}')
+_LINE = re.compile(
+    rf'{{"block":"([0-9a-f.:/]+)"(?:,"pool":"({_NAME})")?,"node":"({_NAME}(?:/{_NAME}){{0,2}})"'
+    r'(?:,"quarantined":"([0-9-]{10})"(,"moved":true)?)?(,"pending":true)?(,"released":true)?'
+    r'(?:,"addresses":([1-9][0-9]*))?}'
+)
+_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # every scalar is a text
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map", "int", "bool", "null")}
+_SETTINGS = re.compile(r"\b(?:Cluster|AddressSpace|IPPool)\b").search
+_DOCUMENT = re.compile(r"(?m)^---(?:[ \t]*\n|(?=[ \t]))")
+_OBJECT = re.compile(  # a Node or a CiliumNode as it is rendered: all addresses in it are the node's
+    r"apiVersion: [a-z0-9./]+\nkind: (?:Cilium)?Node\nmetadata:\n"
+    r"(?:  annotations:\n(?:    [\w./-]+: [\w./=,\"-]+\n)+)?"
+    r"  name: ([a-z0-9.-]+)\n(?:  uid: [\w\"-]+\n)?(?:spec:\n(?: +(?:- )?[\w.:/-]+(?: [\w.:/{}-]+)?\n)*)?"
+).fullmatch
+_V6 = r"(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F]*(?::[0-9a-fA-F]*)*(?::[0-9a-fA-F.]+|::)"
+_ADDRESS = rf"(?=[0-9a-fA-F:])(?<![\w.:-])(?:[0-9]+(?:\.[0-9]+){{3}}|{_V6})(?:/[0-9]+)?(?![\w.])"
+_ADDRESSES = re.compile(_ADDRESS).findall
+_POOL = re.compile(r"(?:^|,)([^=,;:]+)=")  # the name of a pool in the flag that creates pools
+_LIST = re.compile(r"cluster-pool-ipv[46]-cidr|clusterPoolIPv[46]PodCIDRList").fullmatch
+_DEFAULT = re.compile(r"ipam-default-ip-pool|ipam-multi-pool-pre-allocation").fullmatch
+_SPACE, _PINNING, _DAYS = ("spec", "addressSpace"), ("spec", "ipam", "pinning"), ("spec", "quarantineDays")
+_UNLISTED, _FOLLOWS = ("spec", "unlisted"), {("spec", "ipv4", "follows"), ("spec", "ipv6", "follows")}
+_HOST = ("spec", "nodeSelector", "matchLabels", "kubernetes.io/hostname")
+_TOLD = ("rendered/cilium/helm-values.yaml", "rendered/cilium/component/kustomization.yaml")
+_BYSTANDER = b"--ipam=kubernetes"  # the operator with this argument gives out nothing
+Files = Mapping[str, bytes]  # by path
+Leaf = tuple[tuple[str, ...], str, int]  # a key or scalar: the keys that lead to it, its text, its line
+Fields = dict[tuple[str, ...], str]  # the leaves of an object, by the keys; of several, the last
+
+
+class Finding(Exception):  # noqa: N818 - it is raised where nothing more can be read
+    """Something that is not as it must be: a sentence, the place, and a place that contradicts it."""
+
+    def __str__(self) -> str:
+        return "\n".join(map("{} {}".format, ("error:", " -->", " :::"), self.args))
+
+
+class Block(NamedTuple):
+    """A run of addresses."""
+
+    family: int  # 4 or 6
+    first: int  # as a number
+    last: int
+
+    def shared(self, other: "Block") -> int:
+        """Return the number of addresses that are in both."""
+        common = min(self.last, other.last) - max(self.first, other.first) + 1
+        return max(common, 0) if self.family == other.family else 0
+
+    def __str__(self) -> str:  # a CIDR; of a run that is none, one from its first address on
+        family, bits = (AF_INET, 32) if self.family == 4 else (AF_INET6, 128)
+        address = inet_ntop(family, self.first.to_bytes(bits // 8, "big"))
+        return f"{address}/{bits + 1 - (self.last - self.first + 1).bit_length()}"
+
+
+Given = tuple[Block, str, str, str]  # addresses, the node or "", the CiliumPodIPPool or "", the place
+
+
+def ends_of(text: str) -> tuple[int, int, int]:
+    """Return family, first, last of a CIDR, whose host bits Go ignores, too. Raises OSError, ValueError."""
+    address, _, length = text.partition("/")
+    family, kind, bits = (6, AF_INET6, 128) if ":" in address else (4, AF_INET, 32)
+    number, host = int.from_bytes(inet_pton(kind, address), "big"), bits - int(length) if length else 0
+    return family, number >> host << host, number | (1 << host) - 1
+
+
+def _merged(ends: Iterable[tuple[int, int, int]]) -> list[Block]:
+    runs: list[list[int]] = []
+    for each in sorted(ends):
+        if runs and runs[-1][0] == each[0] and each[1] <= runs[-1][2] + 1:
+            runs[-1][2] = max(each[2], runs[-1][2])
+        else:
+            runs.append([*each])
+    return [Block(*run) for run in runs]
+
+
+class Line(NamedTuple):
+    """A line of a lock, as the law asks for it; `rest` is what only the compiler reads."""
+
+    block: Block
+    pool: str
+    node: str
+    state: str
+    since: str
+    moved: bool
+    rest: tuple[str, str]
+
+
+class Lock:
+    """A lock as ipamc writes it: lines by family and address without overlap. Raises a finding at others."""
+
+    def __init__(self, path: str, text: str) -> None:
+        header, *rows = text.split("\n")
+        head = _HEADER.fullmatch(header)
+        if not head or int(head[3]).bit_count() != 1 or (rows or [""]).pop():
+            raise Finding("not a lock of this format, or without a newline at its end", path)
+        self.path, self.cluster, self.mode, self.lines = path, head[1], head[2], list[Line]()
+        for number, row in enumerate(rows, 2):
+            try:
+                self.lines.append(_line(row))
+            except (ValueError, AttributeError, OSError):
+                raise Finding(f"not a line that ipamc writes: {row[:100]!r}", f"{path}:{number}") from None
+        self._ends = [(line.block.family, line.block.last) for line in self.lines]
+        for one, two in pairwise(self.lines):
+            if (one.block.family, one.block.last) >= two.block[:2]:
+                raise Finding(f"{two.block} overlaps {one.block}, or sorts first", self.at(two), self.at(one))
+
+    def at(self, line: Line) -> str:
+        """Return the place of a line."""
+        return f"{self.path}:{bisect_left(self._ends, (line.block.family, line.block.last)) + 2}"
+
+    def over(self, block: Block) -> Iterator[Line]:
+        """Yield the lines with an address of a block, by address. O(log n), and the lines."""
+        for place in range(bisect_left(self._ends, block[:2]), len(self.lines)):
+            if not self.lines[place].block.shared(block):
+                return
+            yield self.lines[place]
+
+
+def _line(row: str) -> Line:
+    """Return the line of a row. Raises AttributeError or ValueError if ipamc does not write it so."""
+    cidr, pool, node, since, moved, waits, released, part = _LINE.fullmatch(row).groups("")  # type: ignore[union-attr] # it is caught
+    day, block = str(date.fromisoformat(since)) if since else "", Block(*ends_of(cidr))
+    if day != since or str(block) != cidr or (released and (since or waits or part)):
+        raise ValueError(row)
+    state = QUARANTINED if since else PENDING if waits else "released" if released else HELD
+    return Line(block, pool, node, state, since, bool(moved), (waits, part))
+
+
+def documents(text: str, path: str) -> Iterator[list[Leaf]]:
+    """Yield the leaves of each document of YAML or JSON, and of each item of a List. What readers may read
+    differently is a finding, and so is an alias: with it a few lines have no end.
+    """
+    try:
+        for document in yaml.compose_all(text, _LOADER):
+            yield list(_leaves(document, (), set()))
+            for key, items in document.value if isinstance(document, yaml.MappingNode) else ():
+                yield from (list(_leaves(each, (), set())) for each in items.value if key.value == "items")
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, RecursionError) as cause:
+        raise Finding(f"not readable: {' '.join(str(cause).split())[:200]}", path) from None
+
+
+def _leaves(node: Any, keys: tuple[str, ...], seen: set[int]) -> Iterator[Leaf]:
+    names = [key.value for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+    if node.tag not in _TAGS or id(node) in seen or len(set(names)) < len(names) or "<<" in names:
+        raise ValueError(f"a tag, an alias, or a key twice, in line {node.start_mark.line + 1}")
+    seen.add(id(node))
+    if isinstance(node, yaml.ScalarNode):
+        yield keys, node.value, node.start_mark.line + 1
+    for each in node.value if isinstance(node, yaml.SequenceNode) else ():
+        yield from _leaves(each, keys, seen)
+    for name, (key, each) in zip(names, node.value, strict=False):
+        yield from _leaves(key, keys, seen)
+        yield from _leaves(each, (*keys, name), seen)
+
+
+class Cluster:
+    """A cluster in base or head: its lock, its settings, and what its objects give. `found`: what cannot be
+    read, and what objects must not say; `days`: how long a quarantine lasts, None for ever; `elsewhere`: the
+    pools about which the addresses of nodes, or Cilium's operator, decide.
+    """
+
+    lock: Lock | None = None
+
+    def __init__(self, folder: str, files: Files) -> None:
+        self.found, self.defaults, self.spec = list[Finding](), list[tuple[str, str, str, str]](), Fields()
+        self.given, self.lists, self.pools = list[Given](), list[Given](), dict[str, Fields]()
+        for path, text in files.items():
+            try:
+                self._read(path, f"{folder}/{path}", text.decode(errors="replace"))
+            except Finding as found:
+                self.found.append(found)
+        self.lines, days = self.lock.lines if self.lock else [], self.spec.get(_DAYS) or "7"
+        self.days = int(days) if re.fullmatch("[0-9]{1,6}", days) else None
+        told = all(_BYSTANDER in files.get(path, _BYSTANDER) for path in _TOLD)
+        adopts = self.spec.get(("spec", "ipam", "operator")) == "adopt" or not told
+        self.lists = [each for each in self.lists if each[2] or adopts]
+        self.served = {pool for pool, each in self.pools.items() if adopts and each.get(_UNLISTED) == "true"}
+        self.elsewhere = {pool for pool, each in self.pools.items() if _FOLLOWS & each.keys()} | self.served
+        self.elsewhere |= {pool for _, _, pool, _ in self.lists if pool}
+        if self.lock and self.lock.mode == "multi-pool" and self.spec.get(_PINNING) != "node":
+            self.elsewhere |= {line.pool for line in self.lines}
+
+    def _read(self, path: str, where: str, text: str) -> None:
+        if path == "ipam.lock":
+            self.lock = Lock(where, text)
+        space = self.lock is not None and self.lock.mode == "address-space"  # its index is no manifest
+        line, drawn = 0, path.startswith("rendered/") and not (space and path == "rendered/index.jsonl")
+        for part in _DOCUMENT.split(text) if drawn or "ipamc/v1alpha1" in text else ():
+            if found := drawn and _OBJECT(part):
+                self._give(part, f"{where}:{line + 1}", found[1])
+            for leaves in documents(part, where) if (not found if drawn else _SETTINGS(part)) else ():
+                fields = {keys: leaf for keys, leaf, _ in leaves}
+                if drawn:
+                    self._object(where, line, leaves, fields)
+                elif fields.get(("kind",)) == "IPPool":
+                    self.pools[fields.get(("metadata", "name"), "")] = fields
+                elif fields.get(("kind",)) in {"Cluster", "AddressSpace"}:
+                    self.spec = fields
+            line += part.count("\n") + 1
+
+    def _object(self, path: str, start: int, leaves: list[Leaf], fields: Fields) -> None:
+        """Collect what a rendered object gives, and what it must not say."""
+        kind, name = fields.get(("kind",), ""), fields.get(("metadata", "name")) or "?"
+        alone = {keys for keys in fields if keys[:2] == _HOST[:2]} <= {_HOST[:2], _HOST[:3], _HOST}
+        host = fields.get(_HOST, "") if alone else ""
+        for keys, text, row in leaves:
+            at, last = f"{path}:{start + row}", keys[-1] if keys else ""
+            if kind in {"Node", "CiliumNode"}:
+                self._give(text if keys != ("metadata", "name") else "", at, name)
+            elif kind == "CiliumPodIPPool":
+                self._give(text, at, pool=name)
+            elif kind.endswith("AdmissionPolicy"):
+                for number, each in enumerate(
+                    text.split("\n") if text.startswith("'''") else (), start + row + 1
+                ):
+                    self._give(each.partition(" ")[2], f"{path}:{number}", each.partition(" ")[0] or "?")
+            elif _LIST(last):
+                self._give(text, at)
+            elif last == "auto-create-cilium-pod-ip-pools":
+                parts = _POOL.split(text)
+                for pool, spec in zip(parts[1::2], parts[2::2], strict=True):
+                    self._give(spec.replace("-cidrs:", " "), at, pool=pool)
+            elif "autoCreateCiliumPodIPPools" in keys[:-1]:
+                self._give(text, at, pool=keys[keys.index("autoCreateCiliumPodIPPools") + 1])
+            elif kind != "ConfigMap" and not path.endswith("/helm-values.yaml") and _ADDRESSES(text):
+                self.found.append(Finding(f"an address in an object of kind {kind!r}: {text[:100]!r}", at))
+            for pool in re.split(r"[\s,=]+", text) if _DEFAULT(last) else ():
+                self.defaults.append((pool.partition(".")[2], name, host, at))
+
+    def _give(self, text: str, at: str, node: str = "", pool: str = "") -> None:
+        node, texts = node or pool.partition(".")[2], _ADDRESSES(text)
+        # In crd mode most are IPv4 addresses, without a hole: these are read at once.
+        alone = [each for each in texts if "/" not in each and ":" not in each]
+        try:
+            run = sorted({*unpack(f">{len(alone)}I", b"".join(inet_pton(AF_INET, each) for each in alone))})
+            whole = bool(run) and run[-1] - run[0] < len(run)
+            ends = [(4, run[0], run[-1])] if whole else [(4, each, each) for each in run]
+            blocks = _merged((*ends, *(ends_of(each) for each in texts if "/" in each or ":" in each)))
+        except (OSError, ValueError):
+            raise Finding(f"not a CIDR: {text[:100]!r}", at) from None
+        (self.given if node else self.lists).extend((block, node, pool, at) for block in blocks)
+
+
+def law(base: Cluster, head: Cluster, days: Days, gates: Collection[str]) -> Iterator[Finding]:
+    """Yield what the law refuses, and what needs a label that is not there."""
+    for each in changes(base.lines, head.lines, days, base.elsewhere & head.elsewhere):
+        if each.verdict.refused or each.gate in gates:
+            sides = (head.lock, each.after), (base.lock, each.before)
+            now, was = (f"{line.state} for {line.node}" if line else "in no line" for _, line in sides)
+            why = "the law refuses this" if each.verdict.refused else f"it needs the label ipamc/{each.gate}"
+            ends = [lock.at(line) for lock, line in sides if lock and line]
+            yield Finding(f"{Block(*each[:3])} was {was} and is {now} ({each.verdict}): {why}", *ends)
+
+
+def unique(clusters: Iterable[Cluster]) -> Iterator[Finding]:
+    """Yield addresses that two clusters of an address space keep."""
+    locks = [(space, each.lock) for each in clusters if each.lock and (space := each.spec.get(_SPACE))]
+    kept = [(space, line, lock) for space, lock in locks for line in lock.lines if line.state in OURS]
+    kept.sort(key=lambda each: (each[0], each[1].block))
+    for (space, line, lock), (other, twice, second) in pairwise(kept):
+        if space == other and line.block.shared(twice.block):
+            yield Finding(f"{twice.block} is in two clusters of {space}", second.at(twice), lock.at(line))
+
+
+def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
+    """Yield addresses that an object gives to a node which does not hold them."""
+    hosts = {line.node: line.node for line in lock.lines if cluster.defaults}
+    for node, name, host, at in cluster.defaults:
+        if node and (node != name or not host or hosts.setdefault(host, node) != node):
+            yield Finding(f"a pool of node {node} is the default of other nodes", at)
+    for block, node, _, at in cluster.given:
+        missing = block.last - block.first + 1
+        for line in lock.over(block):
+            missing -= line.block.shared(block)
+            if (line.state, line.node) != (HELD, node):
+                what = f"{line.block}, {line.state} for {line.node}"
+                yield Finding(f"node {node} is given {what}", at, lock.at(line))
+        if missing > 0:
+            yield Finding(f"node {node} is given {block}, and holds {missing} addresses fewer", at)
+
+
+def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterator[Finding]:
+    """Yield addresses in a list of the operator that are kept for a node which it does not serve, or are in
+    quarantine and were in no list: the operator would give them to the next node.
+    """
+    pinned = {pool.partition(".")[0] for _, _, pool, _ in cluster.given if pool}
+    before = _merged(block for block, *_ in base.lists)
+    for block, _, pool, at in cluster.lists:
+        for line in lock.over(block):
+            kept = line.state in OURS and not is_over(line, days.over, days.today)
+            place = bisect_left(before, (line.block.family, line.block.first + 1)) - 1
+            late = line.state == QUARANTINED and (place < 0 or not before[place].shared(line.block))
+            served = line.pool == pool if pool else line.pool in cluster.served and line.state != PENDING
+            if kept and (late or not served or pool in pinned):
+                what = f"{line.block}, {line.state} for {line.node}"
+                yield Finding(f"Cilium's operator may give {what}", at, lock.at(line))
+
+
+def verify(
+    folder: str, old: Files, new: Files, today: str, gates: Collection[str], names: Collection[str] = ()
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings about clusters in a folder, or about some of them by `names`, and the names. `old`
+    and `new`: files of base and head, by path below the folder; `gates`: those that a person did not allow.
+    """
+    base, head, none = _clusters(f"base:{folder}", old), _clusters(folder, new), Cluster("", {})
+    chosen, found = sorted({*base, *head} & ({*names} or {*base, *head})), list(unique(head.values()))
+    for name in chosen:
+        was, now, at = base.get(name, none), head.get(name, none), f"{folder}/{name}"
+        if not (now.lock or now.spec):  # another folder may have all of its lines
+            others = (each for other, each in head.items() if other not in base)
+            now = next((each for each in others if {*was.lines} <= {*each.lines}), now)
+        found += [*(each for each in was.found if "ipam.lock" in each.args[1]), *now.found]
+        if now.lock and now.lock.cluster == now.spec.get(("metadata", "name")):
+            days = Days(today, (was if was.spec else now).days, now.days)
+            found += [*law(was, now, days, gates), *rendered(now, now.lock)]
+            found += published(was, now, now.lock, days)
+        elif now.lock or now.spec:
+            found.append(Finding("the lock is not of this Cluster, or one of both is missing", at))
+        elif was.lines and Gate.DELETE_CLUSTER in gates:
+            found.append(Finding("the cluster is deleted: this needs the label ipamc/delete-cluster", at))
+    return found, chosen
+
+
+def _clusters(folder: str, files: Files) -> dict[str, Cluster]:
+    parts = ((*path.partition("/")[::2], files[path]) for path in sorted(files))
+    groups = groupby(parts, lambda each: each[0])
+    return {name: Cluster(f"{folder}/{name}", {each[1]: each[2] for each in group}) for name, group in groups}

@@ -1,0 +1,172 @@
+"""The checker alone: what compiles passes; what gives a node addresses of another one, or of none, is found."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import ipamc.law
+from ipamc.law.change import Gate
+from ipamc.law.files import disk
+from ipamc.law.verify import verify
+from ipamc.model.diagnostics import Refused
+from ipamc.pipeline import Compilation, compile_cluster
+from tests.law.mutations import HARMFUL, HARMLESS, Change, Files, Tree
+from tests.support import casefile
+
+LAW = Path(ipamc.law.__file__).parent
+TODAY = "2026-11-22"
+SEED = int(os.environ.get("VERIFY_SEED", "47"))
+"""Another seed makes other changes."""
+
+
+@cache
+def trees() -> dict[str, tuple[Files, Compilation]]:
+    """Return every case that compiles, as files below `clusters/`, and its compilation."""
+    found = {}
+    for path in sorted(casefile.ROOT.rglob("*.txtar")):
+        case = casefile.load(path)
+        for minor, each in [*case.each.items()] or [((0, 0), case)]:
+            inputs = casefile.inputs(each)
+            try:
+                result = compile_cluster(inputs)
+            except Refused:
+                continue
+            name = result.plan.cluster.name
+            files = {f"{name}/{Path(at).name}": text for at, text in inputs.sources.items()}
+            files[f"{name}/ipam.lock"] = result.lock.encode()
+            files |= {f"{name}/rendered/{at}": text.encode() for at, text in result.files.items()}
+            found[f"{path.relative_to(casefile.ROOT)} {minor}"] = files, result
+    return found
+
+
+def findings(base: Files, head: Files) -> list[str]:
+    """Return the findings if a person allowed nothing that ends a quarantine, or follows Cilium's operator."""
+    return [str(each) for each in verify("clusters", base, head, TODAY, [Gate.RELEASE, Gate.FOLLOW])[0]]
+
+
+def mutants(change: Change, count: int) -> dict[str, list[str]]:
+    """Return what is found in trees that a change has altered, by the name of the tree."""
+    chance, found = random.Random(f"{SEED} {change.__name__}"), {}  # noqa: S311
+    names = sorted(trees())
+    chance.shuffle(names)
+    for name in names:
+        files, result = trees()[name]
+        try:
+            delta = change(Tree(files, result.plan.lock.lines, chance))
+        except (IndexError, ValueError):  # the tree has no place for it
+            continue
+        head = {at: text for at, text in (files | delta).items() if text is not None}
+        if head != files:
+            found[f"{change.__name__} in {name}: {delta}"] = findings(files, head)
+        if len(found) == count:
+            break
+    return found
+
+
+def test_what_compiles_passes() -> None:
+    faults = {name: found for name, (files, _) in trees().items() if (found := findings(files, files))}
+    assert faults == {}
+
+
+def test_the_examples_pass() -> None:
+    """Of them two have an address space of others."""
+    files = disk("clusters")
+    assert findings(files, files) == []
+
+
+def test_an_address_of_two_clusters_of_an_address_space_is_found() -> None:
+    files = disk("clusters")
+    theirs = files["fleet-eu/ipam.lock"].decode().splitlines()[1]
+    mine = files["fleet-us/ipam.lock"].decode().splitlines()
+    twice = json.loads(theirs) | {"node": "new-1"}
+    mine.insert(1, json.dumps(twice, separators=(",", ":")))
+    head = files | {"fleet-us/ipam.lock": "".join(f"{row}\n" for row in mine).encode()}
+    assert f"error: {twice['block']} is in two clusters of fleet" in "\n".join(findings(files, head))
+
+
+@pytest.mark.parametrize("change", HARMFUL, ids=lambda change: change.__name__)
+def test_what_gives_a_node_foreign_addresses_is_found(change: Change) -> None:
+    found = mutants(change, 30)
+    assert len(found) >= 4
+    assert [name for name, each in found.items() if not each] == []
+
+
+@pytest.mark.parametrize("change", HARMLESS, ids=lambda change: change.__name__)
+def test_another_change_is_not_found(change: Change) -> None:
+    found = mutants(change, 30)
+    assert len(found) >= 4
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+def test_it_is_small_and_needs_nothing_of_ipamc() -> None:
+    modules = {path: path.read_text() for path in sorted(LAW.glob("*.py"))}
+    imported = {
+        each
+        for text in modules.values()
+        for node in ast.walk(ast.parse(text))
+        for each in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [f".{node.module}" if node.level else node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert sum(len(text.splitlines()) for text in modules.values()) <= 700
+    assert {each for each in imported if each.partition(".")[0] not in sys.stdlib_module_names} == {
+        "yaml",
+        ".change",
+        ".verify",
+    }
+
+
+def committed(files: Files, folder: Path) -> Path:
+    """Return a repository with a commit of files below `clusters/`."""
+    for path, text in files.items():
+        place = folder / "clusters" / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(text)
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-qm", "base"],
+    ):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    return folder
+
+
+def test_it_runs_from_a_copy_of_its_folder_without_ipamc(tmp_path: Path) -> None:
+    files, _ = next(
+        each
+        for name, each in trees().items()
+        if name.startswith("kubernetes/") and any("/nodes/" in at for at in each[0])
+    )
+    repository = committed(files, tmp_path / "repository")
+    shutil.copytree(LAW, tmp_path / "checker", ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-I", *options, str(tmp_path / "checker"), "--base", "HEAD"]
+        environment = {"PATH": os.environ["PATH"], "SOURCE_DATE_EPOCH": "1795305600"}
+        return subprocess.run(
+            command, cwd=repository, env=environment, capture_output=True, text=True, check=False
+        )
+
+    before = run()
+    assert (before.returncode, before.stdout, before.stderr) == (0, "", "")
+    assert not re.search(r"\| +ipamc\b", run("-X", "importtime").stderr)
+    nodes = next(path for path in repository.rglob("nodes.yaml") if "rendered" in path.parts)
+    nodes.write_text(re.sub(r"(?m)^  podCIDR: .*$", "  podCIDR: 10.66.0.0/24", nodes.read_text(), count=1))
+    after = run()
+    assert after.returncode == 1
+    assert "10.66.0.0/24" in after.stderr
