@@ -43,6 +43,7 @@ GATES = "renumber,rename,release,follow,delete-cluster"
 STEPS = (
     ("compile", "case", "--locked", "--check"),
     ("plan", "case", "--base", "HEAD", "--output", "markdown", "--fail-on", GATES),
+    ("verify", "case", "--base", "HEAD", "--fail-on", GATES),
 )
 DAY = datetime.datetime.fromtimestamp(NOW, datetime.UTC).date()
 TODAY = DAY.isoformat()
@@ -595,18 +596,22 @@ def examine(subject: Subject) -> str:
     for path, text in _tree(after, head).items():
         (work / path).parent.mkdir(parents=True, exist_ok=True)
         (work / path).write_bytes(text)
+    shown = ""
     for step in STEPS:
         ran = in_process.ipamc(*step, cwd=work, environment=environment())
+        shown += ran.stdout
         if ran.returncode:
             break
-    said = f"{' '.join(ran.args)}: {ran.returncode}\n{ran.stdout[:400]}\n{ran.stderr[-800:]}"
+    if ran.returncode and step[0] == "verify":  # what it says, the compile and the plan say before
+        raise _finding("alone", f"the plan passed, and\n{ran.stderr}")
+    said = f"{' '.join(ran.args)}: {ran.returncode}\n{shown[:400]}\n{ran.stderr[-800:]}"
     why = re.search("^(error|refused|case: )", ran.stderr, re.MULTILINE)
     if ran.returncode not in {0, 1} or (ran.returncode and not why):
         raise _finding("code", said)
     was, now = Side(before, trunk.lock), Side(after, head.lock)
     for kind, found in broken(was, now).items() if not ran.returncode else ():
         raise _finding(kind, f"every step passed without a label, and\n{found}{said}")
-    if "✅" in ran.stdout and (hands := changed_hands(was, now)):
+    if "✅" in shown and (hands := changed_hands(was, now)):
         raise _finding("ticked", f"{hands}{said}")
     is_honest = lock == trunk.lock.encode() and honest(was, now)
     if is_honest and ran.returncode:
