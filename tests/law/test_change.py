@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ipamc.law.change import ROWS, Change, Days, Gate, Verdict, changes
+from ipamc.law.change import ROWS, UNLAWFUL, Change, Days, Gate, Verdict, changes
 from ipamc.lock.line_changes import renumbered
 from ipamc.model.cidr import Block
 from ipamc.model.lock import Line, State
@@ -274,7 +274,7 @@ def test_each_range_that_differs_has_one_verdict(
     differs = [block for block in sorted(places) if there[0].get(block) != there[1].get(block)]
     assert [(each.first, each.last) for each in found] == [(block.first, block.last) for block in differs]
     for each in found:
-        assert each.gate is None or not each.verdict.refused
+        assert each.gate is None or each.verdict not in UNLAWFUL
 
 
 @given(LOCKS, LOCKS)
@@ -284,7 +284,7 @@ def test_what_passes_without_a_label_moves_no_address(before: list[str], after: 
         was, now = each.before, each.after
         others = bool(was and now and now.in_use and now.node != was.node)
         if was and others and (was.state is State.HELD or was.since > LONG):
-            assert each.gate or each.verdict.refused
+            assert each.gate or each.verdict in UNLAWFUL
 
 
 def test_every_verdict_and_gate_of_the_law_is_reached() -> None:

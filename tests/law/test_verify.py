@@ -170,3 +170,63 @@ def test_it_runs_from_a_copy_of_its_folder_without_ipamc(tmp_path: Path) -> None
     after = run()
     assert after.returncode == 1
     assert "10.66.0.0/24" in after.stderr
+
+
+NODES = "zones/rendered/ciliumnodes/000/"
+KUSTOMIZATION, NEW = f"{NODES}kustomization.yaml", f"{NODES}new.yaml"
+THEIRS = "apiVersion: cilium.io/v2\nkind: CiliumNode\nmetadata:\n  name: {}\nspec:\n  ipam:\n    podCIDRs:\n    - 100.162.224.32/27\n"
+LISTED = "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: [{kind: CiliumNode, metadata: {name: x}, spec: {ipam: {podCIDRs: [10.1.1.0/24]}}}]}]\n"
+HOSTILE = {
+    "a patch with escapes": (KUSTOMIZATION, "patches: [{target: {kind: CiliumNode, name: bj-001}, patch: '[{\"op\": \"replace\", \"path\": \"/spec/ipam/podCIDRs/0\", \"value\": \"1\\u00300.1.1.0/24\"}]'}]\n"),
+    "a patch of a file": (KUSTOMIZATION, "patches: [{target: {kind: CiliumNode, name: bj-001}, path: new.yaml}]\n"),
+    "a replacement": (KUSTOMIZATION, "replacements: [{source: {kind: CiliumNode, name: bj-002}, targets: []}]\n"),
+    "a suffix": (KUSTOMIZATION, "nameSuffix: x\n"),
+    "a generator": (KUSTOMIZATION, "generators: [new.yaml]\n"),
+    "a resource outside": (KUSTOMIZATION, "- ../../../extra\n"),
+    "a resource on the web": (KUSTOMIZATION, "- https://example.com/x\n"),
+    "a name with a line break": (f"{NODES}a\n.yaml", THEIRS.format("bj-099")),
+    "a name without a suffix": (f"{NODES}extra", THEIRS.format("bj-099")),
+    "a list of lists": (f"{NODES}helm-values.yaml", LISTED),
+    "a folder without a lock": ("evil/rendered/new.yaml", THEIRS.format("bj-099")),
+    "an escape in YAML": (NEW, THEIRS.format("bj-099").replace("- 100.162.224.32/27", '- "100.162.224\\x2e32/27"')),
+    "JSON": (NEW, json.dumps({"kind": "CiliumNode", "metadata": {"name": "bj-099"}, "spec": {"ipam": {"pool": {"100.162.224.33": {}}}}})),
+    "an alias": (NEW, "a: &a [10.1.1.1]\nb: *a\n"),
+    "a tag": (NEW, "kind: ConfigMap\ndata: {a: !!binary MTAuMS4xLjEK}\n"),
+    "a kind of another tool": (NEW, "kind: Namespace\nmetadata: {name: x, annotations: {ipam.cilium.io/ip-pool: bj-002}}\n"),
+    "another Cluster": ("zones/more.yaml", "# ipamc/v1alpha1\nkind: Cluster\nmetadata: {name: zones}\n"),
+    "no bystander": ("zones/rendered/cilium/component/kustomization.yaml", None),
+    "a bystander in a comment": ("zones/rendered/cilium/helm-values.yaml", "operator: {extraArgs: []}  # --ipam=kubernetes\n"),
+}  # fmt: skip
+"""What kustomize, or Cilium, reads in another way than it looks: the path, and what is added to the file; None empties it."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_hides_is_found(name: str) -> None:
+    files = disk("clusters")
+    path, text = HOSTILE[name]
+    more = b"" if path.endswith("helm-values.yaml") or text is None else files.get(path, b"")
+    head = files | {path: more + (text or "").encode()}
+    if name.endswith("bystander"):
+        head[path] = re.sub(rb"(?s)\n- patch.*", b"\n", files[path])
+    assert findings(files, head) != []
+
+
+def test_two_clusters_exchange_their_names() -> None:
+    """The memory of `zones` is in the folder `zones`, whatever a lock says of itself."""
+    files = disk("clusters")
+    copy = {
+        path.replace("zones/", "zz/", 1): text for path, text in files.items() if path.startswith("zones/")
+    }
+    renamed = {
+        path: re.sub(rb'(name: |"cluster":")zones', rb"\1aa", files[path])
+        for path in ("zones/cluster.yaml", "zones/ipam.lock")
+    }
+    assert findings(files, files | copy | renamed) != []
+
+
+@pytest.mark.parametrize("many", [40, 4000])
+def test_lines_that_look_alike_take_no_time(many: int) -> None:
+    """A block of a pool whose name is a number is not as it is mostly rendered; 18 of them took 8 s."""
+    files = disk("clusters")
+    text = THEIRS.format("bj-002") + "    - 100.162.224.32/27\n" * many + '    x: "y"\n'
+    assert findings(files, files | {NEW: text.encode()}) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from ipamc.law.change import ROWS
+from ipamc.law.change import ROWS, UNLAWFUL
 from website.reference.markdown import table
 
 PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "verify.md"
@@ -19,7 +19,7 @@ def with_table(text: str) -> str:
             f"{row.was}, n" if row.was != "free" else "free",
             row.when,
             row.verdict,
-            _asked(row.gate, refused=row.verdict.refused),
+            _asked(row.gate, refused=row.verdict in UNLAWFUL),
         )
         for row in ROWS
     ]

@@ -19,6 +19,7 @@ from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
 from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress
+from ipamc.law.change import UNLAWFUL
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
 from ipamc.model.lock import Consent, State
 from ipamc.model.wording import typed
@@ -151,7 +152,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     steps = _next_steps(task, plan)
     against = _judged(merged.before, plan, task.today).lines if merged else ()
     if merged and (
-        refused := [str(each.line.block) for each in against if each.before and each.verdict.refused]
+        refused := [str(each.line.block) for each in against if each.before and each.verdict in UNLAWFUL]
     ):
         steps += (f"ipamc plan {name} --base {merged.rev} refuses what became of {names(refused)}",)
     return Outcome(

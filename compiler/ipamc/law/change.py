@@ -69,10 +69,8 @@ class Verdict(enum.StrEnum):
     DATED = "day changed"  # in quarantine since a day on which no compile can have put it there
     TAKEN = "taken"
 
-    @property
-    def refused(self) -> bool:
-        """Return whether nothing allows it."""
-        return self in {Verdict.DATED, Verdict.TAKEN}
+
+UNLAWFUL = {Verdict.DATED, Verdict.TAKEN}  # nothing allows these
 
 
 class Days(NamedTuple):
@@ -182,10 +180,7 @@ ROWS = (
     Row(PENDING, "m moves there", lambda c: c.moves, _V.CANCELLED, _G.RENUMBER),
     Row(PENDING, "else", lambda _: True, _V.CANCELLED),
 )
-"""In each row n is the node of the base, and m that of the head. "n left it": it is in quarantine since a
-day on which a compile can have put it there, today or up to half a quarantine ago. "elsewhere": its pool is
-decided elsewhere, in base and head. "at once": there is no quarantine, in base and head, and n is gone.
-"inherited": n is gone, and m, which had no block in use, has the whole block as n had it, or left since."""
+"""n is the node of the base, m that of the head. docs/concepts/verify.md has the words of `when`."""
 
 
 class Change(NamedTuple, Generic[L]):

@@ -1,10 +1,8 @@
 """A small checker of the addresses in a repository. It trusts nothing that the compiler says.
 
 It needs Python, git, PyYAML and this folder: `python -I law --base origin/main`. Four checks, by addresses:
-the law of a change (`change.py`); no address twice in a lock, or in the locks of one address space; no object
-that gives a node an address which the lock does not hold for it; no list of Cilium's operator with an address
-that is kept for a node which the operator does not serve. What it cannot read is a finding. It does not find
-what is missing: `ipamc compile --check` does.
+`law`, `unique`, `rendered` and `published`. What it cannot read, or ipamc never writes, is a finding. It does
+not find what is missing: `ipamc compile --check` does.
 """
 
 import re
@@ -18,7 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from .change import HELD, OURS, PENDING, QUARANTINED, Days, Gate, changes, is_over
+from .change import HELD, OURS, PENDING, QUARANTINED, UNLAWFUL, Days, Gate, changes, is_over
 
 _NAME = r"[a-z0-9][a-z0-9.-]*"
 _HEADER = re.compile(rf'{{"lock":1,"cluster":"({_NAME})","mode":"([a-z-]+)","shards":([1-9][0-9]{{0,6}})}}')
@@ -34,19 +32,30 @@ _DOCUMENT = re.compile(r"(?m)^---(?:[ \t]*\n|(?=[ \t]))")
 _OBJECT = re.compile(  # a Node or a CiliumNode as it is rendered: all addresses in it are the node's
     r"apiVersion: [a-z0-9./]+\nkind: (?:Cilium)?Node\nmetadata:\n"
     r"(?:  annotations:\n(?:    [\w./-]+: [\w./=,\"-]+\n)+)?"
-    r"  name: ([a-z0-9.-]+)\n(?:  uid: [\w\"-]+\n)?(?:spec:\n(?: +(?:- )?[\w.:/-]+(?: [\w.:/{}-]+)?\n)*)?"
+    r"  name: ([a-z0-9.-]+)\n(?:  uid: [\w\"-]+\n)?(?:spec:\n(?: +(?:- )?+[\w.:/-]+(?: [\w.:/{}-]+)?\n)*)?"
 ).fullmatch
 _V6 = r"(?=[0-9a-fA-F]*:[0-9a-fA-F]*:)[0-9a-fA-F]*(?::[0-9a-fA-F]*)*(?::[0-9a-fA-F.]+|::)"
 _ADDRESS = rf"(?=[0-9a-fA-F:])(?<![\w.:-])(?:[0-9]+(?:\.[0-9]+){{3}}|{_V6})(?:/[0-9]+)?(?![\w.])"
 _ADDRESSES = re.compile(_ADDRESS).findall
 _POOL = re.compile(r"(?:^|,)([^=,;:]+)=")  # the name of a pool in the flag that creates pools
-_LIST = re.compile(r"cluster-pool-ipv[46]-cidr|clusterPoolIPv[46]PodCIDRList").fullmatch
+_LIST = re.compile(r"cluster-pool-ipv[46]-cidr|clusterpoolipv[46]podcidrlist").fullmatch
 _DEFAULT = re.compile(r"ipam-default-ip-pool|ipam-multi-pool-pre-allocation").fullmatch
 _SPACE, _PINNING, _DAYS = ("spec", "addressSpace"), ("spec", "ipam", "pinning"), ("spec", "quarantineDays")
+_NAMED, _NEVER = ("metadata", "name"), {"binarydata", "requested"}
 _UNLISTED, _FOLLOWS = ("spec", "unlisted"), {("spec", "ipv4", "follows"), ("spec", "ipv6", "follows")}
 _HOST = ("spec", "nodeSelector", "matchLabels", "kubernetes.io/hostname")
-_TOLD = ("rendered/cilium/helm-values.yaml", "rendered/cilium/component/kustomization.yaml")
-_BYSTANDER = b"--ipam=kubernetes"  # the operator with this argument gives out nothing
+_VALUES, _COMPONENT = "rendered/cilium/helm-values.yaml", "rendered/cilium/component/kustomization.yaml"
+_BYSTANDER = (("operator", "extraArgs"), "--ipam=kubernetes")  # with it the operator gives out nothing
+_KUSTOMIZE = re.compile(  # all that ipamc tells kustomize: what it builds is what the files say
+    r"=(?:apiVersion|kind|metadata|resources|sortOptions|patches)|(?:apiVersion|kind|metadata.*|sortOptions.*)=.*"
+    r"|resources=[\w-]+(?:/[\w-]+)?(?:\.yaml)?|patches=(?:path|patch|target)|patches/target=\w+"
+    r"|patches/path=cilium-(?:config|operator)\.yaml|patches/patch=\[\{\"op\": \"add\", \"path\": "
+    r"\"/spec/template/spec/containers/0/args/-\", \"value\": \"--ipam=kubernetes\"\}\]"
+    r"|patches/target/(?:group=apps|version=v1|kind=Deployment|name=cilium-operator|namespace=[\w-]+)"
+).fullmatch
+_KIND = re.compile(
+    r"Node|ConfigMap|Deployment|Cilium(?:Node(?:Config)?|PodIPPool|BGP\w+)|\w+Policy(?:Binding)?"
+).fullmatch
 Files = Mapping[str, bytes]  # by path
 Leaf = tuple[tuple[str, ...], str, int]  # a key or scalar: the keys that lead to it, its text, its line
 Fields = dict[tuple[str, ...], str]  # the leaves of an object, by the keys; of several, the last
@@ -99,7 +108,7 @@ def _merged(ends: Iterable[tuple[int, int, int]]) -> list[Block]:
 
 
 class Line(NamedTuple):
-    """A line of a lock, as the law asks for it; `rest` is what only the compiler reads."""
+    """A line of a lock, as the law asks for it."""
 
     block: Block
     pool: str
@@ -107,7 +116,6 @@ class Line(NamedTuple):
     state: str
     since: str
     moved: bool
-    rest: tuple[str, str]
 
 
 class Lock:
@@ -148,13 +156,11 @@ def _line(row: str) -> Line:
     if day != since or str(block) != cidr or (released and (since or waits or part)):
         raise ValueError(row)
     state = QUARANTINED if since else PENDING if waits else "released" if released else HELD
-    return Line(block, pool, node, state, since, bool(moved), (waits, part))
+    return Line(block, pool, node, state, since, bool(moved))
 
 
 def documents(text: str, path: str) -> Iterator[list[Leaf]]:
-    """Yield the leaves of each document of YAML or JSON, and of each item of a List. What readers may read
-    differently is a finding, and so is an alias: with it a few lines have no end.
-    """
+    """Yield the leaves of documents, and of items of a List. A tag, an alias or a double key is a finding."""
     try:
         for document in yaml.compose_all(text, _LOADER):
             yield list(_leaves(document, (), set()))
@@ -179,30 +185,31 @@ def _leaves(node: Any, keys: tuple[str, ...], seen: set[int]) -> Iterator[Leaf]:
 
 
 class Cluster:
-    """A cluster in base or head: its lock, its settings, and what its objects give. `found`: what cannot be
-    read, and what objects must not say; `days`: how long a quarantine lasts, None for ever; `elsewhere`: the
-    pools about which the addresses of nodes, or Cilium's operator, decide.
+    """A cluster in base or head: its lock, its settings, what its objects give, and findings about them. The
+    addresses of nodes, or the operator, decide about the pools `elsewhere`. `days` is None for ever.
     """
 
     lock: Lock | None = None
+    pins: bool = False  # the part of a pool's name behind a dot is a node
 
     def __init__(self, folder: str, files: Files) -> None:
         self.found, self.defaults, self.spec = list[Finding](), list[tuple[str, str, str, str]](), Fields()
         self.given, self.lists, self.pools = list[Given](), list[Given](), dict[str, Fields]()
-        for path, text in files.items():
+        self.name, self.told = folder.rpartition("/")[2], set[str]()  # who makes the operator a bystander
+        for path, text in sorted(files.items(), key=lambda each: each[0].startswith("rendered/")):
             try:
                 self._read(path, f"{folder}/{path}", text.decode(errors="replace"))
             except Finding as found:
                 self.found.append(found)
         self.lines, days = self.lock.lines if self.lock else [], self.spec.get(_DAYS) or "7"
         self.days = int(days) if re.fullmatch("[0-9]{1,6}", days) else None
-        told = all(_BYSTANDER in files.get(path, _BYSTANDER) for path in _TOLD)
+        told = {f"{folder}/{path}" for path in (_VALUES, _COMPONENT) if path in files} <= self.told
         adopts = self.spec.get(("spec", "ipam", "operator")) == "adopt" or not told
         self.lists = [each for each in self.lists if each[2] or adopts]
         self.served = {pool for pool, each in self.pools.items() if adopts and each.get(_UNLISTED) == "true"}
         self.elsewhere = {pool for pool, each in self.pools.items() if _FOLLOWS & each.keys()} | self.served
         self.elsewhere |= {pool for _, _, pool, _ in self.lists if pool}
-        if self.lock and self.lock.mode == "multi-pool" and self.spec.get(_PINNING) != "node":
+        if self.lock and self.lock.mode == "multi-pool" and not self.pins:
             self.elsewhere |= {line.pool for line in self.lines}
 
     def _read(self, path: str, where: str, text: str) -> None:
@@ -212,32 +219,37 @@ class Cluster:
         line, drawn = 0, path.startswith("rendered/") and not (space and path == "rendered/index.jsonl")
         for part in _DOCUMENT.split(text) if drawn or "ipamc/v1alpha1" in text else ():
             if found := drawn and _OBJECT(part):
-                self._give(part, f"{where}:{line + 1}", found[1])
+                self._give(part.replace(f"  name: {found[1]}\n", "", 1), f"{where}:{line + 1}", found[1])
             for leaves in documents(part, where) if (not found if drawn else _SETTINGS(part)) else ():
                 fields = {keys: leaf for keys, leaf, _ in leaves}
                 if drawn:
                     self._object(where, line, leaves, fields)
                 elif fields.get(("kind",)) == "IPPool":
-                    self.pools[fields.get(("metadata", "name"), "")] = fields
+                    self.pools[fields.get(_NAMED, "")] = fields
                 elif fields.get(("kind",)) in {"Cluster", "AddressSpace"}:
-                    self.spec = fields
+                    self.found += [Finding("a second Cluster", where)] if self.spec else []
+                    self.spec, self.pins = fields, fields.get(_PINNING) == "node"
             line += part.count("\n") + 1
 
     def _object(self, path: str, start: int, leaves: list[Leaf], fields: Fields) -> None:
         """Collect what a rendered object gives, and what it must not say."""
-        kind, name = fields.get(("kind",), ""), fields.get(("metadata", "name")) or "?"
-        alone = {keys for keys in fields if keys[:2] == _HOST[:2]} <= {_HOST[:2], _HOST[:3], _HOST}
-        host = fields.get(_HOST, "") if alone else ""
-        for keys, text, row in leaves:
-            at, last = f"{path}:{start + row}", keys[-1] if keys else ""
-            if kind in {"Node", "CiliumNode"}:
-                self._give(text if keys != ("metadata", "name") else "", at, name)
+        kind, name = fields.get(("kind",), ""), fields.get(_NAMED) or "?"
+        host = fields.get(_HOST, "") if sum(keys[:2] == _HOST[:2] for keys in fields) == 3 else ""  # alone
+        kustomize = "/kustomization" in path.lower() or kind in {"Kustomization", "Component"}
+        known, policy = _KIND(kind) or path.endswith(_VALUES), kind.endswith("AdmissionPolicy")
+        for keys, text, row in (leaf for leaf in leaves if leaf[0] != _NAMED and leaf[0][:2] != _HOST[:2]):
+            at, last = f"{path}:{start + row}", keys[-1].lower() if keys else ""
+            self.told |= {path} if keys == ("patches", "patch") or (keys, text) == _BYSTANDER else set()
+            table = text.startswith("'''\n") and "\\" not in text
+            strange = not known or last in _NEVER or (policy and "\n" in text and not table)
+            if not _KUSTOMIZE(f"{'/'.join(keys)}={text}") if kustomize else strange:
+                self.found.append(Finding(f"ipamc does not write this: {text[:100]!r}, in kind {kind!r}", at))
+            elif kind in {"Node", "CiliumNode"}:
+                self._give(text, at, name)
             elif kind == "CiliumPodIPPool":
                 self._give(text, at, pool=name)
-            elif kind.endswith("AdmissionPolicy"):
-                for number, each in enumerate(
-                    text.split("\n") if text.startswith("'''") else (), start + row + 1
-                ):
+            elif policy:
+                for number, each in enumerate(text.split("\n") if table else (), start + row + 1):
                     self._give(each.partition(" ")[2], f"{path}:{number}", each.partition(" ")[0] or "?")
             elif _LIST(last):
                 self._give(text, at)
@@ -247,13 +259,11 @@ class Cluster:
                     self._give(spec.replace("-cidrs:", " "), at, pool=pool)
             elif "autoCreateCiliumPodIPPools" in keys[:-1]:
                 self._give(text, at, pool=keys[keys.index("autoCreateCiliumPodIPPools") + 1])
-            elif kind != "ConfigMap" and not path.endswith("/helm-values.yaml") and _ADDRESSES(text):
-                self.found.append(Finding(f"an address in an object of kind {kind!r}: {text[:100]!r}", at))
-            for pool in re.split(r"[\s,=]+", text) if _DEFAULT(last) else ():
+            for pool in re.split(r"[\s,=]+", text) if _DEFAULT(last) and self.pins else ():
                 self.defaults.append((pool.partition(".")[2], name, host, at))
 
     def _give(self, text: str, at: str, node: str = "", pool: str = "") -> None:
-        node, texts = node or pool.partition(".")[2], _ADDRESSES(text)
+        node, texts = node or (pool.partition(".")[2] if self.pins else ""), _ADDRESSES(text)
         # In crd mode most are IPv4 addresses, without a hole: these are read at once.
         alone = [each for each in texts if "/" not in each and ":" not in each]
         try:
@@ -269,10 +279,10 @@ class Cluster:
 def law(base: Cluster, head: Cluster, days: Days, gates: Collection[str]) -> Iterator[Finding]:
     """Yield what the law refuses, and what needs a label that is not there."""
     for each in changes(base.lines, head.lines, days, base.elsewhere & head.elsewhere):
-        if each.verdict.refused or each.gate in gates:
+        if each.verdict in UNLAWFUL or each.gate in gates:
             sides = (head.lock, each.after), (base.lock, each.before)
             now, was = (f"{line.state} for {line.node}" if line else "in no line" for _, line in sides)
-            why = "the law refuses this" if each.verdict.refused else f"it needs the label ipamc/{each.gate}"
+            why = f"it needs the label ipamc/{each.gate}" if each.gate else "the law refuses this"
             ends = [lock.at(line) for lock, line in sides if lock and line]
             yield Finding(f"{Block(*each[:3])} was {was} and is {now} ({each.verdict}): {why}", *ends)
 
@@ -300,14 +310,14 @@ def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
             if (line.state, line.node) != (HELD, node):
                 what = f"{line.block}, {line.state} for {line.node}"
                 yield Finding(f"node {node} is given {what}", at, lock.at(line))
-        if missing > 0:
-            yield Finding(f"node {node} is given {block}, and holds {missing} addresses fewer", at)
+                break
+        else:
+            if missing:
+                yield Finding(f"node {node} is given {block}, and holds {missing} addresses fewer", at)
 
 
 def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterator[Finding]:
-    """Yield addresses in a list of the operator that are kept for a node which it does not serve, or are in
-    quarantine and were in no list: the operator would give them to the next node.
-    """
+    """Yield addresses that the operator may give, and that are kept for a node which it does not serve."""
     pinned = {pool.partition(".")[0] for _, _, pool, _ in cluster.given if pool}
     before = _merged(block for block, *_ in base.lists)
     for block, _, pool, at in cluster.lists:
@@ -324,25 +334,24 @@ def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterat
 def verify(
     folder: str, old: Files, new: Files, today: str, gates: Collection[str], names: Collection[str] = ()
 ) -> tuple[list[Finding], list[str]]:
-    """Return the findings about clusters in a folder, or about some of them by `names`, and the names. `old`
-    and `new`: files of base and head, by path below the folder; `gates`: those that a person did not allow.
-    """
+    """Return findings about files by path in a folder, and its clusters; nobody opened these `gates`."""
     base, head, none = _clusters(f"base:{folder}", old), _clusters(folder, new), Cluster("", {})
     chosen, found = sorted({*base, *head} & ({*names} or {*base, *head})), list(unique(head.values()))
     for name in chosen:
         was, now, at = base.get(name, none), head.get(name, none), f"{folder}/{name}"
-        if not (now.lock or now.spec):  # another folder may have all of its lines
+        if was.lines and not (now.lock or now.spec):  # another folder may have all of its lines
             others = (each for other, each in head.items() if other not in base)
             now = next((each for each in others if {*was.lines} <= {*each.lines}), now)
+        gone = was.lock and now.spec.get(("kind",)) != was.spec.get(("kind",), "Cluster")
+        if gone and Gate.DELETE_CLUSTER in gates:
+            found.append(Finding("deleted, or of another kind: it needs the label ipamc/delete-cluster", at))
+        was = none if gone else was
         found += [*(each for each in was.found if "ipam.lock" in each.args[1]), *now.found]
-        if now.lock and now.lock.cluster == now.spec.get(("metadata", "name")):
+        if (lock := now.lock) and lock.cluster == now.spec.get(_NAMED) == now.name:
             days = Days(today, (was if was.spec else now).days, now.days)
-            found += [*law(was, now, days, gates), *rendered(now, now.lock)]
-            found += published(was, now, now.lock, days)
-        elif now.lock or now.spec:
+            found += [*law(was, now, days, gates), *rendered(now, lock), *published(was, now, lock, days)]
+        elif now.lock or now.spec or now.given or now.lists:
             found.append(Finding("the lock is not of this Cluster, or one of both is missing", at))
-        elif was.lines and Gate.DELETE_CLUSTER in gates:
-            found.append(Finding("the cluster is deleted: this needs the label ipamc/delete-cluster", at))
     return found, chosen
 
 

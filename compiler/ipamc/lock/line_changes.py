@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from ipamc.law.change import Change, Days, Gate, Verdict, changes
+from ipamc.law.change import UNLAWFUL, Change, Days, Gate, Verdict, changes
 from ipamc.model.lock import Line, State
 
 VANISHED = "vanished"
@@ -107,7 +107,7 @@ def line_changes(
 
 
 def _changes_hands(change: Change[Line]) -> bool:
-    if change.verdict.refused or change.gate not in {None, Gate.LEAVE}:
+    if change.verdict in UNLAWFUL or change.gate not in {None, Gate.LEAVE}:
         return True
     was, now = change.before, change.after
     given = change.verdict not in {Verdict.FREE, Verdict.GIVEN, Verdict.CANCELLED}

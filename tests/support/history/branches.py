@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from ipamc.law.change import Days, changes
+from ipamc.law.change import UNLAWFUL, Days, changes
 from ipamc.lock.file import parse
 from ipamc.lock.merge import Merged, merge
 from ipamc.model.lock import Consent
@@ -89,7 +89,7 @@ class Branches(LiveHistory):
         days = Days(self.today.isoformat(), *(None if each == "never" else each for each in (base, head)))
         found = changes(was.lines, now.lines, days, main.world.operators() & work.world.operators())
         self.steps["requests"] += 1
-        assert not [each for each in found if each.verdict.refused], found
+        assert not [each for each in found if each.verdict in UNLAWFUL], found
 
     def _check_out(self, branch: str) -> None:
         self.here = branch

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from ipamc.law.change import Days, Gate, changes
+from ipamc.law.change import UNLAWFUL, Days, Gate, changes
 from ipamc.law.verify import verify
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import dumps, load, parse
@@ -150,7 +150,7 @@ class History(RuleBasedStateMachine):
         elsewhere = self.world.operators() & plan.operator_pools
         found = changes(before.lines, plan.lock.lines, Days(self.today.isoformat(), base, head), elsewhere)
         if not consent.release:  # it may free what its node has left in the same step: the plan wants two
-            assert not [each for each in found if each.verdict.refused], found
+            assert not [each for each in found if each.verdict in UNLAWFUL], found
         asked = {each.gate for each in found if each.gate} - {Gate.LEAVE}
         agreed = {Gate.FOLLOW} if elsewhere else set()
         agreed |= {Gate.RENUMBER, Gate.RELEASE} if consent.renumber else set()  # its pin may be what it left

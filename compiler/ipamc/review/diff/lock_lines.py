@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.check.held_blocks import ILLEGAL, Fault, classify, no_longer_selected, other_family, over_excluded
-from ipamc.law.change import Days, Gate, Verdict
+from ipamc.law.change import UNLAWFUL, Days, Gate, Verdict
 from ipamc.lock.line_changes import VANISHED, LineChange, LockChange, line_changes
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Pool
@@ -93,7 +93,7 @@ class LineChanges(Struct, frozen=True, kw_only=True):
     @property
     def refused(self) -> tuple[LineChange, ...]:
         """Return the changes that nothing allows."""
-        return tuple([each for each in self.lines if each.before and each.verdict.refused])
+        return tuple([each for each in self.lines if each.before and each.verdict in UNLAWFUL])
 
     @property
     def left(self) -> tuple[LineChange, ...]:
