@@ -27,7 +27,7 @@ _LINE = re.compile(
 )
 _LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # every scalar is a text
 _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map", "int", "bool", "null")}
-_SETTINGS = re.compile(r"\b(?:Cluster|AddressSpace|IPPool)\b").search
+_SETTINGS = re.compile(r"\b(?:Cluster|AddressSpace|IPPool|ClusterCIDR)\b").search
 _DOCUMENT = re.compile(r"(?m)^---(?:[ \t]*\n|(?=[ \t]))")
 _OBJECT = re.compile(  # a Node or a CiliumNode as it is rendered: all addresses in it are the node's
     r"apiVersion: [a-z0-9./]+\nkind: (?:Cilium)?Node\nmetadata:\n"
@@ -58,6 +58,7 @@ _KIND = re.compile(
 ).fullmatch
 Files = Mapping[str, bytes]  # by path
 Leaf = tuple[tuple[str, ...], str, int]  # a key or scalar: the keys that lead to it, its text, its line
+Given = tuple["Block", str, str, str]  # addresses, the node or "", the CiliumPodIPPool or "", the place
 Fields = dict[tuple[str, ...], str]  # the leaves of an object, by the keys; of several, the last
 
 
@@ -84,9 +85,6 @@ class Block(NamedTuple):
         family, bits = (AF_INET, 32) if self.family == 4 else (AF_INET6, 128)
         address = inet_ntop(family, self.first.to_bytes(bits // 8, "big"))
         return f"{address}/{bits + 1 - (self.last - self.first + 1).bit_length()}"
-
-
-Given = tuple[Block, str, str, str]  # addresses, the node or "", the CiliumPodIPPool or "", the place
 
 
 def ends_of(text: str) -> tuple[int, int, int]:
@@ -190,7 +188,7 @@ class Cluster:
     """
 
     lock: Lock | None = None
-    pins: bool = False  # the part of a pool's name behind a dot is a node
+    pins: bool = False  # each node has pools of its own
 
     def __init__(self, folder: str, files: Files) -> None:
         self.found, self.defaults, self.spec = list[Finding](), list[tuple[str, str, str, str]](), Fields()
@@ -217,14 +215,14 @@ class Cluster:
             self.lock = Lock(where, text)
         space = self.lock is not None and self.lock.mode == "address-space"  # its index is no manifest
         line, drawn = 0, path.startswith("rendered/") and not (space and path == "rendered/index.jsonl")
-        for part in _DOCUMENT.split(text) if drawn or "ipamc/v1alpha1" in text else ():
+        for part in _DOCUMENT.split(text) if drawn or _SETTINGS(text) else ():
             if found := drawn and _OBJECT(part):
                 self._give(part.replace(f"  name: {found[1]}\n", "", 1), f"{where}:{line + 1}", found[1])
             for leaves in documents(part, where) if (not found if drawn else _SETTINGS(part)) else ():
                 fields = {keys: leaf for keys, leaf, _ in leaves}
                 if drawn:
                     self._object(where, line, leaves, fields)
-                elif fields.get(("kind",)) == "IPPool":
+                elif fields.get(("kind",)) in {"IPPool", "ClusterCIDR"}:
                     self.pools[fields.get(_NAMED, "")] = fields
                 elif fields.get(("kind",)) in {"Cluster", "AddressSpace"}:
                     self.found += [Finding("a second Cluster", where)] if self.spec else []
@@ -263,9 +261,9 @@ class Cluster:
                 self.defaults.append((pool.partition(".")[2], name, host, at))
 
     def _give(self, text: str, at: str, node: str = "", pool: str = "") -> None:
-        node, texts = node or (pool.partition(".")[2] if self.pins else ""), _ADDRESSES(text)
-        # In crd mode most are IPv4 addresses, without a hole: these are read at once.
-        alone = [each for each in texts if "/" not in each and ":" not in each]
+        own = self.pins or pool not in self.pools  # then what stands behind a dot is a node
+        node, texts = node or (pool.partition(".")[2] if own else ""), _ADDRESSES(text)
+        alone = [each for each in texts if "/" not in each and ":" not in each]  # most, in crd mode
         try:
             run = sorted({*unpack(f">{len(alone)}I", b"".join(inet_pton(AF_INET, each) for each in alone))})
             whole = bool(run) and run[-1] - run[0] < len(run)
@@ -308,12 +306,13 @@ def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
         for line in lock.over(block):
             missing -= line.block.shared(block)
             if (line.state, line.node) != (HELD, node):
-                what = f"{line.block}, {line.state} for {line.node}"
-                yield Finding(f"node {node} is given {what}", at, lock.at(line))
+                yield Finding(
+                    f"{node} is given {line.block}, {line.state} for {line.node}", at, lock.at(line)
+                )
                 break
         else:
             if missing:
-                yield Finding(f"node {node} is given {block}, and holds {missing} addresses fewer", at)
+                yield Finding(f"{node} is given {block}, and holds {missing} addresses fewer", at)
 
 
 def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterator[Finding]:
@@ -327,8 +326,9 @@ def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterat
             late = line.state == QUARANTINED and (place < 0 or not before[place].shared(line.block))
             served = line.pool == pool if pool else line.pool in cluster.served and line.state != PENDING
             if kept and (late or not served or pool in pinned):
-                what = f"{line.block}, {line.state} for {line.node}"
-                yield Finding(f"Cilium's operator may give {what}", at, lock.at(line))
+                yield Finding(
+                    f"the operator gives {line.block}, {line.state} for {line.node}", at, lock.at(line)
+                )
 
 
 def verify(
