@@ -14,11 +14,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ipamc.law
 from ipamc.law.change import Gate
 from ipamc.law.files import disk
-from ipamc.law.verify import verify
+from ipamc.law.verify import Finding, Lock, verify
+from ipamc.lock.file import parse
 from ipamc.model.diagnostics import Refused
 from ipamc.pipeline import Compilation, compile_cluster
 from tests.law.mutations import HARMFUL, HARMLESS, Change, Files, Tree
@@ -230,3 +233,47 @@ def test_lines_that_look_alike_take_no_time(many: int) -> None:
     files = disk("clusters")
     text = THEIRS.format("bj-002") + "    - 100.162.224.32/27\n" * many + '    x: "y"\n'
     assert findings(files, files | {NEW: text.encode()}) == []
+
+
+ROW = '{"block":"10.1.0.0/26","pool":"a","node":"n1"}\n'
+HEAD = '{"lock":1,"cluster":"case","mode":"cluster-pool","shards":1}\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        HEAD.replace("1,", "2,", 1) + ROW,
+        HEAD.replace('"shards":1', '"shards":3') + ROW,
+        HEAD.replace("}", ',"more":1}') + ROW,
+        HEAD + ROW.rstrip(),
+        HEAD + ROW + "\n",
+        HEAD + ROW.replace("}", ',"more":1}'),
+        HEAD + ROW.replace(',"node"', ', "node"'),
+        HEAD + ROW.replace("10.1.0.0/26", "10.1.0.1/26"),
+        HEAD + ROW.replace("10.1.0.0/26", "010.1.0.0/26"),
+        HEAD + ROW.replace("}", ',"quarantined":"2026-02-30"}'),
+        HEAD + ROW.replace("}", ',"quarantined":"2026-11-20","released":true}'),
+        HEAD + ROW.replace("}", ',"moved":true}'),
+        HEAD + ROW.replace("10.1.0.0/26", "fd00:0::/64"),
+        HEAD + ROW + ROW.replace("n1", "n2"),
+        HEAD + ROW.replace("10.1.0.0/26", "10.1.0.0/24") + ROW.replace("10.1.0.0/26", "10.1.0.64/26"),
+        HEAD + ROW.replace("10.1", "10.2") + ROW,
+    ],
+)
+def test_a_lock_is_read_as_strictly_as_the_compiler_reads_it(text: str) -> None:
+    with pytest.raises(Finding):
+        Lock("ipam.lock", text)
+    lock, found = parse(text.encode(), "ipam.lock")
+    assert lock is None or found
+
+
+@given(st.sampled_from([HEAD + ROW]), st.integers(0, len(HEAD + ROW) - 1), st.sampled_from(' ,"{}0:x/.é\n'))
+def test_no_lock_that_the_compiler_refuses_is_read(text: str, at: int, character: str) -> None:
+    changed = text[:at] + character + text[at + 1 :]
+    lock, found = parse(changed.encode(), "ipam.lock")
+    if lock is None or found:
+        with pytest.raises(Finding):
+            Lock("ipam.lock", changed)
+    else:
+        assert len(Lock("ipam.lock", changed).lines) == len(lock.lines)
