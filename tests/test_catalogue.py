@@ -28,6 +28,8 @@ CODES = tuple(catalogue(assets("rules")))
 ELSEWHERE = {
     "IPC0013": "ten thousand findings are no page to read: tests/read/test_limits.py",
     "IPC0441": "it takes a base: tests/law/test_change.py and tests/cli/test_plan.py",
+    "IPC0443": "it takes a base: tests/cli/test_plan.py",
+    "IPC0442": "it takes a base: tests/cli/test_plan.py",
     "IPC0108": "it is about what is no input: tests/cli/test_next_steps.py",
     "IPC0107": "links, pipes and folders need a real disk: tests/workspace/test_disk.py and tests/cli/test_cli.py",
     "IPC0701": "it takes two clusters: tests/test_address_space.py",

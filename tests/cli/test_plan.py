@@ -464,7 +464,6 @@ def test_a_renamed_cluster_is_compared_with_what_it_was(
     git("mv", "clusters/red", "clusters/rouge")
     edit(repository, "name: red", "name: rouge", name="rouge")
     edit(repository, '"cluster":"red"', '"cluster":"rouge"', name="rouge", file="ipam.lock")
-    lock = repository / "clusters/rouge/ipam.lock"
     found = plan_of(capsys, "--base", "HEAD", "red", "rouge")
     assert list(found) == ["rouge"]
     found = plan_of(capsys, "--base", "HEAD")
@@ -472,9 +471,72 @@ def test_a_renamed_cluster_is_compared_with_what_it_was(
     assert found["rouge"]["status"] == "renamed"
     assert found["rouge"]["said"] == "it is red in HEAD, and is compared with that"
     assert found["rouge"]["nodes"]["unchanged"] == 2
-    lock.write_text("".join(lock.read_text().splitlines(keepends=True)[:-1]))
-    edit(repository, ", {name: n2}", "", name="rouge")
-    assert [each["node"] for each in plan_of(capsys, "--base", "HEAD")["rouge"]["vanished"]] == ["n2"]
+
+
+@pytest.mark.parametrize("instead", ["a line less", "another folder", "a space"])
+def test_a_cluster_that_is_not_there_any_more_is_deleted(
+    repository: Path, capsys: pytest.CaptureFixture[str], instead: str
+) -> None:
+    """Whatever stands in other folders, or in its own: its lock is its memory."""
+    lock = repository / "clusters/red/ipam.lock"
+    if instead == "a space":
+        text = lock.read_text().replace('"mode":"cluster-pool"', '"mode":"address-space"')
+        lock.write_text(re.sub(r'("node":"n.")', r'\1,"quarantined":"2026-11-21"', text))
+        shutil.rmtree(repository / "clusters/red/rendered")
+        for path in (repository / "clusters/red").glob("*.yaml"):
+            path.unlink()
+        space = {"apiVersion": "ipamc/v1alpha1", "kind": "AddressSpace", "metadata": {"name": "red"}}
+        space |= {"spec": {"ipv4": {"cidrs": ["10.0.0.0/8"], "prefixLength": 20}}}
+        (repository / "clusters/red/space.yaml").write_text(json.dumps(space))
+    else:
+        git("mv", "clusters/red", "clusters/rouge")
+        edit(repository, "name: red", "name: rouge", name="rouge")
+        edit(repository, '"cluster":"red"', '"cluster":"rouge"', name="rouge", file="ipam.lock")
+        lock = repository / "clusters/rouge/ipam.lock"
+        rows = lock.read_text().splitlines(keepends=True)
+        left = rows[-1].replace("}", ',"quarantined":"2026-11-21"}')
+        lock.write_text("".join(rows[:-1] + ([] if instead == "a line less" else [left])))
+        edit(repository, ", {name: n2}", "", name="rouge")
+    commit("gone")
+    assert main(["compile"]) == 0
+    capsys.readouterr()
+    found = plan_of(capsys, "--base", "HEAD~1")
+    assert found["red"]["status"] == "deleted"
+    assert "2 nodes and 2 blocks" in found["red"]["said"]
+    assert main(["verify", "--base", "HEAD~1"]) == 1
+    assert main(["plan", "--base", "HEAD~1", "--allow", "ipamc/delete-cluster"]) == 0
+    assert main(["verify", "--base", "HEAD~1", "--allow", "ipamc/delete-cluster"]) == 0
+
+
+def test_a_shard_count_that_nothing_needs_is_refused(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twice as many are a matter of taste, and a count that shrinks says what stays in the cluster."""
+    for shards, refused in ((2, 0), (4, 1), (1 << 10, 1)):
+        edit(repository, '"shards":1', f'"shards":{shards}', file="ipam.lock")
+        capsys.readouterr()
+        assert main(["plan", "--base", "HEAD", "blue"]) == refused
+        captured = capsys.readouterr()
+        assert f"shards 1 → {shards}" in captured.out
+        assert (
+            "refused: blue: the shard count of the lock is more than its nodes need\n" in captured.err
+        ) == refused
+        git("checkout", "-q", "clusters/blue/ipam.lock")
+    edit(repository, '"shards":1', '"shards":64', file="ipam.lock")
+    edit(
+        repository,
+        "  ipam: {mode: cluster-pool}",
+        '  ipam: {mode: cluster-pool}\n  admission: {assign: true}\n  kubernetes: {version: "1.36"}',
+    )
+    assert main(["compile", "blue"]) == 0
+    commit("many")
+    edit(repository, '"shards":64', '"shards":2', file="ipam.lock")
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD", "blue"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "shards 64 → 2" in said
+    assert "MutatingAdmissionPolicy" in said
+    assert "to remove it: ipamc ci apply CLUSTER --prune" in said
 
 
 # Blocks that change hands.
@@ -985,3 +1047,99 @@ def test_the_names_of_clusters_do_not_fill_the_comment() -> None:
     assert names[-1] in worst
     assert len(text) <= LONGEST + 200
     assert "<code>ipamc plan --clusters-from FILE --base main</code>" in text
+
+
+def test_what_makes_a_cluster_less_safe_needs_its_label(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A test for all clusters counts, too; it is in no folder of a cluster."""
+    tests = {"apiVersion": "ipamc/v1alpha1", "kind": "Tests", "tests": [{"nothingIn": ["10.9.0.0/16"]}]}
+    (repository / "clusters/tests.yaml").write_text(json.dumps(tests))
+    commit("a test")
+    gate = ["--fail-on", "weaker", "--base", "HEAD"]
+    assert main(["plan", *gate]) == 0
+    (repository / "clusters/tests.yaml").unlink()
+    edit(repository, "ipam: {mode: cluster-pool}", "ipam: {mode: cluster-pool}\n  budget: {leave: 100}")
+    capsys.readouterr()
+    assert main(["plan", *gate]) == 1
+    captured = capsys.readouterr()
+    assert "less safe than before\n    ! test nothing in 10.9.0.0/16 asserted → removed\n" in captured.out
+    assert "    ! budget.leave" in captured.out
+    assert "refused: blue: less safe than before (--fail-on weaker): budget.leave, test " in captured.err
+    assert main(["plan", *gate, "--allow", "ipamc/weaker"]) == 0
+    capsys.readouterr()
+    assert plan_of(capsys, "--base", "HEAD")["blue"]["weaker"][1]["name"] == "budget.leave"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "about"),
+    [
+        (".sourceignore", "clusters/blue/\n", {"blue", "red"}),
+        ("clusters/.sourceignore", "blue/\n", {"blue", "red"}),
+        ("clusters/blue/.sourceignore", "rendered/\n", {"blue"}),
+        ("clusters/red/rendered/.argocd-source-red.yaml", "kustomize: {nameSuffix: x}\n", {"red"}),
+        (".gitattributes", "clusters/*/ipam.lock -diff\n", {"blue", "red"}),
+        (".gitattributes", "ipam.lock linguist-generated\n", {"blue", "red"}),
+        ("clusters/red/.gitattributes", "*.yaml linguist-generated=true\n", {"red"}),
+        (".gitattributes", "**/rendered/** linguist-generated\n", set()),
+        ("clusters/red/.gitattributes", "*.yaml diff\n", set()),
+        ("docs/.argocd-source.txt", "x\n", set()),
+    ],
+)
+def test_a_file_that_hides_others_needs_the_label(
+    repository: Path, capsys: pytest.CaptureFixture[str], path: str, text: str, about: set[str]
+) -> None:
+    (repository / path).parent.mkdir(exist_ok=True)
+    (repository / path).write_text(text)
+    commit("hides")
+    gate = ["--fail-on", "weaker", "--base", "HEAD~1"]
+    assert main(["plan", *gate]) == bool(about)
+    assert main(["plan", *gate, "--allow", "ipamc/weaker"]) == 0
+    capsys.readouterr()
+    found = plan_of(capsys, "--base", "HEAD~1")
+    assert {name for name, each in found.items() if each["weaker"]} == about
+    assert main(["ci", "matrix", "--output", "names", "--base", "HEAD~1"]) == 0
+    assert set(capsys.readouterr().out.split()) >= about
+    (repository / path).unlink()
+    commit("shows")
+    assert main(["plan", *gate]) == 0
+
+
+def test_single_addresses_of_a_block_are_never_fewer(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit(repository, "{mode: cluster-pool}", "{mode: crd}")
+    shutil.rmtree(repository / "clusters/blue/rendered")
+    (repository / "clusters/blue/ipam.lock").unlink()
+    commit("crd")
+    assert main(["compile", "blue"]) == 0
+    edit(repository, '"node":"n1"', '"node":"n1","addresses":8', file="ipam.lock")
+    commit("some")
+    for number, refused in (("4", True), ("16", False)):
+        edit(repository, '"addresses":8', f'"addresses":{number}', file="ipam.lock")
+        capsys.readouterr()
+        assert main(["plan", "--base", "HEAD", "blue"]) == refused
+        captured = capsys.readouterr()
+        assert f"n1 10.0.0.0/27 8 → {number}" in captured.out
+        assert ("refused: blue: 1 block with fewer single addresses\n" in captured.err) == refused
+        git("checkout", "-q", "clusters/blue")
+
+
+def test_each_block_that_is_released_by_hand_is_in_the_headline(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lock = repository / "clusters/blue/ipam.lock"
+    held = lock.read_text()
+    lock.write_text(re.sub(r'("node":"n.")', r'\1,"quarantined":"2026-11-20"', held))
+    edit(repository, "nodes: [{name: n1}, {name: n2}]", "nodes: [{name: n3}]")
+    assert main(["compile", "blue"]) == 0
+    commit("they left")
+    lock.write_text(lock.read_text().replace('"quarantined":"2026-11-20"', '"released":true'))
+    capsys.readouterr()
+    assert main(["plan", "--base", "HEAD", "--fail-on", "release", "blue"]) == 1
+    captured = capsys.readouterr()
+    assert "2 released" in captured.out.split("\n", 1)[0]
+    assert "- n1 10.0.0.0/27  a quarantined 2026-11-20 → released\n" in captured.out
+    assert "2 blocks released early (--fail-on release): 10.0.0.0/27, 10.0.0.32/27;" in captured.err
+    assert main(["verify", "--base", "HEAD", "blue"]) == 1
+    assert capsys.readouterr().err.count("quarantine ended early") == 2

@@ -110,7 +110,8 @@ def test_a_node_with_another_name_where_the_change_ends_all_quarantines() -> Non
     replaced(FOLDER / "cluster.yaml", ("spec:\n", "spec:\n  quarantineDays: 0\n"))
     replaced(FOLDER / "nodes.yaml", ("n0", "evil"))
     assert not passes("ipamc/leave")
-    assert passes("ipamc/rename")
+    assert not passes("ipamc/rename")
+    assert passes("ipamc/rename", "ipamc/weaker")
 
 
 def test_a_node_with_another_name_where_there_is_no_quarantine(capsys: pytest.CaptureFixture[str]) -> None:

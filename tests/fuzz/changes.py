@@ -38,7 +38,7 @@ from tests.support.casefile import Case
 
 BASES = 200
 FOLDER, LOCK = "clusters/case", "ipam.lock"
-GATES = "renumber,rename,release,follow,delete-cluster"
+GATES = "renumber,rename,release,follow,delete-cluster,weaker"
 """Whatever fails on these needs a label."""
 STEPS = (
     ("compile", "case", "--locked", "--check"),

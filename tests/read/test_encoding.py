@@ -25,6 +25,8 @@ HOSTILE = (
     b"\x80",
     b"\xf0\x9f",
     "\x85\ufffe".encode(),
+    "# x\u2028y: 1".encode(),
+    b"# x\ry: 1",
 )
 
 
@@ -51,6 +53,29 @@ def test_the_check_refuses_what_decoding_refuses(pieces: list[bytes], step: int)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "_STEP", step)
         assert refusal(data, whole=False) == refusal(data, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a: 1  # x\u2028b: 2\n", "U+2028 ends a line here, which editors and diffs do not show"),
+        ("a: 1  # x\u2029b: 2\n", "U+2029 ends a line here, which editors and diffs do not show"),
+        ("a: 1  # x\x85b: 2\n", "U+0085 ends a line here, which editors and diffs do not show"),
+        (
+            "a: 1  # x\rb: 2\n",
+            "a carriage return alone ends a line here, which editors and diffs do not show",
+        ),
+        ("a: 1\r\nb: 2\r\n", ""),
+    ],
+)
+def test_a_line_break_that_nobody_sees_is_refused_in_yaml(text: str, found: str) -> None:
+    """It would end a comment: the rest of what looks like one is a setting, for kustomize as for ipamc."""
+    diagnostics = refusal(text.encode(), whole=True)
+    assert [found in each.message for each in diagnostics] == ([True] if found else [])
+    assert [(each.at.line, each.at.column) for each in diagnostics if isinstance(each.at, Span)] == (
+        [(1, 10)] if found else []
+    )
+    assert decode("x.json", text.encode()) == text
 
 
 def test_a_bad_byte_is_named_after_a_byte_order_mark() -> None:

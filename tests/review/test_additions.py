@@ -12,11 +12,12 @@ from ipamc.lock.line_changes import LineChange
 from ipamc.model.cidr import parse_block
 from ipamc.model.lock import Line
 from ipamc.model.plan import Origin
-from ipamc.review.diff import Difference, Setting
+from ipamc.review.diff import Difference
 from ipamc.review.diff.lock_lines import AddedBlock, Counts, LineChanges
 from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, beyond_additions
 from ipamc.review.diff.pools import PoolChange, PoolStatus
 from ipamc.review.diff.rendered import Files, Flag, Leaving, Restart, Stays
+from ipamc.review.diff.settings import Setting
 
 LINE = Line(block=parse_block("10.0.0.0/27"), pool="default", node="n1")
 ADDED = AddedBlock(line=LINE, origin=Origin.FIRST_FIT)
@@ -27,6 +28,7 @@ PLAN = Difference(
     restarts=(),
     leaving=(),
     settings=(),
+    weaker=(),
     flags=(),
     pools=(),
     pools_known=True,
@@ -51,6 +53,10 @@ BY_VERDICT = {
 }
 OTHERS: dict[str, tuple[Any, str]] = {
     "settings": ((Setting(name="mode", old="a", new="b"),), "it changes mode of the lock"),
+    "weaker": (
+        (Setting(name="budget.leave", old="5 %", new="50 %"),),
+        "it makes the cluster less safe: budget.leave",
+    ),
     "flags": ((Flag(name="ipam", old="a", new="b", why=""),), "it changes 1 flag: ipam"),
     "pools": ((PoolChange(name="a", change=PoolStatus("changed"), fields=()),), "it changes pools: a"),
     "pools_known": (False, "what it does to pools is not known"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -18,8 +18,9 @@ from ipamc.cli.findings import files_option, format_option, print_findings, prob
 from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.law.change import Gate
+from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Refused, Severity, count
-from ipamc.model.lock import State
+from ipamc.model.lock import Lock, State
 from ipamc.model.progress import phase
 from ipamc.report.findings import format_of
 from ipamc.report.findings.content import Failure
@@ -51,7 +52,8 @@ class PlanRun(Struct, frozen=True, kw_only=True):
     neighbours: Neighbours | None = None  # the other clusters, if this one may be in an address space
     assume: options.Minor | None = None  # the known minor that a newer Cilium is taken for
     mapped: bool = False  # the result has a map of the cluster, too
-    released: bool = False  # a quarantine may end early
+    allow: frozenset[str] = frozenset()  # the gates that labels open
+    hiding: Mapping[str, str] = {}  # files that hide others, and how
     filters: bool = False  # what changes of routers' filters is shown in any case
 
 
@@ -140,9 +142,11 @@ def command(  # noqa: PLR0913 - an argument for each option
         2: only with --detailed-exitcode: something changes
     """
     from ipamc.cli.runner import compiling, prepare
-    from ipamc.review.diff.plan_report import ClusterReport, PlanReport, PlanStatus, refusals
+    from ipamc.review.diff.plan_report import PlanReport, PlanStatus, refusals
     from ipamc.workspace.environment import today
+    from ipamc.workspace.hiding import about, hiding
     from ipamc.workspace.neighbours import Folders, neighbours
+    from ipamc.workspace.source import Commit
     from ipamc.workspace.workers import run_all
 
     clusters = options.clusters_of(clusters, listed)
@@ -152,6 +156,8 @@ def command(  # noqa: PLR0913 - an argument for each option
     agreed = tuple(before.deleted) if Gate.DELETE_CLUSTER in allow else ()
     with accounted(lambda: NOTHING):
         beside = neighbours(folders, progress)
+        at = before.source
+        top, hides = (at.top, hiding(at.top, at.commit)) if isinstance(at, Commit) else ("", {})
         tasks = [
             PlanRun(
                 folder=folder,
@@ -163,7 +169,8 @@ def command(  # noqa: PLR0913 - an argument for each option
                 ),
                 neighbours=beside.get(folder),
                 assume=assume,
-                released=Gate.RELEASE in allow,
+                allow=allow,
+                hiding={path: hides[path] for path in about(top, folder, hides)},
                 filters=filters,
                 mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
             )
@@ -172,15 +179,7 @@ def command(  # noqa: PLR0913 - an argument for each option
         if tasks:
             with progress(compiling(folders)):
                 reports += run_all(tasks, jobs, run, failed, prepare)
-    for folder, lock in before.deleted.items():
-        lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
-        nodes = len({line.node for line in lines})
-        held = f"with {count(nodes, 'node')} and {count(len(lines), 'block')}"
-        said = f"{base} has it, {held}; what was applied stays in the cluster. To restore it:"
-        said = f"{said} git checkout {base} -- {quote(folder)}"
-        name, status = name_of(folder), PlanStatus.DELETED
-        report_of = ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=bool(agreed))
-        reports.append(report_of)
+    reports += [_deleted(folder, lock, base, allow) for folder, lock in before.deleted.items()]
     reports.sort(key=lambda cluster: (cluster.status is not PlanStatus.DELETED, cluster.name))
     scope = tuple(sorted({name_of(text) for text in clusters}))
     report = PlanReport(base=base, clusters=tuple(reports), scope=scope)
@@ -261,7 +260,16 @@ def _run(task: PlanRun) -> ClusterReport:
     from ipamc.pipeline import compile_cluster
     from ipamc.read.locate import locate
     from ipamc.review.diff import compare, empty_base
-    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus, line_changed, picture, revoked
+    from ipamc.review.diff.plan_report import (
+        ClusterReport,
+        PlanStatus,
+        fewer_addresses,
+        line_changed,
+        picture,
+        revoked,
+        shards_grown,
+    )
+    from ipamc.review.diff.settings import Setting
     from ipamc.workspace.neighbours import refuse_overlaps, refuse_takeovers, with_members
     from ipamc.workspace.plan_base import cluster_base, way_back
     from ipamc.workspace.source import Commit, Disk
@@ -285,12 +293,18 @@ def _run(task: PlanRun) -> ClusterReport:
     base = before or empty_base(name, plan.lock.mode)
     if isinstance(task.source, Commit):
         refuse_takeovers(inputs, compilation, base.cluster, task.source, task.folders)
+    if (base.lock.mode is Mode.SPACE) is not plan.cluster.is_space:
+        return _deleted(task.folder, base.lock, task.revision, task.allow)
     difference = compare(
         base, compilation, task.today, disk.assets("templates/runbooks"), filters=task.filters
     )
-    refused = difference.lines.refused if task.released else difference.lines.unlawful
-    restore = way_back(task.revision, plan.lock.path, name) if refused else ""
+    hides = [Setting(name=path, old="(none)", new=how) for path, how in task.hiding.items()]
+    difference = replace(difference, weaker=(*difference.weaker, *hides))
+    refused = difference.lines.refused if Gate.RELEASE in task.allow else difference.lines.unlawful
+    restore = way_back(task.revision, plan.lock.path, name)
     lost = [*line_changed(base.lock, plan, refused, task.today, task.revision, restore)]
+    lost += shards_grown(base.lock, plan, restore)
+    lost += fewer_addresses(base.lock, plan, difference.lines.resized, restore)
     if task.revision:
         lost += revoked(base, plan, f"{task.folder}/{disk.RENDERED}")
     return ClusterReport(
@@ -302,6 +316,19 @@ def _run(task: PlanRun) -> ClusterReport:
         findings=(*compilation.diagnostics, *locate(lost, inputs.sources)),
         picture=picture(plan, base.lock, inputs.lock_path, task.today) if task.mapped else None,
     )
+
+
+def _deleted(folder: str, lock: Lock | None, base: str, allow: frozenset[str]) -> ClusterReport:
+    """Return the report of a cluster that only the base has, or has as a cluster, and not as a space."""
+    from ipamc.review.diff.plan_report import ClusterReport, PlanStatus
+
+    lines = [line for line in lock.lines if line.state is State.HELD] if lock else []
+    nodes, agreed = len({line.node for line in lines}), Gate.DELETE_CLUSTER in allow
+    held = f"with {count(nodes, 'node')} and {count(len(lines), 'block')}"
+    said = f"{base or 'the disk'} has it, {held}; what was applied stays in the cluster. To restore it:"
+    said = f"{said} git checkout {base or 'HEAD'} -- {quote(folder)}"
+    name, status = name_of(folder), PlanStatus.DELETED
+    return ClusterReport(name=name, status=status, said=said, nodes=nodes, agreed=agreed)
 
 
 def _ways_back(base: str, cluster: ClusterReport) -> list[str]:

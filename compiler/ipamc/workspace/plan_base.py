@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from ipamc.lock.file import parse
-from ipamc.model.lock import Lock, State
+from ipamc.model.lock import Line, Lock
 from ipamc.workspace import committed, disk, git, git_tree
 from ipamc.workspace.clusters import folder_of, name_of
 from ipamc.workspace.revision import clusters_below, unknown
@@ -35,8 +35,9 @@ class Base(Struct, frozen=True, kw_only=True):
 def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the planned folders with those of a revision.
     `deleted` are folders to look for in the revision; None means all that no longer exist. A new folder is
-    taken for a renamed one if a node holds the same block in both locks. Raises Trouble without repository or
-    revision, and if HEAD has submodules in clusters/, or attributes that change bytes of these folders.
+    taken for a renamed one if its lock has every line of the former one, unchanged. Raises Trouble without
+    repository or revision, and if HEAD has submodules in clusters/, or attributes that change bytes of these
+    folders.
     """
     top = git.root(".")
     if top is None:
@@ -62,20 +63,17 @@ def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
         text = None
         with suppress(Trouble, OSError):  # it cannot be read: the cluster's own plan reports that
             text = disk.read_lock(folder)
-        holds = _holds(parse(text, "")[0] if text else None)
-        free = {old: lock for old, lock in locks.items() if old not in renamed.values()}
-        both = {old: len(holds & _holds(lock)) for old, lock in free.items()}
-        best = max(both, key=lambda old: (both[old], old), default="")
-        if both.get(best):
-            renamed[folder] = best
+        lines = _lines(parse(text, "")[0] if text else None)
+        free = ((old, _lines(lock)) for old, lock in locks.items() if old not in renamed.values())
+        if old := max(((len(was), old) for old, was in free if was and was <= lines), default=None):
+            renamed[folder] = old[1]
     wanted = locks.keys() if deleted is None else locks.keys() & set(deleted)
     left = sorted(wanted - set(renamed.values()))
     return Base(source=source, deleted={folder: locks[folder] for folder in left}, renamed=renamed)
 
 
-def _holds(lock: Lock | None) -> set[tuple[str, str]]:
-    held = [line for line in lock.lines if line.state is State.HELD] if lock else []
-    return {(line.node, str(line.block)) for line in held}
+def _lines(lock: Lock | None) -> set[Line]:
+    return set(lock.lines) if lock else set()
 
 
 def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compilation) -> ClusterBase | None:
@@ -92,6 +90,7 @@ def cluster_base(source: Source, folder: str, head: Inputs, compilation: Compila
         return None
     inputs, plan = source.inputs(folder), compilation.plan
     same = _texts(inputs) == _texts(head) and inputs.name == head.name
+    same = same and [*inputs.shared.values()] == [*head.shared.values()]
     same = same and [*inputs.spaces.values()] == [*head.spaces.values()] and not head.surveyed
     same_lock = inputs.lock is not None and inputs.lock == head.lock
     try:

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from ipamc.read.parts import BINDING, INDEX, is_looked_at
 from ipamc.workspace import disk, tree
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.inputs import is_source, near_inputs, read_shared_tests, read_sources, source_paths
+from ipamc.workspace.inputs import (
+    SHARED_TESTS,
+    is_source,
+    near_inputs,
+    read_shared_tests,
+    read_sources,
+    source_paths,
+)
 from ipamc.workspace.spaces import indexes_beside, of_space, own_index, spaces_in, survey_members
 from ipamc.workspace.trouble import Trouble
 
@@ -161,10 +168,12 @@ class Commit(Struct, frozen=True, kw_only=True):
         if not files:
             raise Trouble(f"{self.revision} has no files of {folder}")
         shown = f"{self.revision}:{below(self.top, folder)}"
+        shared = _shared(self.top, self.commit, self.revision, parent_of(folder)) if rendered else {}
         return Inputs(
             name=name_of(folder),
             folder=shown,
             sources={f"{shown}/{name}": data for name, data in files.items() if _is_source(name)},
+            shared=shared,
             lock_path=f"{shown}/{disk.LOCK}",
             lock=files.get(disk.LOCK),
             rendered=bool(_rendered(files)),
@@ -248,6 +257,17 @@ def _indexes(top: str, commit: str, revision: str, parent: str) -> Mapping[str, 
     from ipamc.workspace import git_tree
 
     paths = [below(top, space) + f"/{disk.RENDERED}/{INDEX}" for space in spaces_in(parent)]
+    found = git_tree.blobs(top, commit, paths) if paths else {}
+    return MappingProxyType({f"{revision}:{path}": text for path, text in found.items()})
+
+
+@lru_cache(maxsize=1)
+def _shared(top: str, commit: str, revision: str, parent: str) -> Mapping[str, bytes]:
+    """Return the tests for all clusters in a commit."""
+    from ipamc.workspace import git_tree
+
+    where = below(top, parent)
+    paths = [f"{where}/{name}" for name in SHARED_TESTS] if where.rpartition("/")[2] == disk.CLUSTERS else []
     found = git_tree.blobs(top, commit, paths) if paths else {}
     return MappingProxyType({f"{revision}:{path}": text for path, text in found.items()})
 

@@ -35,8 +35,9 @@ from ipamc.workspace.trouble import Trouble
 STAGES = ("compile", "apply", "repair", "refresh")
 LAST_SUCCESS = "last-success"  # the value of --base that the forge resolves
 _ATTRIBUTES = (".gitattributes", ".gitmodules")
-FOR_ALL = (*_ATTRIBUTES, *(f"{disk.CLUSTERS}/{name}" for name in (*_ATTRIBUTES, *SHARED_TESTS)))
-"""Files outside of the clusters' folders that decide what a compile of any cluster reads."""
+_ANYWHERE = (*_ATTRIBUTES, ".sourceignore")
+FOR_ALL = (*_ANYWHERE, *(f"{disk.CLUSTERS}/{name}" for name in (*_ANYWHERE, *SHARED_TESTS)))
+"""Files outside of the clusters' folders that decide what a compile of any cluster reads, or Flux applies."""
 FORKS = 256
 """The most common ancestors that are compared with HEAD, each in some 4 ms: a branch can have any number."""
 

@@ -20,7 +20,10 @@ _GZIP = b"\x1f\x8b"
 _STEP = 1 << 16
 _EMPTY = re.compile(rb"\s*+(?:\xef\xbb\xbf)?+\s*+")
 _PLAIN_ASCII = bytes([9, 10, 13, *range(32, 127)])
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_IN_JSON = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_HIDDEN = {"\r": "a carriage return alone", "\x85": "U+0085", "\u2028": "U+2028", "\u2029": "U+2029"}
+"""Line breaks that diffs and editors do not show: in YAML they end a comment, and a setting may follow."""
+_IN_YAML = re.compile(f"{_IN_JSON.pattern}|[\x85\u2028\u2029]|\r(?!\n)")
 _BREAK = re.compile(r"\r\n|\n|\r")
 
 
@@ -77,14 +80,15 @@ def check(path: str, data: bytes) -> None:
     """
     steps = range(0, len(data), _STEP)
     plain = data.isascii() and not any(data[at : at + _STEP].translate(None, _PLAIN_ASCII) for at in steps)
-    if plain and not _EMPTY.fullmatch(data):
+    if plain and not _EMPTY.fullmatch(data) and not _may_hide(path, data):
         return
+    bad = _bad(path)
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in steps:
             piece = data[start : start + _STEP]
             text = decoder.decode(piece, start + _STEP >= len(data))
-            if piece.translate(None, _PLAIN_ASCII) and _UNPRINTABLE.search(text):
+            if (piece.translate(None, _PLAIN_ASCII) or b"\r" in piece) and bad.search(text):
                 break
         else:
             if not _EMPTY.fullmatch(data):
@@ -92,6 +96,15 @@ def check(path: str, data: bytes) -> None:
     except UnicodeDecodeError:
         pass
     decode(path, data)
+
+
+def _bad(path: str) -> re.Pattern[str]:
+    """Return what a file may not have, by its name: in JSON no break hides anything."""
+    return _IN_JSON if path.endswith(".json") else _IN_YAML
+
+
+def _may_hide(path: str, data: bytes) -> bool:
+    return not path.endswith(".json") and data.count(b"\r") != data.count(b"\r\n")
 
 
 def decode(path: str, data: bytes) -> str:
@@ -105,11 +118,14 @@ def decode(path: str, data: bytes) -> str:
         at = Lines(path, good + "\N{REPLACEMENT CHARACTER}").span(len(good), len(good) + 1)
         seen, way_out = f"byte 0x{problem.object[problem.start]:02x} is not UTF-8", "save the file as UTF-8"
     else:
-        bad = _UNPRINTABLE.search(text) if data.translate(None, _PLAIN_ASCII) else None
+        odd = data.translate(None, _PLAIN_ASCII) or _may_hide(path, data)
+        bad = _bad(path).search(text) if odd else None
         if bad is None:
             return text
         at = Lines(path, text).span(bad.start(), bad.end())
-        seen = f"U+{ord(bad.group()):04X} is a control character"
+        what = _HIDDEN.get(bad.group(), "")
+        seen = f"{what} ends a line here, which editors and diffs do not show" if what else ""
+        seen = seen or f"U+{ord(bad.group()):04X} is a control character"
         way_out = "remove it, or write it as an escape in double quotes"
     name = typed(path)
     if data.startswith(_GZIP):

@@ -95,6 +95,7 @@ def _difference(difference: Difference) -> dict[str, Any]:
             for each in difference.leaving
         ],
         "lock": list(map(asdict, difference.settings)),
+        "weaker": list(map(asdict, difference.weaker)),
         "flags": list(map(asdict, difference.flags)),
         "pools": [
             {"pool": pool.name, "change": pool.change, "fields": list(map(asdict, pool.fields))}

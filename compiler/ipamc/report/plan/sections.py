@@ -119,6 +119,8 @@ def _sections(difference: Difference) -> Iterator[Section]:
     lines = difference.lines
     for fault, title in _FAULTS.items():
         yield _former(title, [each for each in lines.unlawful if each.fault == fault], Sign.URGENT)
+    weaker = [(setting.name, setting.old, ARROW, setting.new) for setting in difference.weaker]
+    yield Section("less safe than before", ("setting", "base", "", "now"), weaker, Sign.URGENT)
     title = "steps, in this order (ipamc runbook CLUSTER has them with checks)"
     steps = [(f"{number}.", step) for number, step in enumerate(difference.steps, 1)]
     yield Section(title, ("step", "what to do"), steps, Sign.URGENT)

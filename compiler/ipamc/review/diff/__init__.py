@@ -6,11 +6,12 @@ cluster. `plan_report` combines several clusters, and says why a plan is refused
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ipamc.assertions.run import of_cluster
 from ipamc.law.change import Days
 from ipamc.lock.file import parse
 from ipamc.model.cluster import Cluster, Mode
@@ -22,7 +23,7 @@ from ipamc.model.pool_words import terms
 from ipamc.pipeline import Compilation, Inputs
 from ipamc.place.spaces import with_others
 from ipamc.read.parts import FLAGS
-from ipamc.read.read import may_have_pools, read
+from ipamc.read.read import may_have_pools, read, read_shared
 from ipamc.read.rendered import Rendered
 from ipamc.review.aggregates import AggregateChange, FilterChange, compare_aggregates, compare_filters
 from ipamc.review.diff.lock_lines import LineChanges, Misplaced, compare_lines, misplaced
@@ -37,10 +38,9 @@ from ipamc.review.diff.rendered import (
     leaving,
     restarts,
 )
+from ipamc.review.diff.settings import UNKNOWN, Setting, changed, weaker
 from ipamc.review.runbook.sentences import moves, steps
 from ipamc.review.started import operator_pools
-
-NONE = "(none)"  # the value for a cluster that names no address space
 
 
 class ClusterBase(Struct, frozen=True, kw_only=True):
@@ -51,14 +51,6 @@ class ClusterBase(Struct, frozen=True, kw_only=True):
     """Used only for its pools: nodes may be missing. None: this version cannot read the documents."""
     rendered: Rendered = Rendered()
     new: bool = False  # the base has no such cluster
-
-
-class Setting(Struct, frozen=True, kw_only=True):
-    """A field of the lock's header, or a field of the Cluster that decides which addresses are kept back."""
-
-    name: str
-    old: str
-    new: str
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -73,6 +65,7 @@ class Difference(Struct, frozen=True, kw_only=True):
     """Programs that must restart; empty also for a base without rendered flags: nothing may run yet."""
     leaving: tuple[Leaving, ...]
     settings: tuple[Setting, ...]
+    weaker: tuple[Setting, ...]  # what makes the cluster less safe
     flags: tuple[Flag, ...]
     pools: tuple[PoolChange, ...]
     pools_known: bool
@@ -87,7 +80,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     def changed(self) -> bool:
         """Return whether the lock, the pools, a flag or a rendered file differs."""
         of_files = self.files.written or self.files.removed
-        return bool(self.lines.lines or self.settings or self.flags or self.pools or of_files)
+        either = self.lines.lines or self.settings or self.weaker or self.flags or self.pools
+        return bool(either or of_files)
 
 
 class UnreadableBase(Exception):  # noqa: N818 - a statement about the base, not a failure
@@ -128,9 +122,16 @@ def _cluster(inputs: Inputs) -> Cluster | None:
     If there are CiliumNodes, every file is read: a CiliumNode without a Node occupies room in a pool.
     """
     whole = any(b"CiliumNode" in text for text in inputs.sources.values())
-    sources = {path: text for path, text in inputs.sources.items() if whole or may_have_pools(text)}
+    sources = {
+        path: text
+        for path, text in inputs.sources.items()
+        if whole or may_have_pools(text) or b"Tests" in text
+    }
     try:
-        found = read(inputs.name, inputs.folder, sources, inputs.schemas, spaces=inputs.spaces)[0]
+        what = (inputs.name, inputs.folder, sources, inputs.schemas)
+        found = read(*what, spaces=inputs.spaces, tests=True)[0]
+        shared = read_shared(inputs.shared, inputs.schemas)[0] if inputs.shared else ()
+        found = replace(found, tests=tuple(of_cluster(found, shared)[0]))
         return with_others(found, inputs.indexed) if found.is_space else found
     except Refused:
         return None
@@ -169,7 +170,12 @@ def compare(
         steps=(*in_order, *moves(plan, moved, runbooks)),
         restarts=restarts(*restart, ordered=bool(in_order)) if known else (),
         leaving=leaving(trees, plan.wants),
-        settings=tuple(_settings(before, plan)),
+        settings=tuple(changed(before.lock, before.cluster, plan)),
+        weaker=tuple(weaker(before.cluster, plan.cluster))
+        if before.cluster
+        else ()
+        if before.new
+        else UNKNOWN,
         flags=flags,
         pools=compare_pools(before.cluster, plan.cluster) if before.cluster else (),
         pools_known=before.cluster is not None or before.new,
@@ -187,31 +193,3 @@ def _decided_elsewhere(before: ClusterBase, plan: Plan) -> frozenset[str]:
     # Of the base's nodes some may not have been read: what was published as shared counts as well.
     operator = operator_pools(before.cluster, before.rendered.pools)
     return plan.decided_elsewhere & (operator | following(before.cluster))
-
-
-def _settings(before: ClusterBase, plan: Plan) -> Iterator[Setting]:
-    """Yield changes of the lock's header, and of Cluster fields that keep addresses back in the base."""
-    pairs: list[tuple[str, str, str]] = []
-    old, new = before.lock, plan.lock
-    if old.shards:
-        pairs = [("mode", old.mode.value, new.mode.value), ("shards", str(old.shards), str(new.shards))]
-    if was := before.cluster:
-        pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
-        pairs.append(("admission", _admission(was), _admission(plan.cluster)))
-        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(plan.cluster)))
-        pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
-    return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
-
-
-def _admission(cluster: Cluster) -> str:
-    asked = cluster.admission
-    given = ["assign"] if asked.assign else []
-    return ", ".join([*given, *([f"enforce: {asked.enforce}"] if asked.enforce != "none" else [])]) or NONE
-
-
-def _advertised(cluster: Cluster) -> str:
-    return ", ".join(each.name for each in cluster.advertisements if each.rendered) or NONE
-
-
-def _days(cluster: Cluster) -> str:
-    return "never" if cluster.quarantine_days is None else str(cluster.quarantine_days)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Iterator
+from math import inf
 from shlex import quote
 
 from msgspec import Struct
@@ -12,11 +13,13 @@ from msgspec.structs import replace
 from ipamc.check.published import check_mode_change
 from ipamc.check.published_ranges import check_published_ranges
 from ipamc.law.change import Gate, Verdict
-from ipamc.lock.file import dumps, line_at
+from ipamc.lock.file import dumps, first_shards, line_at
+from ipamc.lock.file_rules import row_at
 from ipamc.lock.line_changes import VANISHED, LineChange
 from ipamc.model.diagnostics import Diagnostic, Related, Severity, Span, count, error, names, several
 from ipamc.model.lock import Line, Lock, State
 from ipamc.model.plan import Plan
+from ipamc.model.pool_words import terms
 from ipamc.review.address_map import ClusterMap, Versions, map_of, versions_of
 from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.diff.lock_lines import LineChanges
@@ -111,6 +114,33 @@ def line_changed(
         yield error("IPC0441", at, message, also=also, help=f"{way_out}; {restore}")
 
 
+def shards_grown(base: Lock, plan: Plan, restore: str) -> Iterator[Diagnostic]:
+    """IPC0442: the shard count of the lock grows at most to twice what the nodes need."""
+    cluster, shards = plan.cluster, plan.lock.shards
+    needs = first_shards(len(cluster.nodes), cluster.shard_size)
+    if shards > max(base.shards, 2 * needs):
+        of = f"the base has {base.shards:,}" if base.shards else "the base has no such lock"
+        nodes = count(len(cluster.nodes), terms(cluster).unit)
+        need = f"{nodes} of shardSize {cluster.shard_size:,} need {needs:,}"
+        at = row_at(plan.lock.path, 1, plan.lock.text.partition(b"\n")[0], shards)
+        message = f"{shards:,} shards, and {need}; {of}"
+        yield error("IPC0442", at, message, help=restore or f'write "shards":{needs} in the first line')
+
+
+def fewer_addresses(
+    base: Lock, plan: Plan, changes: Iterable[LineChange], restore: str
+) -> Iterator[Diagnostic]:
+    """IPC0443: a block that a node keeps has no fewer single addresses than in the base."""
+    for each in changes:
+        was, now = each.before, each.after
+        if was and now and (now.addresses or inf) < (was.addresses or inf):
+            old = f"{was.addresses:,}" if was.addresses else "all"
+            message = f"{now.block} of {now.node} has {now.addresses:,} addresses, and had {old}"
+            also = [Related(line_at(base, was), "the base has more")]
+            fix = f"a block with fewer is given back as a whole: ipamc resize {plan.cluster.name}; {restore}"
+            yield error("IPC0443", line_at(plan.lock, now), message, also=also, help=fix)
+
+
 def agree(gate: Gate) -> str:
     """Return how a person agrees to a change."""
     return f"if that is agreed: the label ipamc/{gate}, or --allow ipamc/{gate}"
@@ -160,7 +190,7 @@ def revoked(base: ClusterBase, plan: Plan, folder: str) -> Iterator[Diagnostic]:
 
 def published_lost(cluster: ClusterReport) -> int:
     """Count the errors about published ranges that would vanish, of a compiled cluster."""
-    return sum(found.severity is Severity.ERROR and found.code != "IPC0441" for found in cluster.findings)
+    return sum(found.severity is Severity.ERROR and found.code == "IPC0538" for found in cluster.findings)
 
 
 def _line_text(each: LineChange) -> str:
@@ -205,12 +235,20 @@ def refusals(report: PlanReport, fail_on: Collection[str]) -> Iterator[str]:
             continue
         if lost := published_lost(cluster):
             yield f"{cluster.name}: {count(lost, 'error')}: the base published what would not stay here"
+        if any(found.code == "IPC0442" for found in cluster.findings):
+            yield f"{cluster.name}: the shard count of the lock is more than its nodes need"
+        if fewer := sum(found.code == "IPC0443" for found in cluster.findings):
+            yield f"{cluster.name}: {count(fewer, 'block')} with fewer single addresses"
         for fault, words in _FAULTS.items():
             if which := [_line_text(each) for each in cluster.unlawful if each.fault == fault]:
                 yield f"{cluster.name}: {several(which, *words)}"
         for gate, said, found in _fired(cluster.difference.lines):
             if gate in fail_on:
                 yield f"{cluster.name}: {said} (--fail-on {gate}): {found}; {agree(gate)}"
+        if (weaker := cluster.difference.weaker) and Gate.WEAKER in fail_on:
+            said = f"less safe than before (--fail-on {Gate.WEAKER})"
+            what = names(setting.name for setting in weaker)
+            yield f"{cluster.name}: {said}: {what}; {agree(Gate.WEAKER)}"
         short = {f"{room.pool} (IPv{room.family})" for room in cluster.difference.capacity if room.short}
         if short and "capacity" in fail_on:
             said = f"{count(len(short), 'pool')} with little room left (--fail-on capacity)"
@@ -259,6 +297,8 @@ def beyond_additions(report: ClusterReport) -> Iterator[str]:
         yield "ranges belong to other pools now"
     if difference.settings:
         yield f"it changes {names(setting.name for setting in difference.settings)} of the lock"
+    if difference.weaker:
+        yield f"it makes the cluster less safe: {names(setting.name for setting in difference.weaker)}"
     if difference.flags:
         yield f"it changes {several([flag.name for flag in difference.flags], 'flag')}"
     if difference.pools or not difference.pools_known:

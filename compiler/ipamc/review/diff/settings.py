@@ -1,0 +1,159 @@
+"""Settings of a cluster that differ, and those that make it less safe than the base: gate `weaker`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import fields
+
+from ipamc.model.address_sets import blocks_over, covers, outermost
+from ipamc.model.cidr import Range
+from ipamc.model.cluster import Cluster, Pool, Version
+from ipamc.model.lock import Lock
+from ipamc.model.plan import Plan
+
+NONE = "(none)"  # the value for a cluster that names no address space
+_ENFORCE = ("none", "warn", "deny")
+_OF_PEOPLE = {"at", "reason", "agreed"}
+"""Fields of a test that do not say what it asserts; `agreed` grows with every renumber."""
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """A field of the lock's header, or a field of the Cluster that decides which addresses are kept back."""
+
+    name: str
+    old: str
+    new: str
+
+
+UNKNOWN = (Setting(name="the base", old="this version cannot read its documents", new="not known"),)
+
+
+def changed(old: Lock, was: Cluster | None, plan: Plan) -> Iterator[Setting]:
+    """Yield changes of the lock's header, and of Cluster fields that keep addresses back in the base."""
+    pairs: list[tuple[str, str, str]] = []
+    new = plan.lock
+    if old.shards:
+        pairs = [("mode", old.mode.value, new.mode.value), ("shards", str(old.shards), str(new.shards))]
+    if was:
+        pairs.append(("addressSpace", was.address_space or NONE, plan.cluster.address_space or NONE))
+        pairs.append(("admission", _admission(was), _admission(plan.cluster)))
+        pairs.append(("bgpAdvertisements", _advertised(was), _advertised(plan.cluster)))
+        pairs.append(("quarantineDays", _days(was), _days(plan.cluster)))
+    return (Setting(name=name, old=old, new=new) for name, old, new in pairs if old != new)
+
+
+def _admission(cluster: Cluster) -> str:
+    asked = cluster.admission
+    given = ["assign"] if asked.assign else []
+    return ", ".join([*given, *([f"enforce: {asked.enforce}"] if asked.enforce != "none" else [])]) or NONE
+
+
+def _advertised(cluster: Cluster) -> str:
+    return ", ".join(each.name for each in cluster.advertisements if each.rendered) or NONE
+
+
+def _days(cluster: Cluster) -> str:
+    return "never" if cluster.quarantine_days is None else str(cluster.quarantine_days)
+
+
+def weaker(before: Cluster, after: Cluster) -> Iterator[Setting]:
+    """Yield what is less safe now: tests, addresses that are kept back, policies, limits."""
+    yield from _tests(before, after)
+    quarantine = [inf if each.quarantine_days is None else each.quarantine_days for each in (before, after)]
+    if quarantine[1] < quarantine[0]:
+        old, new = ("never" if days == inf else str(days) for days in quarantine)
+        yield Setting(name="quarantineDays", old=old, new=new)
+    if after.budget_leave > before.budget_leave:
+        yield Setting(name="budget.leave", old=f"{before.budget_leave} %", new=f"{after.budget_leave} %")
+    for name, was, now in (
+        ("unpooled", before.unpooled, after.unpooled),
+        ("unmatchedNodes", before.unmatched_nodes, after.unmatched_nodes),
+        ("output.nodeObjects", before.node_objects, after.node_objects),
+    ):
+        if was != now:
+            yield Setting(name=name, old=was, new=now)
+    for name, old_minor, minor in (
+        ("cilium.version", before.written or before.cilium, after.written or after.cilium),
+        ("kubernetes.version", before.kubernetes, after.kubernetes),
+    ):
+        if old_minor and (minor is None or minor < old_minor):
+            yield Setting(name=name, old=_text(old_minor), new=_text(minor))
+    for name, said, says in (
+        ("bgp", before.bgp.replace("none", ""), after.bgp.replace("none", "")),
+        ("patchNodes", _patched(before), _patched(after) or (before.mode != after.mode and "by mode")),
+        ("cilium.routingMode", before.routing_mode, after.routing_mode),
+        ("cilium.nativeRoutingCIDR", _block(before), _block(after)),
+        ("cilium.clusterID", str(before.cluster_id or ""), str(after.cluster_id or "")),
+        ("cilium.clusterName", before.mesh_name, after.mesh_name),
+    ):
+        if said and not says:
+            yield Setting(name=name, old=said, new=NONE)
+    if before.address_space and after.address_space != before.address_space:
+        yield Setting(name="addressSpace", old=before.address_space, new=after.address_space or NONE)
+    asked, asks = before.admission, after.admission
+    if asked.assign and not asks.assign:
+        yield Setting(name="admission.assign", old="true", new="false")
+    if _ENFORCE.index(asks.enforce) < _ENFORCE.index(asked.enforce):
+        yield Setting(name="admission.enforce", old=asked.enforce, new=asks.enforce)
+    yield from _kept_back(before, after)
+
+
+def _kept_back(before: Cluster, after: Cluster) -> Iterator[Setting]:
+    """Yield CIDRs that pools may give out now: excluded or reserved in the base, and in a pool still."""
+    given = outermost(cidr.block for pool in after.pools for cidr in pool.ranges)
+    reserved = (cidr.block for pool in after.pools for cidr in (*pool.reserved, *_pinned(pool)))
+    still = outermost((*(cidr.block for cidr in after.excluded), *reserved))
+    kept = [("excludedCIDRs", cidr.block, not before.is_space) for cidr in before.excluded]
+    for pool in before.pools:
+        kept += [(f"reserved of {pool.name}", cidr.block, False) for cidr in pool.reserved]
+        kept += [(f"pins of {pool.name}", cidr.block, False) for cidr in _pinned(pool)]
+        by_hand = pool.disabled and not (pool.follows or pool.pods_only)
+        kept += [(f"disabled {pool.name}", cidr.block, False) for cidr in pool.ranges if by_hand]
+    disabled = outermost(cidr.block for pool in after.pools for cidr in pool.ranges if pool.disabled)
+    for name, block, always in kept:  # what is excluded is in no pool, and shall be in no next one
+        over = [*blocks_over(still, block), *blocks_over(disabled, block)]
+        if (always or blocks_over(given, block)) and not covers(over, block):
+            yield Setting(name=name, old=str(block), new=NONE)
+
+
+def _patched(cluster: Cluster) -> str:
+    return "" if cluster.patch_nodes == "none" else cluster.patch_nodes
+
+
+def _pinned(pool: Pool) -> Iterator[Range]:
+    return (pin for pins in pool.pins.values() for pin in pins)
+
+
+def _text(minor: Version | None) -> str:
+    return ".".join(map(str, minor)) if minor else NONE
+
+
+def _block(cluster: Cluster) -> str:
+    return str(cluster.native_routing.block) if cluster.native_routing else ""
+
+
+def _tests(before: Cluster, after: Cluster) -> Iterator[Setting]:
+    now = {_meaning(test.asserts): test for test in after.tests}
+    names = {test.name for test in after.tests}
+    for test in before.tests:
+        name, same = f"test {test.name}", now.get(_meaning(test.asserts))
+        if same is None:
+            yield Setting(name=name, old="asserted", new="changed" if test.name in names else "removed")
+        elif same.warn and not test.warn:
+            yield Setting(name=name, old="an error", new="a warning")
+        elif same.allow_empty and not test.allow_empty:
+            yield Setting(name=name, old="it matches a node", new="it may match none")
+
+
+def _meaning(value: Any) -> Any:
+    """Return what a test asserts as a value that is equal wherever it stands, and whatever it is called."""
+    if isinstance(value, Struct):
+        some = (field.name for field in fields(value) if field.name not in _OF_PEOPLE)
+        return type(value).__name__, *(_meaning(getattr(value, name)) for name in some)
+    if isinstance(value, Mapping):
+        return frozenset((key, _meaning(each)) for key, each in value.items())
+    return tuple(map(_meaning, value)) if isinstance(value, tuple | list) else value
