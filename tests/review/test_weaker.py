@@ -88,6 +88,7 @@ def cluster(text: str) -> Cluster:
         (", routingMode: native", "", ["cilium.routingMode native → (none)"]),
         ("  bgp: metallb\n", "", ["bgp metallb → (none)"]),
         ("  pins: {n1: [10.1.5.0/27]}\n", "", ["pins of a 10.1.5.0/27 → (none)"]),
+        ("nodes: [{name: n1}]", "nodes: [{name: n2}]", []),  # with a node its pin may go
         ("  disabled: true\n", "", ["disabled old 10.9.0.0/24 → (none)"]),
         ("10.1.4.0/24, ", "", ["reserved of a 10.1.4.0/24 → (none)"]),
         ("10.1.4.0/24, ", "10.1.4.0/25, 10.1.4.128/25, ", []),

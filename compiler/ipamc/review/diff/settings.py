@@ -108,9 +108,11 @@ def _kept_back(before: Cluster, after: Cluster) -> Iterator[Setting]:
     reserved = (cidr.block for pool in after.pools for cidr in (*pool.reserved, *_pinned(pool)))
     still = outermost((*(cidr.block for cidr in after.excluded), *reserved))
     kept = [("excludedCIDRs", cidr.block, not before.is_space) for cidr in before.excluded]
+    there = {node.name for node in after.nodes}
     for pool in before.pools:
         kept += [(f"reserved of {pool.name}", cidr.block, False) for cidr in pool.reserved]
-        kept += [(f"pins of {pool.name}", cidr.block, False) for cidr in _pinned(pool)]
+        stays = [pin for node, pins in pool.pins.items() if node in there for pin in pins]
+        kept += [(f"pins of {pool.name}", pin.block, False) for pin in stays]
         by_hand = pool.disabled and not (pool.follows or pool.pods_only)
         kept += [(f"disabled {pool.name}", cidr.block, False) for cidr in pool.ranges if by_hand]
     disabled = outermost(cidr.block for pool in after.pools for cidr in pool.ranges if pool.disabled)
