@@ -301,7 +301,9 @@ def _run(task: PlanRun) -> ClusterReport:
     hides = [Setting(name=path, old="(none)", new=how) for path, how in task.hiding.items()]
     difference = replace(difference, weaker=(*difference.weaker, *hides))
     refused = difference.lines.refused if Gate.RELEASE in task.allow else difference.lines.unlawful
-    restore = way_back(task.revision, plan.lock.path, name)
+    # It starts processes of git, and only a finding about the lock says it.
+    suspect = refused or difference.lines.resized or plan.lock.shards > base.lock.shards
+    restore = way_back(task.revision, plan.lock.path, name) if suspect else ""
     lost = [*line_changed(base.lock, plan, refused, task.today, task.revision, restore)]
     lost += shards_grown(base.lock, plan, restore)
     lost += fewer_addresses(base.lock, plan, difference.lines.resized, restore)

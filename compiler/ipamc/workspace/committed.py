@@ -15,7 +15,6 @@ from shlex import quote
 
 from ipamc.model.diagnostics import count
 from ipamc.workspace import disk, git, git_tree, safe_read, tree
-from ipamc.workspace.git_run import must
 from ipamc.workspace.inputs import shared_test_paths, source_paths
 from ipamc.workspace.source import is_read
 from ipamc.workspace.trouble import Trouble
@@ -59,11 +58,9 @@ def refuse_other_bytes(
     own bytes on the disk. One process for all files.
     """
     entries = [item for name in (BESIDE, *names) for item in found.get(name, {}).items()]
-    asked = "".join(f"{path}\0" for path, entry in entries if entry.sort == git_tree.FILE)
-    stdin = asked.encode("utf-8", "surrogateescape")
-    rows = must(top, "check-attr", "--cached", "-z", "--stdin", *_ATTRIBUTES, stdin=stdin).text.split("\0")
+    files = (path for path, entry in entries if entry.sort == git_tree.FILE)
     changed: dict[str, list[str]] = {}
-    for path, name, value in zip(rows[0::3], rows[1::3], rows[2::3], strict=False):
+    for path, name, value in git.attributes(top, files, _ATTRIBUTES, "--cached"):
         if value not in _SAME_BYTES and (name, value) != ("eol", "lf"):
             changed.setdefault(name, []).append(f"{path} has the attribute {name}: {value}")
     for name, said in changed.items():

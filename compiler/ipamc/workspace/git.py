@@ -7,7 +7,7 @@ cannot answer; None means that git answered and there is none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ipamc.workspace import git_run, git_tree
 from ipamc.workspace.git_run import must, run
@@ -144,6 +144,19 @@ def changed(folder: str, base: str) -> list[str]:
     """
     options = ("-r", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
     return sorted(must(folder, "diff-tree", *options, base, "HEAD", "--").text.split("\0")[:-1])
+
+
+def attributes(
+    folder: str, paths: Iterable[str], names: Sequence[str], *how: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yield (path, attribute, value) for these attributes of files; `how` is `--cached`, or `--source` and a
+    commit, which git before 2.40 cannot read: then nothing. One process.
+    """
+    stdin = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
+    ask = run if "--source" in how else must
+    found = ask(folder, "check-attr", *how, "-z", "--stdin", *names, stdin=stdin)
+    rows = [] if found.code else found.text.split("\0")
+    yield from zip(rows[0::3], rows[1::3], rows[2::3], strict=False)
 
 
 def begin_merge(folder: str, revision: str) -> str | None:

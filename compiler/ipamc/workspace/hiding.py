@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
 from ipamc.workspace import disk, git
-from ipamc.workspace.git_run import must, run
+from ipamc.workspace.git_run import must
 from ipamc.workspace.source import below
 
 _IGNORES = re.compile(r"(?:.*/)?\.sourceignore", re.DOTALL).fullmatch
@@ -51,10 +51,7 @@ def _attributes(top: str, *how: str) -> Iterator[tuple[str, str]]:
     files = [
         path for path in must(top, "ls-files", "-z").text.split("\0") if disk.CLUSTERS in path.split("/")
     ]
-    asked = "".join(f"{path}\0" for path in files).encode("utf-8", "surrogateescape")
-    found = run(top, "check-attr", *how, "-z", "--stdin", "diff", *_GENERATED, stdin=asked)
-    rows = [] if found.code else found.text.split("\0")
-    for path, name, value in zip(rows[0::3], rows[1::3], rows[2::3], strict=False):
+    for path, name, value in git.attributes(top, files, ("diff", *_GENERATED), *how):
         generated = name in _GENERATED and value not in _SHOWN
         if (name, value) == ("diff", "unset") or (generated and f"/{disk.RENDERED}/" not in path):
             yield path, name if generated else "-diff"
