@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,31 +182,44 @@ def within(family: int, first: int, bits: int) -> st.SearchStrategy[Block]:
 
 
 FOUR, SIX = within(4, 10 << 24, 10), within(6, 0xFD << 120, 10)
-NODES = st.lists(
-    st.one_of(st.tuples(FOUR, SIX), st.tuples(FOUR), st.tuples(SIX)).map(list),
-    max_size=8,
-)
+NODE = st.one_of(st.tuples(FOUR, SIX), st.tuples(FOUR), st.tuples(SIX)).map(list)
 
 
 @given(
     ranges_of=st.lists(st.one_of(FOUR, SIX), min_size=1, max_size=6),
     reserved=st.lists(st.one_of(FOUR, SIX), max_size=4),
-    nodes=NODES,
+    nodes=st.lists(st.tuples(NODE, NODE), max_size=6),
     order=st.randoms(use_true_random=False),
 )
-def test_what_is_in_use_or_reserved_is_never_given_out(
-    ranges_of: list[Block], reserved: list[Block], nodes: list[list[Block]], order: object
+def test_what_a_node_shows_or_will_show_or_is_reserved_is_never_given_out(
+    ranges_of: list[Block],
+    reserved: list[Block],
+    nodes: list[tuple[list[Block], list[Block]]],
+    order: random.Random,
 ) -> None:
+    """Nodes show the blocks of the lock, or those of their CiliumNodes in the input, when the operator starts."""
     cidrs = [str(each) for each in outermost(ranges_of)]
-    in_use: list[list[Block]] = []
-    for blocks in nodes:
-        if not any(each.overlaps(other) for each in blocks for some in in_use for other in some):
-            in_use.append(blocks)
+    in_use: list[tuple[list[Block], list[Block]]] = []
+    for shown, held in nodes:
+        both, others = [*shown, *held], [each for pair in in_use for some in pair for each in some]
+        if not any(each.overlaps(other) for each in both for other in others):
+            in_use.append((shown, order.choice((shown, held, []))))
     of = cluster(
         pool("a", *cidrs, unlisted=True, reserved=[str(each) for each in reserved]),
-        seen={f"s{index}": [str(each) for each in blocks] for index, blocks in enumerate(in_use)},
+        seen={f"s{index}": [str(each) for each in shown] for index, (shown, _) in enumerate(in_use)},
         families=tuple(sorted({each.family for each in ranges_of})),
     )
-    operator = Operator(operator_lists(of, (), MASKS), order.sample(in_use, len(in_use)))  # type: ignore[attr-defined]
-    kept = [*reserved, *(each for blocks in in_use for each in blocks)]
+    lines = [line(str(each), f"s{index}", "a") for index, (_, held) in enumerate(in_use) for each in held]
+    started = [order.choice((shown, held or shown)) for shown, held in in_use]
+    operator = Operator(operator_lists(of, lines, MASKS), order.sample(started, len(started)))
+    kept = [*reserved, *(each for blocks in started for each in blocks)]
     assert [unit for unit in operator.gives() if any(unit.overlaps(each) for each in kept)] == []
+
+
+def test_the_block_of_a_node_that_moves_away_stays_in_the_list() -> None:
+    of = cluster(
+        pool("a", "10.0.0.0/25", unlisted=True), pool("b", "10.1.0.0/24"), seen={"n": ["10.0.0.0/26"]}
+    )
+    assert lists(of, line("10.0.0.0/26", "n", "a", State.QUARANTINED), line("10.1.0.0/26", "n", "b")) == {
+        4: "10.0.0.0/25"
+    }

@@ -197,12 +197,23 @@ def check_waiting(plan: Plan, released: Lock, rendered: Rendered) -> Iterator[Di
     before = [block for pool in rendered.pools.values() for blocks in pool.cidrs.values() for block in blocks]
     if rendered.flags.adopts:
         before += [block for blocks in rendered.flags.lists.values() for block in blocks]
-    known, written = outermost(before), {line.block: line.pool for line in plan.lock.written}
+    known, written = outermost(before), {line.block: line for line in plan.lock.written}
+    ranges = (cidr.block for pool in plan.cluster.pools for cidr in pool.ranges)
+    partly = outermost(block for block in ranges if blocks_over(known, block))
+
+    def is_new(line: Line) -> bool:
+        """Return whether the operator newly has a block. A list omits what the operator cannot reserve: a
+        block that a node had of the operator's pool is not new, though the list may have been without it.
+        """
+        was = written.get(line.block)
+        left = not rendered.mode or bool(was and was.in_use and blocks_over(partly, line.block))
+        if was and was.pool == line.pool and left:
+            return False
+        return not covers(blocks_over(known, line.block), line.block)
+
     found: dict[str, list[Line]] = {}
     for line in waits:
-        served = covers(blocks_over(known, line.block), line.block)
-        served |= not rendered.mode and written.get(line.block) == line.pool  # nothing was rendered here
-        if blocks_over(given, line.block) and not served:
+        if blocks_over(given, line.block) and is_new(line):
             found.setdefault(line.pool, []).append(line)
     for name, lines in found.items():
         yield given_in_quarantine(plan, plan.cluster.pools_by_name[name], lines)

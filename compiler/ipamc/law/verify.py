@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from .change import HELD, OURS, PENDING, QUARANTINED, UNLAWFUL, Days, Gate, changes, is_over
+from .change import HELD, IN_USE, OURS, PENDING, QUARANTINED, UNLAWFUL, Days, Gate, changes, is_over
 
 _NAME = r"[a-z0-9][a-z0-9.-]*"
 _HEADER = re.compile(rf'{{"lock":1,"cluster":"({_NAME})","mode":"([a-z-]+)","shards":([1-9][0-9]{{0,6}})}}')
@@ -114,6 +114,9 @@ class Line(NamedTuple):
     state: str
     since: str
     moved: bool
+
+    def __str__(self) -> str:
+        return f"{self.block}, {self.state} for {self.node}"
 
 
 class Lock:
@@ -306,9 +309,7 @@ def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
         for line in lock.over(block):
             missing -= line.block.shared(block)
             if (line.state, line.node) != (HELD, node):
-                yield Finding(
-                    f"{node} is given {line.block}, {line.state} for {line.node}", at, lock.at(line)
-                )
+                yield Finding(f"{node} is given {line}", at, lock.at(line))
                 break
         else:
             if missing:
@@ -318,7 +319,8 @@ def rendered(cluster: Cluster, lock: Lock) -> Iterator[Finding]:
 def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterator[Finding]:
     """Yield addresses that the operator may give, and that are kept for a node which it does not serve."""
     pinned = {pool.partition(".")[0] for _, _, pool, _ in cluster.given if pool}
-    before = _merged(block for block, *_ in base.lists)
+    own = (line.block for line in base.lines if line.state in IN_USE and line.pool in base.served)
+    before = _merged((*(block for block, *_ in base.lists), *own))
     for block, _, pool, at in cluster.lists:
         for line in lock.over(block):
             kept = line.state in OURS and not is_over(line, days.over, days.today)
@@ -326,9 +328,7 @@ def published(base: Cluster, cluster: Cluster, lock: Lock, days: Days) -> Iterat
             late = line.state == QUARANTINED and (place < 0 or not before[place].shared(line.block))
             served = line.pool == pool if pool else line.pool in cluster.served and line.state != PENDING
             if kept and (late or not served or pool in pinned):
-                yield Finding(
-                    f"the operator gives {line.block}, {line.state} for {line.node}", at, lock.at(line)
-                )
+                yield Finding(f"the operator gives {line}", at, lock.at(line))
 
 
 def verify(

@@ -162,22 +162,27 @@ def _useful(pieces: Iterable[Block], mask: int) -> tuple[Block, ...]:
 def _not_booked(
     cluster: Cluster, lines: Iterable[Line], lists: Lists, masks: Mapping[int, int]
 ) -> Iterator[Block]:
-    """Yield pending blocks, and the blocks of nodes that the operator does not reserve exactly."""
+    """Yield pending blocks, and the blocks of nodes that the operator does not reserve exactly.
+    A node shows its blocks in the lock, or still those in its CiliumNode: never a mixture of both.
+    """
     ranges = sorted(block for blocks in lists.values() for block in blocks)
-    used: dict[str, set[Block]] = defaultdict(set)
+    held, shown = defaultdict[str, set[Block]](set), defaultdict[str, set[Block]](set)
     for line in lines:
         if line.state is State.HELD:
-            used[line.node].add(line.block)
+            held[line.node].add(line.block)
         elif line.state is State.PENDING:
             yield line.block
     for seen in cluster.cilium_nodes:
-        used[seen.name].update(seen.blocks)
-    for blocks in used.values():
-        if any(blocks_over(ranges, block) for block in blocks) and not all(
-            block.prefix <= masks.get(block.family, 0) and index_around(ranges, block) is not None
-            for block in blocks
-        ):
-            yield from blocks
+        shown[seen.name].update(seen.blocks)
+
+    def exact(block: Block) -> bool:
+        return block.prefix <= masks.get(block.family, 0) and index_around(ranges, block) is not None
+
+    for node in sorted({*held, *shown}):
+        for blocks in (held[node], shown[node]):
+            if any(blocks_over(ranges, block) for block in blocks) and not all(map(exact, blocks)):
+                yield from held[node] | shown[node]
+                break
 
 
 def sizes_of(pool: Pool, family: int) -> Iterator[tuple[int, Place]]:
