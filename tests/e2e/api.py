@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -254,11 +254,14 @@ class Api:
         body: Object | None = None,
         content: str = "application/json",
         kubelet: str = "",
+        user: Sequence[str] = (),
     ) -> Answer:
-        """Send one request; from any thread. `kubelet`: with the rights of the kubelet of this node."""
+        """Send one request; from any thread. `kubelet`: with the rights of the kubelet of this node; `user`: of this one, in these groups."""
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": content, "Accept": "application/json"}
         if kubelet:
-            headers |= {"Impersonate-User": f"system:node:{kubelet}", "Impersonate-Group": "system:nodes"}
+            user = (f"system:node:{kubelet}", "system:nodes")
+        if user:
+            headers |= {"Impersonate-User": user[0], "Impersonate-Group": ",".join(user[1:])}
         response = self._http.request(
             method, path, body=None if body is None else json.dumps(body), headers=headers
         )

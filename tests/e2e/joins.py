@@ -43,7 +43,7 @@ FOLLOWS = {"cidrs": ["10.64.0.0/18"], "blockSize": 26, "follows": "172.30.0.0/24
 def asked(api: Api, mode: str) -> Object:
     """Return what a Cluster of a mode asks for on this kube-apiserver."""
     assign = {"assign": api.minor >= (1, 34), "assignBeta": (1, 34) <= api.minor < (1, 36)}
-    return {**assign, "enforce": "none" if mode == "shared" else "deny"}
+    return {**assign, "enforce": "deny"}
 
 
 @dataclass

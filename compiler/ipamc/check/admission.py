@@ -58,14 +58,11 @@ def nothing_to_assign(cluster: Cluster) -> Iterator[Diagnostic]:
 
 
 def nothing_to_enforce(cluster: Cluster) -> Iterator[Diagnostic]:
-    """IPC0573: admission policies enforce blocks that the lock decides."""
-    if cluster.admission.enforce != "none" and (cluster.mode is Mode.CRD or cluster.shared_pools):
-        chooses = "where Cilium's operator chooses the blocks of a node"
-        single = "where a CiliumNode lists single addresses"
-        message = f"enforce in {cluster.mode} mode, {single if cluster.mode is Mode.CRD else chooses}"
-        pinned = "; or ipam: {pinning: node}" if cluster.shared_pools else ""
+    """IPC0573: admission policies enforce nothing in crd mode."""
+    if cluster.admission.enforce != "none" and cluster.mode is Mode.CRD:
+        message = "enforce in crd mode, where a CiliumNode lists single addresses"
         at = cluster.field("spec", "admission", "enforce")
-        yield error("IPC0573", at, message, also=[cluster.mode_here], help=f"write enforce: none{pinned}")
+        yield error("IPC0573", at, message, also=[cluster.mode_here], help="write enforce: none")
 
 
 def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Diagnostic]:

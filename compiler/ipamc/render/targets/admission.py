@@ -12,13 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ipamc.model.admission import ASSIGN, digest, label_of
+from ipamc.model.cidr import BITS, Block
 from ipamc.model.cilium.operator_list import given_by_operator
 from ipamc.model.cluster import Mode
 from ipamc.model.follows import given_by_address
+from ipamc.model.pool_ranges import Given
 from ipamc.read.parts import ADMISSION
 from ipamc.render.targets import cel, cel_follows
+from ipamc.render.targets.carriers import SHARED, carriers
 from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
+from ipamc.render.targets.pod_ip_pool import shared_families
 
 _TEXT = 90_000
 """The most characters of a text: kube-apiserver accepts expressions of 100,000."""
@@ -30,19 +34,32 @@ _SHARDS = 24
 
 def files(layout: Layout) -> Iterator[File]:
     """Yield `admission/<policy>.yaml`: policies for one kind of object, with their bindings."""
-    cluster, admission = layout.plan.cluster, layout.plan.cluster.admission
-    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), max(1, layout.plan.lock.shards // _SHARDS)))
+    plan, cluster, admission = layout.plan, layout.plan.cluster, layout.plan.cluster.admission
+    number, action = max(1, plan.lock.shards // _SHARDS), admission.enforce.title()
+    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), number))
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}
     by_address = given_by_address(cluster, layout.held)
-    lines = [line for line in layout.plan.lock.lines if line.node not in by_address]
-    for carrier in cel.carriers(cluster):
+    lines = [line for line in plan.lock.lines if line.node not in by_address]
+    for carrier in carriers(plan, layout.masks):
         follows = tuple(cel_follows.variables(cluster, lines, carrier.addresses))
         if admission.assign and carrier.patches:
             yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
-        if admission.enforce != "none" and carrier.agrees:
-            action = admission.enforce.title()
-            yield _file(values, [cel.enforce(carrier, part, follows, action) for part in parts])
+        if admission.enforce == "none":
+            continue
+        pools = carrier.name == SHARED
+        own = _parts(list(texts_of(sorted(_pools(layout)))), 1) if pools else parts
+        yield _file(values, [cel.enforce(carrier, part, follows, action) for part in own])
+        if carrier.chosen:
+            blocks = dict(_chosen(layout))
+            lengths = {
+                family: sorted({block.prefix for block in blocks if block.family == family})
+                for family in BITS
+            }
+            rows = list(texts_of(sorted(f"{block} {owner}" for block, owner in blocks.items())))
+            yield _file(
+                values, [cel.keep(carrier, part, lengths, cluster, action) for part in _parts(rows, number)]
+            )
 
 
 def _file(values: Mapping[str, str], policies: Sequence[cel.Policy]) -> File:
@@ -95,3 +112,34 @@ def _rows(layout: Layout) -> Iterator[str]:
     for name, lines in layout.plan.held.items():
         if name not in others:
             yield " ".join((name, *texts(line.block for line in lines)))
+
+
+def _pools(layout: Layout) -> Iterator[str]:
+    """Yield `POOL ipv4-SIZE-CIDR-CIDR...` for each pool that nodes share: what its CiliumPodIPPool has."""
+    given = Given(layout.plan.cluster, layout.plan.lock)
+    for pool in layout.plan.cluster.pools:
+        if pool.name in layout.plan.operator_pools and (parts := [*shared_families(layout, pool, given)]):
+            words = ("-".join((f"ipv{family}", str(size), *cidrs)) for family, cidrs, size in parts)
+            yield " ".join((pool.name, *words))
+
+
+def _chosen(layout: Layout) -> Iterator[tuple[Block, str]]:
+    """Yield the blocks of pools that Cilium's operator gives out, each with its node. The operator may give
+    one again if the node is gone, unless git lists it for the node by name: a pin, or a node that is planned.
+    """
+    plan = layout.plan
+    planned = {want.node.name for want in plan.wants if want.node.planned}
+    pins = {
+        (pin.block, node)
+        for pool in plan.cluster.pools
+        if pool.name in plan.operator_pools
+        for node, some in pool.pins.items()
+        for pin in some
+    }
+    yield from ((block, f"{cel.KEPT}{node}") for block, node in sorted(pins))
+    ours = given_by_operator(plan.cluster, plan.lock.lines) if plan.cluster.operator_adopts else None
+    for line in plan.lock.lines:
+        if line.in_use and line.pool in plan.operator_pools:
+            kept = line.node in planned or (line.block, line.node) in pins
+            kept |= ours is not None and line.node not in ours
+            yield line.block, f"{cel.KEPT if kept else cel.GIVEN}{line.node}"

@@ -1,0 +1,244 @@
+"""The objects that carry blocks: how admission policies read, judge and write their blocks, in CEL.
+
+The conditions of a policy are the same for all of them (`render/targets/cel.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from ipamc.model.admission import CIDR_IN_CEL, PROBE
+from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cluster import Cluster, Mode, Pool
+from ipamc.model.plan import Plan
+from ipamc.render.targets.cel_fields import (
+    ANNOTATIONS,
+    CILIUM_NODES,
+    ENTRY,
+    NODE_CIDRS,
+    NODES,
+    OF_CILIUM_NODE,
+    OWN,
+    POOLS,
+    THERE,
+    Resource,
+    annotation,
+    beside,
+)
+from ipamc.render.targets.cel_patch import add, listed, mapped, put
+
+SHARED = "shared-pools"
+"""The carrier whose rows are pools that nodes share, `POOL ipv4-SIZE-CIDR-CIDR...`, and not nodes."""
+
+
+class Carrier(Struct, frozen=True, kw_only=True):
+    """A kind of object with a field that lists the blocks of a node, or the ranges of a pool."""
+
+    name: str
+    resource: Resource
+    addresses: str = ""
+    """The object's InternalIPs; "": no block follows from them."""
+    carried: str
+    """The list of the blocks in the object `{it}`, each in the form of the rows."""
+    beside: tuple[str, ...] = ()
+    """The lists of the other fields in which Cilium finds blocks of the object `{it}`."""
+    patches: str = ""
+    """The JSON patches that write `variables.given` there; "": a policy never writes blocks there."""
+    operations: tuple[str, ...] = ("CREATE", "UPDATE")
+    """The requests that give a node its blocks."""
+    given: str = "variables.row"
+    """The blocks in the lock, from the node's row."""
+    blocks: str = "variables.row"
+    """The same, each as a CIDR alone."""
+    agrees: str
+    """Whether a node may have the carried blocks."""
+    node: str = "object.metadata.name"
+    about: str = ""
+    """The condition for objects that carry blocks, if not all do."""
+    shows: str = "variables.{}"
+    """The list of texts of a variable, for messages."""
+    chosen: str = ""
+    """The list of CIDRs in `{it}` among which are some that Cilium's operator chose; "": there are none."""
+
+    def fields(self, it: str) -> str:
+        """Return the expression for all its fields, as a list of lists: `dyn`, as CEL wants one type in it."""
+        return listed(*(f"dyn({each.replace('{it}', it)})" for each in (self.carried, *self.beside)))
+
+    def has(self, it: str) -> str:
+        """Return the expression for the blocks of an object."""
+        return self.carried.replace("{it}", it)
+
+
+def carriers(plan: Plan, masks: Mapping[int, int]) -> Iterator[Carrier]:
+    """Yield the carriers of a cluster. In kubernetes mode agents copy a Node's blocks to its CiliumNode.
+    `masks`: prefix lengths of the blocks that an operator of cluster-pool mode gives.
+    """
+    cluster, own, agrees = plan.cluster, OWN[plan.cluster.mode], "variables.carried == variables.given"
+    elsewhere = [pool for pool in cluster.pools if pool.name in plan.operator_pools]
+    if cluster.mode is Mode.MULTI_POOL:
+        yield from _of_pools(cluster, elsewhere)
+    elif elsewhere:
+        # The operator gives nodes that are not in the lock blocks of its mask, and of no other size.
+        ranges = [cidr.block for pool in elsewhere for cidr in pool.ranges]
+        inside = _of_size({str(block): masks[block.family] for block in ranges if block.family in masks})
+        agrees += f" || size(variables.row) == 0 && variables.carried.all(it, isCIDR(it) && {inside})"
+    if cluster.mode is Mode.CLUSTER_POOL:
+        yield Carrier(
+            name="ciliumnodes",
+            resource=CILIUM_NODES,
+            addresses=_ADDRESSES.format("spec", "ip"),
+            carried=OF_CILIUM_NODE[own],
+            beside=beside(own),
+            patches=put(("ipam", "podCIDRs"), "variables.given"),
+            agrees=agrees,
+            chosen=OF_CILIUM_NODE[own] if elsewhere else "",
+        )
+    elif cluster.mode is Mode.KUBERNETES and cluster.patch_nodes != "none":
+        yield Carrier(
+            name="ciliumnodes",
+            resource=CILIUM_NODES,
+            addresses=_ADDRESSES.format("spec", "ip"),
+            carried=OF_CILIUM_NODE[own],
+            beside=beside(own),
+            agrees="variables.carried.all(it, it in variables.given)",
+        )
+    if cluster.patch_nodes == "podCIDRs":
+        yield Carrier(
+            name="nodes",
+            resource=NODES,
+            addresses=_ADDRESSES.format("status", "address"),
+            carried=NODE_CIDRS,
+            beside=tuple(map(annotation, ANNOTATIONS)),
+            patches=listed(
+                add("/spec/podCIDR", "variables.given[0]"), add("/spec/podCIDRs", "variables.given")
+            ),
+            # Rows have IPv4 first, podCIDRs are in the order of `ipFamilies`.
+            given=f"variables.row.filter(it, {_IPV6}) + variables.row.filter(it, !{_IPV6})"
+            if cluster.families == (6, 4)
+            else "variables.row",
+            agrees=agrees,
+            chosen=NODE_CIDRS if elsewhere and cluster.mode is Mode.CLUSTER_POOL else "",
+        )
+    if cluster.patch_nodes == "annotations":
+        yield _annotated(cluster, agrees)
+
+
+_IPV6 = "it.contains(':')"
+_ADDRESSES = (
+    "has(object.{0}.addresses) ? "
+    "object.{0}.addresses.filter(it, it.type == 'InternalIP').map(it, it.{1}) : []"
+)
+
+
+def _annotated(cluster: Cluster, agrees: str) -> Carrier:
+    keys = [pod_cidr_annotation(cluster.cilium, family) for family in sorted(cluster.families)]
+    values = {key: f"variables.given[{place}]" for place, key in enumerate(keys)}
+    pointers = {f"/metadata/annotations/{key.replace('/', '~1')}": value for key, value in values.items()}
+    one_by_one = listed(*(add(pointer, value) for pointer, value in pointers.items()))
+    all_at_once = listed(add("/metadata/annotations", mapped(values)))
+    return Carrier(
+        name="nodes",
+        resource=NODES,
+        addresses=_ADDRESSES.format("status", "address"),
+        carried=f"({' + '.join(map(annotation, keys))})",
+        beside=(NODE_CIDRS, *(annotation(key) for key in ANNOTATIONS if key not in keys)),
+        patches=f"(has(object.metadata.annotations) ? {one_by_one} : {all_at_once})",
+        agrees=agrees,
+    )
+
+
+def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
+    """Yield the carriers of multi-pool mode: a row has `POOL=CIDR,CIDR` for each pool.
+    Operator and agent own the list of blocks once the node joined, so it is given only by the first request.
+    The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's.
+    Foreign pools have ranges of their own.
+    """
+    own = OWN[cluster.mode]
+    pools = listed(*(f"'{name}.'" for name in (*cluster.pools_by_name, PROBE)))
+    of_node, entry = f"{pools}.exists(pool, {{}}.startsWith(pool))", f"entry.pool + '=' + {ENTRY}.join(',')"
+    apart = _apart(cluster)
+    parts = (part for pool in shared for part in pool.families.values())
+    sizes = {str(cidr.block): part.block_size for part in parts for cidr in part.ranges}
+    lawful = f"({apart} || {_of_size(sizes)})" if sizes and has_cidr(cluster) else apart
+    mine = "given.startsWith(entry.pool + '=') && it in given.substring(size(entry.pool) + 1).split(',')"
+    pinned = (
+        f"!({THERE}) || {{it}}.spec.ipam.pools.allocated.all(entry, {of_node.format('entry.pool')} ? "
+        f"{ENTRY}.all(it, variables.given.exists(given, {mine})) : "
+        f"({entry}) in variables.was[0] || {ENTRY}.all(it, {lawful}))"
+    )
+    yield Carrier(
+        name="ciliumnodes",
+        resource=CILIUM_NODES,
+        carried=f"({THERE} ? {{it}}.spec.ipam.pools.allocated.map(entry, {entry}) : [])",
+        beside=beside(own),
+        patches=put(("ipam", "pools", "allocated"), f"variables.given.map(given, {_entry(cluster)})"),
+        operations=("CREATE",),
+        blocks="variables.row.map(it, it.split('=')[1]).join(',').split(',')",
+        agrees=(pinned if cluster.own_pools else f"{{now}}.all(it, it in {{was}} || {lawful})")
+        .replace("{now}", OF_CILIUM_NODE[own])
+        .replace("{was}", f"(oldObject == null ? [] : {OF_CILIUM_NODE[own].replace('{it}', 'oldObject')})")
+        .replace("{it}", "object"),
+        chosen=OF_CILIUM_NODE[own] if shared else "",
+    )
+    name = "object.metadata.name"
+    if cluster.own_pools:
+        cidrs = [f"(has({{it}}.spec.ipv{family}) ? {{it}}.spec.ipv{family}.cidrs : [])" for family in (4, 6)]
+        yield Carrier(
+            name="ciliumpodippools",
+            resource=POOLS,
+            carried=f"({' + '.join(cidrs)})",
+            given=f"variables.row.filter(it, it.startsWith({name} + '='))"
+            f".map(it, it.substring(size({name}) + 1))",
+            agrees="sets.equivalent(variables.carried, "
+            "size(variables.given) == 0 ? [] : variables.given[0].split(',').map(it, it))",
+            node=f"{name}.substring({name}.indexOf('.') + 1)",
+            about=of_node.format(name),
+        )
+    here = "{{it}}.spec.ipv{0}"
+    part = f"(has({here}) ? [['ipv{{0}}', string({here}.maskSize)] + {here}.cidrs] : [])"
+    others = f"variables.carried.all(part, part.all(it, !it.contains('/') || {apart}))"
+    foreign = f"{name} != '{PROBE}.{PROBE}' && {others}"
+    yield Carrier(
+        name=SHARED,
+        resource=POOLS,
+        carried=f"({part.format(4)} + {part.format(6)})",
+        given="variables.row.map(it, it.split('-').map(it, it))",
+        agrees=f"size(variables.row) > 0 ? variables.carried == variables.given : {foreign}",
+        about=f"!{of_node.format(name)}" if cluster.own_pools else "",
+        shows="variables.{}.map(it, it.join(' '))",
+    )
+
+
+def has_cidr(cluster: Cluster) -> bool:
+    """Return whether policies can ask whether a CIDR is in another one."""
+    return cluster.kubernetes is not None and cluster.kubernetes >= CIDR_IN_CEL
+
+
+def _apart(cluster: Cluster) -> str:
+    """Return whether `it` is a CIDR without an address of the pools; before 1.31 only that it is no range."""
+    ranges = listed(*(f"'{cidr.block}'" for pool in cluster.pools for cidr in pool.ranges))
+    if not has_cidr(cluster):
+        return f"!(it in {ranges})"
+    overlaps = "cidr(range).containsCIDR(it) || cidr(it).containsCIDR(range)"
+    return f"isCIDR(it) && !{ranges}.exists(range, {overlaps})"
+
+
+def _of_size(sizes: Mapping[str, int]) -> str:
+    """Return whether the CIDR `it` is in a range, and has the prefix length of that range's blocks."""
+    rows = listed(*(f"['{block}', '{size}']" for block, size in sizes.items()))
+    return f"{rows}.exists(of, cidr(of[0]).containsCIDR(it) && cidr(it).prefixLength() == int(of[1]))"
+
+
+def _entry(cluster: Cluster) -> str:
+    """Return the entry of `allocated` for `POOL=CIDR,CIDR`, with the fields that its pool allows."""
+    name = "given.split('=')[0]"
+    entry = {"pool": f"dyn({name})", "cidrs": "dyn(given.split('=')[1].split(',').map(it, it))"}
+    found = mapped(entry)
+    for pool in cluster.pools:
+        if any(pool.allows.values()):
+            allows = {key: "dyn(true)" for key, allowed in pool.allows.items() if allowed}
+            of_pool = f"({name} + '.').startsWith('{pool.name}.')"
+            found = f"({of_pool} ? {mapped({**entry, **allows})} : {found})"
+    return found

@@ -1,0 +1,315 @@
+"""Admission policies on real kube-apiservers: on no path, in no form and with no identity does a node get addresses of another one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from http import HTTPStatus as Status
+from ipaddress import ip_interface, ip_network
+from typing import Any
+
+import pytest
+
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, STRATEGIC, Answer, Api, Object
+from tests.e2e.joins import LISTED, MODES, STRANGER, Play
+from tests.e2e.objects import cilium_node, ip_pool
+from tests.e2e.processes import until
+from tests.e2e.test_admission import Begin, begin, has_policies, servers
+
+__all__ = ["begin", "servers"]  # fixtures
+
+JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
+OPERATOR = ("system:serviceaccount:kube-system:cilium-operator", "system:serviceaccounts")
+AGENT = ("system:serviceaccount:kube-system:cilium", "system:serviceaccounts")
+ADMIN: tuple[str, ...] = ()
+KUBELET = "kubelet"
+IDENTITIES = {"admin": ADMIN, "agent": AGENT, "operator": OPERATOR, KUBELET: ADMIN}
+ANNOTATIONS = [
+    key.format(family)
+    for key in ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
+    for family in (4, 6)
+]
+RIGHTS = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "agents-and-operators"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}
+    ],
+}
+
+
+def changes(play: Play, name: str, block: str) -> Iterator[tuple[str, Object]]:
+    """Yield the ways in which a block can be written into the objects of a node: a path, and what changes."""
+    if play.of_nodes:
+        for key in ANNOTATIONS:
+            yield NODES, {"metadata": {"annotations": {key: block}}}
+        yield NODES, {"metadata": {"annotations": dict.fromkeys(ANNOTATIONS, block)}}
+        yield NODES, {"spec": {"podCIDR": block, "podCIDRs": [block]}}
+        yield NODES, {"spec": {"podCIDR": block}}
+    for ipam in (
+        {"podCIDRs": [block]},
+        {"podCIDRs": ["10.200.0.0/27", block]},
+        {"pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
+        {"pools": {"allocated": [{"pool": f"default.{name}", "cidrs": [block]}]}},
+        {"pools": {"allocated": [{"pool": "team.blue", "cidrs": ["10.200.0.0/27", block]}]}},
+        {"podCIDRs": [], "pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
+        {"pool": {str(ip_interface(block).network[1]): {}}},
+    ):
+        yield CILIUM_NODES, {"spec": {"ipam": ipam}}
+
+
+def pointers(change: Object) -> list[Object]:
+    """Return a change as a JSON patch: whole maps, as people paste them."""
+    patch = []
+    for section, fields in change.items():
+        for key, value in fields.items():
+            patch.append({"op": "add", "path": f"/{section}/{key}", "value": value})
+    return patch
+
+
+def merged(whole: Object, change: Object) -> Object:
+    """Return an object with a change in it."""
+    found = dict(whole)
+    for key, value in change.items():
+        found[key] = merged(found.get(key) or {}, value) if isinstance(value, dict) else value
+    return found
+
+
+def requests(api: Api, path: str, name: str, change: Object, who: str) -> Iterator[Answer]:
+    """Send a change in every way that an API has."""
+    user = IDENTITIES[who]
+    kubelet = name if who == KUBELET else ""
+    kind = {NODES: ("v1", "Node"), CILIUM_NODES: ("cilium.io/v2", "CiliumNode")}[path]
+    head = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name}}
+    applied, url = merged(head, change), f"{path}/{name}"
+    for sub in ("", "/status"):
+        yield api.ask("PATCH", url + sub, change, MERGE, kubelet, user)
+        if path == NODES:
+            yield api.ask("PATCH", url + sub, change, STRATEGIC, kubelet, user)
+        yield api.ask("PATCH", url + sub, pointers(change), JSON_PATCH, kubelet, user)  # type: ignore[arg-type] # a list
+        yield api.ask("PATCH", f"{url}{sub}?fieldManager={who}&force=true", applied, APPLY, kubelet, user)
+        if whole := api.ask("GET", url).body:
+            yield api.ask("PUT", url + sub, merged(whole, change), "application/json", kubelet, user)
+
+
+def claims(api: Api) -> dict[str, set[str]]:
+    """Return what each node claims, in all fields that Cilium reads."""
+    found: dict[str, set[str]] = {}
+    for name, node in api.items(NODES).items():
+        notes = node["metadata"].get("annotations") or {}
+        found[name] = {
+            *node["spec"].get("podCIDRs", ()),
+            *(notes[key] for key in ANNOTATIONS if notes.get(key)),
+        }
+    for name, node in api.items(CILIUM_NODES).items():
+        ipam = node.get("spec", {}).get("ipam") or {}
+        entries = (ipam.get("pools") or {}).get("allocated") or ()
+        some = {*ipam.get("podCIDRs", ()), *(ipam.get("pool") or ())}
+        found.setdefault(name, set()).update(some, *(each.get("cidrs", ()) for each in entries))
+    return found
+
+
+def network(text: str) -> Any:
+    """Return the addresses of a text as Go reads it."""
+    found = ip_interface(text).network
+    mapped = getattr(found.network_address, "ipv4_mapped", None)
+    return ip_network(f"{mapped}/{found.prefixlen - 96}") if mapped and found.prefixlen >= 96 else found
+
+
+def nobody_has_anothers(play: Play, said: object) -> None:
+    """No node claims an address that git gives another one, nor do two claim one."""
+    every = [(network(text), name) for name, some in claims(play.api).items() for text in some]
+    lock = [(network(block), name) for name in LISTED for block in play.given(name)]
+    for (one, first), (two, second) in itertools.product(every, [*every, *lock]):
+        if first != second and one.version == two.version:
+            assert not one.overlaps(two), (first, one, second, two, said)
+
+
+def forms(block: str) -> list[str]:
+    """Return a block in other words, and others with addresses of it."""
+    whole = ip_network(block)
+    inner = f"{whole.network_address}/{whole.prefixlen + 1}"
+    found = [block, f"{whole[1]}/{whole.prefixlen}", str(whole.supernet(4)), inner]
+    return [*found, f"::ffff:{whole.network_address}/{whole.prefixlen + 96}"] if whole.version == 4 else found
+
+
+@pytest.fixture(autouse=True)
+def rights(servers: Any) -> Iterator[None]:
+    """Let ServiceAccounts write everything: what they may not, the policies say."""
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    servers.api.sure("POST", path, RIGHTS)
+    yield
+    servers.api.delete(f"{path}/{RIGHTS['metadata']['name']}")  # type: ignore[index]
+
+
+def settled(play: Play) -> list[str]:
+    """Let two nodes and a stranger join, the second with what agents and the operator write; return the blocks of a third."""
+    for name in (LISTED[0], LISTED[1], STRANGER):
+        play.join(name)
+    for name in (LISTED[0], STRANGER):
+        play.ordinary(name, "a")
+    return play.given(LISTED[2])
+
+
+@pytest.mark.deep("annotated", "shared")
+@pytest.mark.parametrize("mode", MODES)
+def test_nobody_gets_the_block_of_another_node(begin: Begin, servers: Any, mode: str) -> None:
+    play = has_policies(begin, servers, mode)
+    blocks = settled(play)
+    for name, block, who in itertools.product((LISTED[0], STRANGER), blocks, IDENTITIES):
+        for form in forms(block) if who == "admin" else [block]:
+            for path, change in changes(play, name, form):
+                before = play.api.get(f"{path}/{name}")
+                for answer in requests(play.api, path, name, change, who):
+                    if answer.code < Status.BAD_REQUEST:
+                        nobody_has_anothers(play, (who, name, path, change, answer.body))
+                        now = play.api.get(f"{path}/{name}")
+                        if {**now["metadata"].get("annotations", {}), **now["spec"]} != {
+                            **before["metadata"].get("annotations", {}),
+                            **before["spec"],
+                        }:
+                            play.leave(name)
+                            play.join(name)
+    play.as_git_says()
+    for name in (LISTED[0], STRANGER):
+        play.ordinary(name, "b")
+
+
+@pytest.mark.deep("annotated", "shared")
+@pytest.mark.parametrize("mode", MODES)
+def test_nobody_is_created_with_the_block_of_another_node(begin: Begin, servers: Any, mode: str) -> None:
+    play = has_policies(begin, servers, mode)
+    (block, *_) = settled(play)
+    for name, who, form in itertools.product((LISTED[3], "unknown"), IDENTITIES, forms(block)):
+        for path, change in changes(play, name, form):
+            kubelet = name if who == KUBELET else ""
+            kind = {NODES: ("v1", "Node"), CILIUM_NODES: ("cilium.io/v2", "CiliumNode")}[path]
+            body = merged({"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name}}, change)
+            play.api.ask("POST", path, body, "application/json", kubelet, IDENTITIES[who])
+            nobody_has_anothers(play, (who, body))
+            play.leave(name)
+
+
+def may(play: Play, path: str, body: Object, user: tuple[str, ...] = ADMIN) -> bool:
+    """Tell whether an object may be written so, in a dry run; what is refused names git's commit."""
+    url, name = f"{path}?dryRun=All", body["metadata"]["name"]
+    answer = play.api.ask("POST", url, body, user=user)
+    if answer.code == Status.CONFLICT:
+        answer = play.api.ask("PATCH", f"{path}/{name}?dryRun=All", {"spec": body["spec"]}, MERGE, user=user)
+    if answer.code >= Status.BAD_REQUEST:
+        assert f"(commit {play.commit})" in answer.message, answer.message
+        return False
+    return True
+
+
+def test_the_operator_alone_gives_a_block_of_its_pool_again(begin: Begin, servers: Any) -> None:
+    """A node that is listed later has the operator's block. The operator may give that to another one when the node is gone."""
+    play = has_policies(begin, servers, "adopt")
+    with servers.running(play.site.config, *play.site.arguments):
+        play.join(STRANGER)
+        until(lambda: play.blocks(STRANGER) != [], "the operator gives a block")
+    (block,) = play.blocks(STRANGER)
+    play.site.edit(lambda each: each["kind"] == "NodeInventory" and each["nodes"].append({"name": STRANGER}))
+    play.site.write("live.yaml", play.api.get(CILIUM_NODES))
+    play.site.compile()
+    play.apply()
+    assert play.given(STRANGER) == [block]
+    assert play.touch(STRANGER, "b").code == Status.OK
+    assert not may(play, CILIUM_NODES, cilium_node("unknown", block))
+    assert not may(play, CILIUM_NODES, cilium_node("unknown", block), AGENT)
+    assert may(play, CILIUM_NODES, cilium_node("unknown", block), OPERATOR)
+    assert may(play, CILIUM_NODES, cilium_node("unknown", "10.9.0.224/27"))
+    for wider in ("10.9.0.0/24", "10.9.0.0/26", "10.9.0.224/28", "::ffff:10.9.0.224/123", "10.1.0.0/27"):
+        assert not may(play, CILIUM_NODES, cilium_node("unknown", wider), OPERATOR)
+    play.leave(STRANGER)
+    assert may(play, CILIUM_NODES, cilium_node(STRANGER, block))
+
+
+def entries(name: str, pool: str, *cidrs: str) -> Object:
+    """Make a CiliumNode with blocks of a pool."""
+    return cilium_node(name, pools={"allocated": [{"pool": pool, "cidrs": list(cidrs)}]})
+
+
+def test_the_operator_gives_blocks_of_shared_pools_and_none_that_git_lists_by_name(
+    begin: Begin, servers: Any
+) -> None:
+    play = has_policies(begin, servers, "shared")
+    (planned,), free = play.given(LISTED[0]), "10.1.7.224/27"
+    for user in (OPERATOR, ADMIN):
+        assert may(play, CILIUM_NODES, entries(STRANGER, "default", free), user)
+        assert may(play, CILIUM_NODES, entries(LISTED[0], "default", planned, free), user)
+        assert may(play, CILIUM_NODES, entries(STRANGER, "team-blue", "10.99.0.0/20"), user)
+        assert not may(play, CILIUM_NODES, entries(STRANGER, "default", free, planned), user)
+        assert not may(play, CILIUM_NODES, entries(STRANGER, "team-blue", planned), user)
+        assert not may(play, CILIUM_NODES, entries(STRANGER, "default", "10.1.4.0/22"), user)
+
+    # They run: git no longer lists their blocks by name, and the operator may give them when they are gone.
+    play.site.edit(
+        lambda each: each["kind"] == "NodeInventory" and [node.pop("planned", 0) for node in each["nodes"]]
+    )
+    play.site.write(
+        "live.yaml",
+        {
+            "kind": "List",
+            "apiVersion": "v1",
+            "items": [entries(name, "default", *play.given(name)) for name in LISTED],
+        },
+    )
+    play.site.compile()
+    play.apply()
+    assert not may(play, CILIUM_NODES, entries(STRANGER, "default", planned))
+    assert may(play, CILIUM_NODES, entries(STRANGER, "default", planned), OPERATOR)
+
+
+@pytest.mark.parametrize("mode", ["shared", "pinned"])
+def test_a_pool_is_as_git_says(begin: Begin, servers: Any, mode: str) -> None:
+    play = has_policies(begin, servers, mode)
+    ranges = "10.1.0.0/21"
+    if mode == "shared":
+        for user in (ADMIN, AGENT, OPERATOR):
+            assert may(play, POOLS, ip_pool("default", ranges), user)
+            assert not may(play, POOLS, ip_pool("default", "10.1.0.0/22"), user)
+            assert not may(play, POOLS, ip_pool("default", ranges, "10.7.0.0/24"), user)
+            assert not may(play, POOLS, ip_pool("default", ranges, size=28), user)
+            both = ip_pool("default", ranges)
+            both["spec"]["ipv6"] = {"cidrs": ["fd00::/112"], "maskSize": 120}
+            assert not may(play, POOLS, both, user)
+        label = {"metadata": {"labels": {"a": "b"}}}
+        assert play.api.ask("PATCH", f"{POOLS}/default", label, MERGE).code == Status.OK
+    for name in ("team-blue", "team.blue", "zzz"):
+        assert may(play, POOLS, ip_pool(name, "10.99.0.0/24", "10.2.0.0/24"))
+        for over in (ranges, "10.1.3.0/24", "10.0.0.0/8", "10.1.1.7/27", "::ffff:10.1.0.0/120", "0.0.0.0/0"):
+            if play.api.minor >= (1, 31) or over == ranges:
+                assert not may(play, POOLS, ip_pool(name, "10.99.0.0/24", over))
+
+
+def test_git_and_its_job_change_a_shared_pool(begin: Begin, servers: Any) -> None:
+    """Policies come first: a range is added, and leaves again."""
+    play = has_policies(begin, servers, "shared")
+    for cidrs in (["10.1.0.0/21", "10.7.0.0/24"], ["10.1.0.0/21"]):
+        play.site.edit(
+            lambda each, cidrs=cidrs: each["kind"] == "IPPool" and each["spec"]["ipv4"].update(cidrs=cidrs)
+        )
+        play.site.compile()
+        assert "applied" in play.apply()
+        assert play.api.get(f"{POOLS}/default")["spec"]["ipv4"]["cidrs"] == cidrs
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "annotated"])
+def test_an_unknown_node_has_no_block(begin: Begin, servers: Any, mode: str) -> None:
+    """Neither as it registers, nor by a CiliumNode alone: agents route to it what that says."""
+    play = has_policies(begin, servers, mode)
+    (block,) = play.given(LISTED[0])
+    for key in ANNOTATIONS:
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "unknown", "annotations": {key: block}},
+        }
+        answer = play.api.ask("POST", NODES, node, kubelet="unknown")
+        assert "git gives unknown no block, not" in answer.message
+    assert not may(play, CILIUM_NODES, cilium_node("unknown", block))
+    assert not may(play, CILIUM_NODES, cilium_node("unknown", "10.200.0.0/27"))
+    assert may(play, CILIUM_NODES, cilium_node(LISTED[0], block), AGENT)
