@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus as Status
 from typing import Any
@@ -40,8 +41,8 @@ FOLLOWER, NAMED = "follower", "named"
 FOLLOWS = {"cidrs": ["10.64.0.0/18"], "blockSize": 26, "follows": "172.30.0.0/24"}
 
 
-def asked(api: Api, mode: str) -> Object:
-    """Return what a Cluster of a mode asks for on this kube-apiserver."""
+def asked(api: Api) -> Object:
+    """Return what a Cluster asks for on this kube-apiserver."""
     assign = {"assign": api.minor >= (1, 34), "assignBeta": (1, 34) <= api.minor < (1, 36)}
     return {**assign, "enforce": "deny"}
 
@@ -136,6 +137,12 @@ class Play:
         pools = ipam.get("pools", {}).get("allocated", ())
         return [*ipam.get("podCIDRs", ()), *(cidr for each in pools for cidr in each["cidrs"])]
 
+    def objects(self) -> Iterator[Object]:
+        """Yield the Nodes and CiliumNodes of the cluster."""
+        for path, head in ((NODES, ("v1", "Node")), (CILIUM_NODES, ("cilium.io/v2", "CiliumNode"))):
+            for each in self.api.items(path).values():
+                yield {**each, "apiVersion": head[0], "kind": head[1]}
+
     def given(self, name: str) -> list[str]:
         """Return the blocks that git gives a node."""
         if name in self.places:
@@ -194,7 +201,7 @@ def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list
     """Make a cluster of which two nodes are planned, with policies."""
     spec: dict[str, Any] = MODES[mode]
     version = "{}.{}".format(*api.minor)
-    found = cluster(kubernetes={"version": version}, admission=asked(api, mode), **spec)
+    found = cluster(kubernetes={"version": version}, admission=asked(api), **spec)
     found["metadata"]["name"] = name
     ranges: dict[str, Any] = {"ipv4": {"cidrs": [f"10.{second}.0.0/21"], "blockSize": 27}}
     if mode == "dual":

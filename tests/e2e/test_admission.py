@@ -312,7 +312,7 @@ def test_the_policy_and_the_compiler_count_alike(servers: Operator, tmp_path: Pa
     families = FAMILIES[seed % len(FAMILIES)]
     parts = {int(family[-1]): network_and_range(chance, int(family[-1])) for family in families}
     version = "{}.{}".format(*servers.api.minor)
-    admission = asked(servers.api, "kubernetes")
+    admission = asked(servers.api)
     whole = cluster("kubernetes", kubernetes={"version": version}, admission=admission, ipFamilies=families)
     follows = pool("by-address", **{f"ipv{family}": part for family, (_, part) in parts.items()})
     site = Site.made(servers.api, tmp_path / "work", [whole, follows, inventory([])], servers.minor)

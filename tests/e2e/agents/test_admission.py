@@ -65,7 +65,6 @@ def test_a_node_that_joins_has_its_block(begin: Begin, mode: str) -> None:
     """A planned one, also when it is created again; one that nobody planned gets what the operator may give, or waits."""
     every = documents(mode, "abc")
     every[0]["spec"] |= deepcopy(ADMITTED)
-    every[0]["spec"]["admission"]["enforce"] = "none" if mode == "shared" else "deny"
     every[-1]["nodes"][-1]["planned"] = True
     lab = begin(every, nodes="ab", spare=[PLANNED, STRANGER], kind=LabWithKubelets)
     lab.install()
