@@ -49,7 +49,7 @@ def changes(play: Play, name: str, block: str) -> Iterator[tuple[str, Object]]:
         yield NODES, {"metadata": {"annotations": dict.fromkeys(ANNOTATIONS, block)}}
         yield NODES, {"spec": {"podCIDR": block, "podCIDRs": [block]}}
         yield NODES, {"spec": {"podCIDR": block}}
-    for ipam in (
+    ways: list[Object] = [
         {"podCIDRs": [block]},
         {"podCIDRs": ["10.200.0.0/27", block]},
         {"pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
@@ -57,7 +57,8 @@ def changes(play: Play, name: str, block: str) -> Iterator[tuple[str, Object]]:
         {"pools": {"allocated": [{"pool": "team.blue", "cidrs": ["10.200.0.0/27", block]}]}},
         {"podCIDRs": [], "pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
         {"pool": {str(ip_interface(block).network[1]): {}}},
-    ):
+    ]
+    for ipam in ways:
         yield CILIUM_NODES, {"spec": {"ipam": ipam}}
 
 
@@ -290,9 +291,9 @@ def test_git_and_its_job_change_a_shared_pool(begin: Begin, servers: Any) -> Non
     """Policies come first: a range is added, and leaves again."""
     play = has_policies(begin, servers, "shared")
     for cidrs in (["10.1.0.0/21", "10.7.0.0/24"], ["10.1.0.0/21"]):
-        play.site.edit(
-            lambda each, cidrs=cidrs: each["kind"] == "IPPool" and each["spec"]["ipv4"].update(cidrs=cidrs)
-        )
+        pool = next(each for each in play.site.documents() if each["kind"] == "IPPool")
+        pool["spec"]["ipv4"]["cidrs"] = cidrs
+        play.site.write("01-ippool.yaml", pool)
         play.site.compile()
         assert "applied" in play.apply()
         assert play.api.get(f"{POOLS}/default")["spec"]["ipv4"]["cidrs"] == cidrs

@@ -8,7 +8,7 @@ and #133827). They also cost more: all of them are read for every request.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from ipamc.model.admission import ASSIGN, digest, label_of
@@ -19,7 +19,7 @@ from ipamc.model.follows import given_by_address
 from ipamc.model.pool_ranges import Given
 from ipamc.read.parts import ADMISSION
 from ipamc.render.targets import cel, cel_follows
-from ipamc.render.targets.carriers import SHARED, carriers
+from ipamc.render.targets.carriers import carriers
 from ipamc.render.targets.cilium_node import allocated
 from ipamc.render.targets.context import File, Layout, Lines, texts
 from ipamc.render.targets.pod_ip_pool import shared_families
@@ -36,7 +36,8 @@ def files(layout: Layout) -> Iterator[File]:
     """Yield `admission/<policy>.yaml`: policies for one kind of object, with their bindings."""
     plan, cluster, admission = layout.plan, layout.plan.cluster, layout.plan.cluster.admission
     number, action = max(1, plan.lock.shards // _SHARDS), admission.enforce.title()
-    parts = list(_parts(list(texts_of(sorted(_rows(layout)))), number))
+    parts = _parts(_rows(layout), number)
+    tables = {"nodes": parts, "pools": _parts(_pools(layout), 1), "none": _parts((), 1)}
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}
     by_address = given_by_address(cluster, layout.held)
@@ -47,19 +48,12 @@ def files(layout: Layout) -> Iterator[File]:
             yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
         if admission.enforce == "none":
             continue
-        pools = carrier.name == SHARED
-        own = _parts(list(texts_of(sorted(_pools(layout)))), 1) if pools else parts
-        yield _file(values, [cel.enforce(carrier, part, follows, action) for part in own])
+        yield _file(values, [cel.enforce(carrier, part, follows, action) for part in tables[carrier.rows]])
         if carrier.chosen:
             blocks = dict(_chosen(layout))
-            lengths = {
-                family: sorted({block.prefix for block in blocks if block.family == family})
-                for family in BITS
-            }
-            rows = list(texts_of(sorted(f"{block} {owner}" for block, owner in blocks.items())))
-            yield _file(
-                values, [cel.keep(carrier, part, lengths, cluster, action) for part in _parts(rows, number)]
-            )
+            sizes = {family: {each.prefix for each in blocks if each.family == family} for family in BITS}
+            of_blocks = _parts((f"{block} {owner}" for block, owner in blocks.items()), number)
+            yield _file(values, [cel.keep(carrier, part, sizes, cluster, action) for part in of_blocks])
 
 
 def _file(values: Mapping[str, str], policies: Sequence[cel.Policy]) -> File:
@@ -82,19 +76,22 @@ def texts_of(rows: Sequence[str]) -> Iterator[cel.Rows]:
         yield cel.Rows(first=first, lines=Lines(tuple(rows[start:end])))
 
 
-def _parts(found: Sequence[cel.Rows], number: int) -> Iterator[cel.Part]:
-    """Divide texts among `number` policies, some of which may be empty. The number depends on the count of
+def _parts(rows: Iterable[str], number: int) -> list[cel.Part]:
+    """Divide rows among `number` policies, some of which may be empty. The number depends on the count of
     shards, which never falls: a policy that was applied is always rendered again.
     """
+    found = list(texts_of(sorted(rows)))
     bounds = [place * len(found) // number for place in range(number + 1)]
     firsts = [found[place].first if 0 < place < len(found) else "" for place in bounds]
-    for place, (start, end) in enumerate(pairwise(bounds)):
-        yield cel.Part(
+    return [
+        cel.Part(
             number=place,
             first=firsts[place],
             end=firsts[place + 1],
             rows=tuple(found[start:end]) or (cel.Rows(first="", lines=Lines(())),),
         )
+        for place, (start, end) in enumerate(pairwise(bounds))
+    ]
 
 
 def _rows(layout: Layout) -> Iterator[str]:
@@ -117,7 +114,7 @@ def _rows(layout: Layout) -> Iterator[str]:
 def _pools(layout: Layout) -> Iterator[str]:
     """Yield `POOL ipv4-SIZE-CIDR-CIDR...` for each pool that nodes share: what its CiliumPodIPPool has."""
     given = Given(layout.plan.cluster, layout.plan.lock)
-    for pool in layout.plan.cluster.pools:
+    for pool in layout.plan.cluster.pools if layout.plan.cluster.mode is Mode.MULTI_POOL else ():
         if pool.name in layout.plan.operator_pools and (parts := [*shared_families(layout, pool, given)]):
             words = ("-".join((f"ipv{family}", str(size), *cidrs)) for family, cidrs, size in parts)
             yield " ".join((pool.name, *words))

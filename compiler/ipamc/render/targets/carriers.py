@@ -6,6 +6,7 @@ The conditions of a policy are the same for all of them (`render/targets/cel.py`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -29,8 +30,8 @@ from ipamc.render.targets.cel_fields import (
 )
 from ipamc.render.targets.cel_patch import add, listed, mapped, put
 
-SHARED = "shared-pools"
-"""The carrier whose rows are pools that nodes share, `POOL ipv4-SIZE-CIDR-CIDR...`, and not nodes."""
+Rows = Literal["nodes", "pools", "none"]
+"""`NODE BLOCK...`, `POOL ipv4-SIZE-CIDR-CIDR...`, or nothing."""
 
 
 class Carrier(Struct, frozen=True, kw_only=True):
@@ -57,13 +58,15 @@ class Carrier(Struct, frozen=True, kw_only=True):
     node: str = "object.metadata.name"
     about: str = ""
     """The condition for objects that carry blocks, if not all do."""
+    rows: Rows = "nodes"
+    """What the rows of its refusing policies are about. Where the operator chooses, no node has one."""
     shows: str = "variables.{}"
     """The list of texts of a variable, for messages."""
     chosen: str = ""
     """The list of CIDRs in `{it}` among which are some that Cilium's operator chose; "": there are none."""
 
     def fields(self, it: str) -> str:
-        """Return the expression for all its fields, as a list of lists: `dyn`, as CEL wants one type in it."""
+        """Return the expression for all its fields: a list of lists, of `dyn`, the one type."""
         return listed(*(f"dyn({each.replace('{it}', it)})" for each in (self.carried, *self.beside)))
 
     def has(self, it: str) -> str:
@@ -180,6 +183,7 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
         .replace("{now}", OF_CILIUM_NODE[own])
         .replace("{was}", f"(oldObject == null ? [] : {OF_CILIUM_NODE[own].replace('{it}', 'oldObject')})")
         .replace("{it}", "object"),
+        rows="nodes" if cluster.own_pools else "none",
         chosen=OF_CILIUM_NODE[own] if shared else "",
     )
     name = "object.metadata.name"
@@ -201,12 +205,13 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
     others = f"variables.carried.all(part, part.all(it, !it.contains('/') || {apart}))"
     foreign = f"{name} != '{PROBE}.{PROBE}' && {others}"
     yield Carrier(
-        name=SHARED,
+        name="shared-pools",
         resource=POOLS,
         carried=f"({part.format(4)} + {part.format(6)})",
         given="variables.row.map(it, it.split('-').map(it, it))",
         agrees=f"size(variables.row) > 0 ? variables.carried == variables.given : {foreign}",
         about=f"!{of_node.format(name)}" if cluster.own_pools else "",
+        rows="pools",
         shows="variables.{}.map(it, it.join(' '))",
     )
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ipamc.model.admission import COMMIT, KNOWN, PROBE
 from ipamc.model.cilium.operator_list import OPERATOR
 from ipamc.model.cluster import Cluster
-from ipamc.render.targets.carriers import SHARED, Carrier, has_cidr
+from ipamc.render.targets.carriers import Carrier, has_cidr
 from ipamc.render.targets.cel_fields import NODES
 from ipamc.render.targets.cel_patch import add, listed, mapped
 from ipamc.render.targets.context import Lines
@@ -100,9 +100,8 @@ def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Po
     if others:
         agrees = f"({agrees}) && variables.others.all(it, it in {carrier.blocks})"
         written = f"(size(variables.others) == 0 ? {written} : variables.others.join(' '))"
-    whose, none = carrier.node, "no block"
-    if carrier.name == SHARED:
-        whose, none = f"'pool ' + {whose}", "no range"
+    whose = f"'pool ' + {carrier.node}" if carrier.rows == "pools" else carrier.node
+    none = {"nodes": "no block", "pools": "no range", "none": "no such block"}[carrier.rows]
     now, was = carrier.fields("object"), _before(carrier.fields("oldObject"), len(carrier.beside) + 1)
     return _refusing(
         Policy(
@@ -126,7 +125,7 @@ def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Po
 
 
 def keep(
-    carrier: Carrier, part: Part, lengths: Mapping[int, list[int]], cluster: Cluster, action: str
+    carrier: Carrier, part: Part, lengths: Mapping[int, set[int]], cluster: Cluster, action: str
 ) -> Policy:
     """Return the policy that refuses blocks of other nodes, where Cilium's operator chooses blocks.
     Its rows have the prefix `lengths` by family: a new CIDR is looked up with each of them that is shorter
@@ -139,7 +138,7 @@ def keep(
     )
     keys, owner = "variables.fresh", "it.substring(it.indexOf(':') + 1)"
     if has_cidr(cluster):
-        of_family = f"(it.contains(':') ? {lengths.get(6, [])} : {lengths.get(4, [])})"
+        of_family = f"(it.contains(':') ? {sorted(lengths[6])} : {sorted(lengths[4])})"
         around = "string(cidr(string(cidr(it).ip()) + '/' + string(size)).masked())"
         shorter = f"{of_family}.filter(size, size <= cidr(it).prefixLength()).map(size, {around})"
         keys = f"variables.fresh.filter(it, isCIDR(it)).map(it, {shorter}.join(' ')).join(' ').split(' ')"
