@@ -31,6 +31,8 @@ MODES: dict[str, Object] = {
     "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},
     "shared": {"mode": "multi-pool", "ipam": {"pinning": "pool"}},
 }
+CREATED: Object = {"mode": "multi-pool", "ipam": {"pinning": "none", "autoCreate": ["default"]}}
+"""Another one, in which the operator makes its pool by itself."""
 FOLLOWING = {"bystander", "kubernetes", "annotated"}
 """Modes in which a pool follows the nodes' network."""
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
@@ -199,7 +201,7 @@ class Play:
 
 def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list[Object]:
     """Make a cluster of which two nodes are planned, with policies."""
-    spec: dict[str, Any] = MODES[mode]
+    spec: dict[str, Any] = {**MODES, "created": CREATED}[mode]
     version = "{}.{}".format(*api.minor)
     found = cluster(kubernetes={"version": version}, admission=asked(api), **spec)
     found["metadata"]["name"] = name

@@ -381,8 +381,9 @@ def costs(api: Api) -> dict[str, tuple[float, float]]:
 
 
 @pytest.mark.deep(part=0)
+@pytest.mark.parametrize("mode", ["bystander", "shared"])
 @pytest.mark.usefixtures("begin")
-def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) -> None:
+def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path, mode: str) -> None:
     """With `-s` it prints the figures of docs/performance.md."""
     api = servers.api
     if api.minor < (1, 36):
@@ -391,15 +392,16 @@ def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path) 
     api.delete(NODES, CILIUM_NODES)
     nodes = {"names": "worker-{00001..20000}", "planned": True}
     wide = pool("default", ipv4={"cidrs": ["10.0.0.0/11"], "blockSize": 27})
-    every = [documents(api, "bystander")[0], wide, inventory([nodes])]
+    every = [documents(api, mode)[0], wide, inventory([nodes])]
     site = Site.made(api, tmp_path / "work", every, servers.minor)
     site.compile()
     flags(api, site.config, *site.arguments)
     apply(Pipeline(site, tmp_path))
     for kind, (policy, whole) in costs(api).items():
         none = f"without policies {without[kind][0]:.2f} of {without[kind][1]:.1f} ms"
-        sys.stdout.write(f"{kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
-    assert all(node["spec"]["ipam"]["podCIDRs"] for node in api.items(CILIUM_NODES).values())
+        sys.stdout.write(f"{mode}, {kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
+    field = "pools" if mode == "shared" else "podCIDRs"
+    assert all(node["spec"]["ipam"][field] for node in api.items(CILIUM_NODES).values())
 
 
 @dataclass

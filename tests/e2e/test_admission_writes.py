@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, STRATEGIC, Answer, Api, Object
 from tests.e2e.joins import LISTED, MODES, NAMED, STRANGER, Play
-from tests.e2e.objects import cilium_node, ip_pool
+from tests.e2e.objects import asks, cilium_node, ip_pool
 from tests.e2e.processes import until
 from tests.e2e.test_admission import Begin, begin, has_policies, servers
 
@@ -333,3 +333,18 @@ def test_two_nodes_that_claim_one_address_are_an_error_of_the_audit(
     (play.site.work / "dump.json").write_text(json.dumps(dump))
     said = play.site.run("audit", play.site.name, "dump.json", code=1)
     assert f"error[IPC0910]: nodes {NAMED} and twin both have {play.given(NAMED)[0]}" in said
+
+
+def test_the_operator_creates_pools_with_the_values_of_git(begin: Begin, servers: Any) -> None:
+    """And nodes that ask get blocks of them, with policies on."""
+    if servers.api.minor < (1, 34):
+        pytest.skip("planned nodes have no block before they join")
+    play = begin("created")
+    api, site = play.api, play.site
+    with servers.running(site.config, *site.arguments):
+        until(lambda: "default" in api.items(POOLS), "the operator creates its pool")
+        for name in ("n1", "n2"):
+            api.create(CILIUM_NODES, cilium_node(name, pools=asks("default", 40)))
+        until(lambda: all(len(claims(api)[name]) == 2 for name in ("n1", "n2")), "each node has two blocks")
+    nobody_has_anothers(play, claims(api))
+    assert not may(play, POOLS, ip_pool("default", "10.1.0.0/22"))
