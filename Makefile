@@ -71,8 +71,8 @@ coverage: .venv/.made-for-tests
 
 # Minors of cilium-operator: folders of tests/e2e/servers. The first run builds them, and Kubernetes: some 20 minutes on 2 cores.
 OPERATORS ?= 1.18
-# Minors of kube-apiserver besides the one that all tests use, for those about admission policies: 1.30 1.34 1.36.
-KUBERNETES ?= 1.36
+# Minors of kube-apiserver besides the one that all tests use, for those about admission policies: 1.30 1.34 1.36 1.37.
+KUBERNETES ?= 1.37
 # Minors of kubectl besides that of Kubernetes.
 KUBECTLS ?= $(if $(filter all,$(IPAMC_TESTS)),1.27)
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SERVERS = ("kubernetes-1.35.4", "kubernetes-1.36.3", "cilium-1.18.5", "agent-1.18.5")
+SERVERS = ("kubernetes-1.35.4", "kubernetes-1.37.2", "cilium-1.18.5", "agent-1.18.5")
 """Nothing of them is started: tests are only collected."""
 COLLECT = """
 import json, pathlib, sys, pytest

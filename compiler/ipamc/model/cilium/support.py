@@ -230,8 +230,23 @@ APISERVER_TABLE = (  # Nodes, then CIDRs
     ),
     Claim("CIDRs with host bits are accepted, with a warning", "feature StrictIPCIDRValidation", "IPC0201"),
     Claim(
-        "from 1.36 on they are refused (1.36.3)",
+        "from 1.36 on they are refused (1.36.3, 1.37.2)",
         "feature StrictIPCIDRValidation, on by default in 1.36",
         "IPC0201",
+    ),
+    Claim(
+        "ValidatingAdmissionPolicy as v1, from 1.30 on (1.30.14, 1.34.4, 1.36.3, 1.37.2)",
+        "KEP-3488",
+        "`admission/`, IPC0571",
+    ),
+    Claim(
+        "its expressions have `cidr()`, from 1.31 on (1.34.4, 1.36.3, 1.37.2; not 1.30.14)",
+        "staging/src/k8s.io/apiserver/pkg/cel/environment/base.go",
+        "`admission/`, IPC0571",
+    ),
+    Claim(
+        "MutatingAdmissionPolicy as v1, from 1.36 on (1.36.3, 1.37.2); as v1beta1, off, in 1.34 and 1.35",
+        "KEP-3962",
+        "`admission/`, IPC0571",
     ),
 )
