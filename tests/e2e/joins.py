@@ -36,6 +36,11 @@ CREATED: Object = {"mode": "multi-pool", "ipam": {"pinning": "none", "autoCreate
 FOLLOWING = {"bystander", "kubernetes", "annotated"}
 """Modes in which a pool follows the nodes' network."""
 ANNOTATION = "network.cilium.io/ipv4-pod-cidr"
+ANNOTATIONS = [
+    key.format(family)
+    for key in ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
+    for family in (4, 6)
+]
 LISTED = ["worker-1", "worker-2", "worker-3", "worker-4"]
 STRANGER = "stranger"
 FOLLOWER, NAMED = "follower", "named"
@@ -221,3 +226,20 @@ def documents(api: Api, mode: str, name: str = "fleet", second: int = 1) -> list
         some = [pool("by-address", ipv4=FOLLOWS)]
         nodes += [{"name": NAMED, "internalIPs": ["172.30.0.5"], "planned": True}]
     return [found, pool("default", **ranges), *some, *([spare] if mode == "adopt" else []), inventory(nodes)]
+
+
+def claims(api: Api) -> dict[str, set[str]]:
+    """Return what each node claims, in all fields that Cilium reads."""
+    found: dict[str, set[str]] = {}
+    for name, node in api.items(NODES).items():
+        notes = node["metadata"].get("annotations") or {}
+        found[name] = {
+            *node["spec"].get("podCIDRs", ()),
+            *(notes[key] for key in ANNOTATIONS if notes.get(key)),
+        }
+    for name, node in api.items(CILIUM_NODES).items():
+        ipam = node.get("spec", {}).get("ipam") or {}
+        entries = (ipam.get("pools") or {}).get("allocated") or ()
+        some = {*ipam.get("podCIDRs", ()), *(ipam.get("pool") or ())}
+        found.setdefault(name, set()).update(some, *(each.get("cidrs", ()) for each in entries))
+    return found

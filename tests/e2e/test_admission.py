@@ -30,6 +30,7 @@ from tests.e2e.joins import (
     STRANGER,
     Play,
     asked,
+    claims,
     documents,
 )
 from tests.e2e.objects import cilium_node
@@ -41,8 +42,19 @@ from tests.e2e.test_ci_apply import apply, flags
 from tests.e2e.test_controller_manager import allocating
 from tests.e2e.test_pipelines import Pipeline
 from tests.e2e.test_refused_by_the_apiserver import TWO_MEANINGS, node
+from tests.e2e.writes import IDENTITIES, changes, forms, nobody_has_anothers, requests
 from tests.support.fleet import cluster, inventory, pool
 
+RIGHTS: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "agents-and-operators"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}
+    ],
+}
+"""ServiceAccounts may write everything: what they may not, the policies say."""
 Network = IPv4Network | IPv6Network
 KUBERNETES = [
     pytest.param(folder, marks=() if rank == 0 else pytest.mark.deep(part=0), id=folder.name)
@@ -59,6 +71,7 @@ def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     folder: Path = request.param
     newest = max(OPERATORS, key=lambda each: tuple(map(int, each.name.removeprefix("cilium-").split("."))))
     with serving(tmp_path_factory.mktemp(folder.name), newest, server=folder) as found:
+        found.api.sure("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", RIGHTS)
         yield found
 
 
@@ -358,6 +371,12 @@ def test_the_recording_shows_what_a_kube_apiserver_prints(servers: Operator, tmp
             assert not printed or done.stdout + done.stderr == printed
 
 
+CLAIM: dict[str, Callable[[str, str], Object]] = {
+    "bystander": cilium_node,
+    "shared": lambda name, block: cilium_node(
+        name, pools={"allocated": [{"pool": "default", "cidrs": [block]}]}
+    ),
+}
 BEAT = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 LABEL = {"metadata": {"labels": {"a": "b"}}}
 REQUESTS: dict[str, Callable[[Api, str], Object]] = {
@@ -400,8 +419,13 @@ def test_what_policies_cost_with_20000_nodes(servers: Operator, tmp_path: Path, 
     for kind, (policy, whole) in costs(api).items():
         none = f"without policies {without[kind][0]:.2f} of {without[kind][1]:.1f} ms"
         sys.stdout.write(f"{mode}, {kind}: {policy:.2f} of {whole:.1f} ms in policies; {none}\n")
-    field = "pools" if mode == "shared" else "podCIDRs"
-    assert all(node["spec"]["ipam"][field] for node in api.items(CILIUM_NODES).values())
+    joined = claims(api)
+    assert all(joined.values())
+    for name, blocks in joined.items():  # in every text of every policy
+        for block in blocks:
+            answer = api.ask("POST", f"{CILIUM_NODES}?dryRun=All", CLAIM[mode]("stranger", block))
+            assert f"git gives {block} to {name}, not to stranger" in answer.message or mode != "shared"
+            assert answer.code >= Status.BAD_REQUEST
 
 
 @dataclass
@@ -422,12 +446,19 @@ class Walk:
         assert play.join(name).code == Status.CREATED
 
     def hand(self) -> None:
-        play = self.play
-        if play.joined and play.mode != "shared":
-            block = f"10.{self.chance.choice((1, 3, 77))}.0.{32 * self.chance.randrange(8)}/27"
-            name = self.chance.choice(sorted(play.joined))
-            if block not in play.given(name):
-                assert play.write(name, block).code >= Status.BAD_REQUEST
+        """Somebody writes a block into the objects of a node, in some way."""
+        play, chance = self.play, self.chance
+        if not play.joined:
+            return
+        name = chance.choice(sorted(play.joined))
+        block = f"10.{chance.choice((1, 3, 77))}.0.{32 * chance.randrange(8)}/27"
+        if block not in play.given(name) and play.mode != "shared":
+            assert play.write(name, block).code >= Status.BAD_REQUEST
+        path, change = chance.choice([*changes(play, name, chance.choice(forms(block)))])
+        for answer in requests(play.api, path, name, change, chance.choice([*IDENTITIES])):
+            nobody_has_anothers(play, answer)
+        if not claims(play.api)[name] <= {*play.given(name)}:  # another pool's, that is nobody's
+            play.leave(name)
 
     def ordinary(self) -> None:
         for name in self.play.joined:
@@ -485,7 +516,7 @@ def test_whatever_happens_git_decides(begin: Begin, servers: Operator, mode: str
     other.compile()
     walk = Walk(play, chance, other)
     often = [walk.joins] * 20 + [walk.hand] * 12 + [walk.ordinary] * 4
-    for _ in range(200):
+    for _ in range(300):
         chance.choice([*often, walk.operator, walk.colleague, walk.renumber, walk.killed])()
         play.as_git_says()
 

@@ -4,146 +4,30 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
 from http import HTTPStatus as Status
-from ipaddress import ip_interface, ip_network
 from typing import Any
 
 import pytest
 
-from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, STRATEGIC, Answer, Api, Object
-from tests.e2e.joins import LISTED, MODES, NAMED, STRANGER, Play
+from tests.e2e.api import CILIUM_NODES, MERGE, NODES, POOLS, Object
+from tests.e2e.joins import ANNOTATIONS, LISTED, MODES, NAMED, STRANGER, Play, claims
 from tests.e2e.objects import asks, cilium_node, ip_pool
 from tests.e2e.processes import until
 from tests.e2e.test_admission import Begin, begin, has_policies, servers
+from tests.e2e.writes import (
+    ADMIN,
+    AGENT,
+    IDENTITIES,
+    OPERATOR,
+    changes,
+    forms,
+    nobody_has_anothers,
+    requests,
+    send,
+    with_change,
+)
 
 __all__ = ["begin", "servers"]  # fixtures
-
-JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
-OPERATOR = ("system:serviceaccount:kube-system:cilium-operator", "system:serviceaccounts")
-AGENT = ("system:serviceaccount:kube-system:cilium", "system:serviceaccounts")
-ADMIN: tuple[str, ...] = ()
-KUBELET = "kubelet"
-IDENTITIES = {"admin": ADMIN, "agent": AGENT, "operator": OPERATOR, KUBELET: ADMIN}
-ANNOTATIONS = [
-    key.format(family)
-    for key in ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
-    for family in (4, 6)
-]
-RIGHTS = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRoleBinding",
-    "metadata": {"name": "agents-and-operators"},
-    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-    "subjects": [
-        {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}
-    ],
-}
-
-
-def changes(play: Play, name: str, block: str) -> Iterator[tuple[str, Object]]:
-    """Yield the ways in which a block can be written into the objects of a node: a path, and what changes."""
-    if play.of_nodes:
-        for key in ANNOTATIONS:
-            yield NODES, {"metadata": {"annotations": {key: block}}}
-        yield NODES, {"metadata": {"annotations": dict.fromkeys(ANNOTATIONS, block)}}
-        yield NODES, {"spec": {"podCIDR": block, "podCIDRs": [block]}}
-        yield NODES, {"spec": {"podCIDR": block}}
-    ways: list[Object] = [
-        {"podCIDRs": [block]},
-        {"podCIDRs": ["10.200.0.0/27", block]},
-        {"pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
-        {"pools": {"allocated": [{"pool": f"default.{name}", "cidrs": [block]}]}},
-        {"pools": {"allocated": [{"pool": "team.blue", "cidrs": ["10.200.0.0/27", block]}]}},
-        {"podCIDRs": [], "pools": {"allocated": [{"pool": "default", "cidrs": [block]}]}},
-        {"pool": {str(ip_interface(block).network[1]): {}}},
-    ]
-    for ipam in ways:
-        yield CILIUM_NODES, {"spec": {"ipam": ipam}}
-
-
-def pointers(change: Object) -> list[Object]:
-    """Return a change as a JSON patch: whole maps, as people paste them."""
-    patch = []
-    for section, fields in change.items():
-        for key, value in fields.items():
-            patch.append({"op": "add", "path": f"/{section}/{key}", "value": value})
-    return patch
-
-
-def merged(whole: Object, change: Object) -> Object:
-    """Return an object with a change in it."""
-    found = dict(whole)
-    for key, value in change.items():
-        found[key] = merged(found.get(key) or {}, value) if isinstance(value, dict) else value
-    return found
-
-
-def requests(api: Api, path: str, name: str, change: Object, who: str) -> Iterator[Answer]:
-    """Send a change in every way that an API has."""
-    user = IDENTITIES[who]
-    kubelet = name if who == KUBELET else ""
-    kind = {NODES: ("v1", "Node"), CILIUM_NODES: ("cilium.io/v2", "CiliumNode")}[path]
-    head = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name}}
-    applied, url = merged(head, change), f"{path}/{name}"
-    for sub in ("", "/status"):
-        yield api.ask("PATCH", url + sub, change, MERGE, kubelet, user)
-        if path == NODES:
-            yield api.ask("PATCH", url + sub, change, STRATEGIC, kubelet, user)
-        yield api.ask("PATCH", url + sub, pointers(change), JSON_PATCH, kubelet, user)  # type: ignore[arg-type] # a list
-        yield api.ask("PATCH", f"{url}{sub}?fieldManager={who}&force=true", applied, APPLY, kubelet, user)
-        if whole := api.ask("GET", url).body:
-            yield api.ask("PUT", url + sub, merged(whole, change), "application/json", kubelet, user)
-
-
-def claims(api: Api) -> dict[str, set[str]]:
-    """Return what each node claims, in all fields that Cilium reads."""
-    found: dict[str, set[str]] = {}
-    for name, node in api.items(NODES).items():
-        notes = node["metadata"].get("annotations") or {}
-        found[name] = {
-            *node["spec"].get("podCIDRs", ()),
-            *(notes[key] for key in ANNOTATIONS if notes.get(key)),
-        }
-    for name, node in api.items(CILIUM_NODES).items():
-        ipam = node.get("spec", {}).get("ipam") or {}
-        entries = (ipam.get("pools") or {}).get("allocated") or ()
-        some = {*ipam.get("podCIDRs", ()), *(ipam.get("pool") or ())}
-        found.setdefault(name, set()).update(some, *(each.get("cidrs", ()) for each in entries))
-    return found
-
-
-def network(text: str) -> Any:
-    """Return the addresses of a text as Go reads it."""
-    found = ip_interface(text).network
-    mapped = getattr(found.network_address, "ipv4_mapped", None)
-    return ip_network(f"{mapped}/{found.prefixlen - 96}") if mapped and found.prefixlen >= 96 else found
-
-
-def nobody_has_anothers(play: Play, said: object) -> None:
-    """No node claims an address that git gives another one, nor do two claim one."""
-    every = [(network(text), name) for name, some in claims(play.api).items() for text in some]
-    lock = [(network(block), name) for name in LISTED for block in play.given(name)]
-    for (one, first), (two, second) in itertools.product(every, [*every, *lock]):
-        if first != second and one.version == two.version:
-            assert not one.overlaps(two), (first, one, second, two, said)
-
-
-def forms(block: str) -> list[str]:
-    """Return a block in other words, and others with addresses of it."""
-    whole = ip_network(block)
-    inner = f"{whole.network_address}/{whole.prefixlen + 1}"
-    found = [block, f"{whole[1]}/{whole.prefixlen}", str(whole.supernet(4)), inner]
-    return [*found, f"::ffff:{whole.network_address}/{whole.prefixlen + 96}"] if whole.version == 4 else found
-
-
-@pytest.fixture(autouse=True)
-def rights(servers: Any) -> Iterator[None]:
-    """Let ServiceAccounts write everything: what they may not, the policies say."""
-    path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
-    servers.api.sure("POST", path, RIGHTS)
-    yield
-    servers.api.delete(f"{path}/{RIGHTS['metadata']['name']}")  # type: ignore[index]
 
 
 def settled(play: Play) -> list[str]:
@@ -153,6 +37,11 @@ def settled(play: Play) -> list[str]:
     for name in (LISTED[0], STRANGER):
         play.ordinary(name, "a")
     return play.given(LISTED[2])
+
+
+def content(whole: Object) -> Object:
+    """Return what of an object a write may change here."""
+    return {**whole["metadata"].get("annotations", {}), **whole["spec"]}
 
 
 @pytest.mark.deep("annotated", "shared")
@@ -167,11 +56,7 @@ def test_nobody_gets_the_block_of_another_node(begin: Begin, servers: Any, mode:
                 for answer in requests(play.api, path, name, change, who):
                     if answer.code < Status.BAD_REQUEST:
                         nobody_has_anothers(play, (who, name, path, change, answer.body))
-                        now = play.api.get(f"{path}/{name}")
-                        if {**now["metadata"].get("annotations", {}), **now["spec"]} != {
-                            **before["metadata"].get("annotations", {}),
-                            **before["spec"],
-                        }:
+                        if content(play.api.get(f"{path}/{name}")) != content(before):
                             play.leave(name)
                             play.join(name)
     play.as_git_says()
@@ -186,10 +71,8 @@ def test_nobody_is_created_with_the_block_of_another_node(begin: Begin, servers:
     (block, *_) = settled(play)
     for name, who, form in itertools.product((LISTED[3], "unknown"), IDENTITIES, forms(block)):
         for path, change in changes(play, name, form):
-            kubelet = name if who == KUBELET else ""
-            kind = {NODES: ("v1", "Node"), CILIUM_NODES: ("cilium.io/v2", "CiliumNode")}[path]
-            body = merged({"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": name}}, change)
-            play.api.ask("POST", path, body, "application/json", kubelet, IDENTITIES[who])
+            body = with_change(path, name, change)
+            send(play.api, "POST", path, body, "application/json", name, who)
             nobody_has_anothers(play, (who, body))
             play.leave(name)
 

@@ -34,6 +34,30 @@ def test_a_row_more_changes_one_text() -> None:
         assert len(after - before) in {1, 2}  # 2: it begins a text of its own
 
 
+def test_a_block_that_the_operator_chose_is_in_the_table_by_address_with_its_node() -> None:
+    """Planned and pinned ones are kept for their node, also before it is listed."""
+    cluster = fleet.cluster(mode="multi-pool", kubernetes={"version": "1.36"}, admission={"enforce": "deny"})
+    pins = {"n2": ["10.0.0.128/26"], "later": ["10.0.3.0/26"]}
+    pool = fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/22"], "blockSize": 26}, pins=pins)
+    nodes = [{"name": "n1"}, {"name": "n2"}, {"name": "n3", "planned": True}]
+    texts = fleet.as_json([cluster, pool, fleet.inventory(nodes)])
+    lock = """{"lock":1,"cluster":"fleet","mode":"multi-pool","shards":16}
+{"block":"10.0.0.0/26","pool":"a","node":"n1"}
+{"block":"10.0.0.64/26","pool":"a","node":"n3"}
+{"block":"10.0.0.128/26","pool":"a","node":"n2"}
+{"block":"10.0.0.192/26","pool":"a","node":"gone","quarantined":"2026-11-20"}
+"""
+    files = fleet.compiled(texts, lock).files
+    tree = Rendered({path: text.encode() for path, text in files.items()})
+    policy = tree.objects["ValidatingAdmissionPolicy ipamc-fleet-enforce-blocks-ciliumnodes-0"]
+    assert rows_of(policy) == {
+        "10.0.0.0/26": "given:n1",
+        "10.0.0.64/26": "kept:n3",
+        "10.0.0.128/26": "kept:n2",
+        "10.0.3.0/26": "kept:later",
+    }
+
+
 def test_more_shards_make_more_policies_and_each_node_has_one() -> None:
     """The number of policies follows from the shards: those of before are rendered again, by the same names."""
     nodes = [{"name": f"n{number:03}"} for number in range(240)]
