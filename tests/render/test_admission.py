@@ -39,7 +39,7 @@ def test_a_block_that_the_operator_chose_is_in_the_table_by_address_with_its_nod
     cluster = fleet.cluster(mode="multi-pool", kubernetes={"version": "1.36"}, admission={"enforce": "deny"})
     pins = {"n2": ["10.0.0.128/26"], "later": ["10.0.3.0/26"]}
     pool = fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/22"], "blockSize": 26}, pins=pins)
-    nodes = [{"name": "n1"}, {"name": "n2"}, {"name": "n3", "planned": True}]
+    nodes: list[dict[str, object]] = [{"name": "n1"}, {"name": "n2"}, {"name": "n3", "planned": True}]
     texts = fleet.as_json([cluster, pool, fleet.inventory(nodes)])
     lock = """{"lock":1,"cluster":"fleet","mode":"multi-pool","shards":16}
 {"block":"10.0.0.0/26","pool":"a","node":"n1"}
