@@ -202,6 +202,30 @@ def test_a_block_that_pods_use_is_withheld_and_the_others_are_sent(cluster: Clus
     assert "1 CiliumNode changed back after the apply: n1" in said
 
 
+def test_blocks_of_others_are_read_as_go_reads_them(cluster: Cluster) -> None:
+    for text in ("10.0.0.37/27", "::ffff:10.0.0.32/123"):
+        cluster.has["ciliumnodes.cilium.io"] = [cilium_node("stranger", text, managed=ours())]
+        said = cluster.apply(code=1)
+        assert "CiliumNode n2: not applied: another node has these addresses" in said
+        assert cluster.sent() == ["cilium-config", "n1", "n3"]
+
+
+def test_a_block_that_cannot_be_read_withholds_what_it_may_mean_alone(cluster: Cluster) -> None:
+    cluster.has["ciliumnodes.cilium.io"] = [cilium_node("n1", "10.0.0.32/x", managed=ours())]
+    said = cluster.apply(code=1)
+    assert "CiliumNode n1: not applied: it is not known which node has these addresses" in said
+    assert "n1 has '10.0.0.32/x', which is no CIDR" in said
+    assert cluster.sent() == ["cilium-config", "n3"]
+
+
+def test_a_flag_that_cannot_be_read_is_named(cluster: Cluster) -> None:
+    cluster.rendered()
+    cluster.flags("--ipam=kubernetes")
+    cluster.has["configmaps"]["data"]["enable-ipv4"] = "yes"
+    said = cluster.apply()
+    assert "warning: red: the cluster has enable-ipv4: 'yes', which is not 1, t, T" in said
+
+
 def test_many_nodes_that_change_cost_one_list_of_pods(cluster: Cluster) -> None:
     names = [f"m{number}" for number in range(9)]
     cluster.repository.write("clusters/red/more.yaml", inventory(*names))

@@ -330,6 +330,24 @@ def test_a_refresh_writes_the_inventory_alone(home: Home) -> None:
     assert "1 block added (1 adopted)" in home.run("compile", "lab")
 
 
+def test_the_address_of_a_node_that_joins_is_no_block_of_a_pod(home: Home) -> None:
+    """Its network lies in the pool: a node that is planned later gets the next block."""
+    config = dumps.config_map(
+        ipam="cluster-pool", cluster_pool_ipv4_cidr="10.0.0.0/16", cluster_pool_ipv4_mask_size="24"
+    )
+    before = [dumps.node("n0", ip="10.0.8.1"), dumps.cilium_node("n0", "10.0.0.0/24"), config, OPERATOR]
+    later = [*before, dumps.node("n1", ip="10.0.2.9"), dumps.cilium_node("n1", "10.0.1.0/24")]
+    home.dump("dump.json", *before)
+    home.run("import", "lab", "dump.json")
+    home.dump("dump.json", *later)
+    home.run("import", "lab", "--refresh", "dump.json")
+    assert "name: n1, uid: uid-n1, maxPods: 110, internalIPs: [10.0.2.9]}" in home.file("nodes.yaml")
+    planned = home.folder / "clusters/lab/planned.yaml"
+    planned.write_text("apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n2, planned: true}]\n")
+    home.run("compile", "lab")
+    assert '{"block":"10.0.3.0/24","pool":"default","node":"n2"}' in home.file("ipam.lock")
+
+
 def test_planned_nodes_stay_until_they_join(home: Home) -> None:
     home.run("import", "lab", "dump.json")
     path = home.folder / "clusters" / "lab" / "nodes.yaml"

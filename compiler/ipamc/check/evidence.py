@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
@@ -100,21 +102,32 @@ def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diag
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
     adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
-    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first)}; {adopt}{none}")
+    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first)}{adopt}{none}")
 
 
 def _add_to_input(cluster: Cluster, node: Node) -> str:
     """Return how to add the objects that show the blocks of running nodes to the input."""
+    seen = node.name in cluster.cilium_nodes_by_name
     if not node.live:
-        kinds = "nodes,ciliumnodes,ciliumendpoints,pods"
-        return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh"
+        kinds = f"nodes,{'' if seen else 'ciliumnodes,'}ciliumendpoints,pods"
+        return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh; "
+    if seen:
+        return ""
     dump = path = node.at.path
     if not path.endswith(".json"):
         folder = path.rpartition("/")[0]
         dump = f"nodes.json, in place of {path}"
         if folder:
             dump = f"{folder}/nodes.json, and remove the nodes of {path}"
-    return f"kubectl get nodes,ciliumnodes -o json > {dump}"
+    return f"kubectl get nodes,ciliumnodes -o json > {dump}; "
+
+
+def asking_less(finding: Diagnostic, cluster: str, kinds: Collection[str]) -> Diagnostic:
+    """Return a finding of `block_unknown` that asks only for the kinds that a dump lacks; it has `kinds`."""
+    asked = {"ciliumnodes": "CiliumNode", "ciliumendpoints": "CiliumEndpoint", "pods": "Pod"}
+    lacks = [name for name, kind in asked.items() if kind not in kinds]
+    add = f"add {','.join(lacks)} to the dump, and run ipamc import {cluster} --refresh; " if lacks else ""
+    return replace(finding, help=add + finding.help.partition("; ")[2])
 
 
 def pods_elsewhere(
@@ -183,11 +196,16 @@ def several_blocks(cluster: Cluster, adopted: Sequence[ShownBlock]) -> Iterator[
             yield error("IPC0425", blocks[0].at, message, help=fix)
 
 
-def shown_twice(outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
+def shown_twice(cluster: Cluster, outer: ShownBlock, inner: ShownBlock) -> Diagnostic:
     """IPC0426: no two nodes show the same addresses."""
     message = f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}"
     also = [Related(outer.at, f"{outer.node} shows {outer.block} here")]
     fix = "drain one of the two, delete its Node and CiliumNode, and let it join again"
+    going = {each.name for each in cluster.nodes if each.deleting}
+    going |= {seen.name for seen in cluster.cilium_nodes if seen.deleting}
+    if goes := next((node for node in (inner.node, outer.node) if node in going), ""):
+        message += f"; {goes} is being deleted"
+        fix = f"wait until kubectl get node,ciliumnode {goes} finds neither, then give the inputs again"
     return error("IPC0426", inner.at, message, also=also, help=fix)
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ipamc.check.multi_pool import mask_size_changed
 from ipamc.model.cidr import Block, Range
 from ipamc.model.cluster import Cluster, Dialect, Mode, Pool
-from ipamc.model.diagnostics import At, Diagnostic, Related, error, several, warning
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, several, warning
 from ipamc.model.lock import Line, State
 from ipamc.model.plan import Offers, Want
 from ipamc.model.pool_words import terms
@@ -93,7 +93,8 @@ def classify(cluster: Cluster, want: Want, line: Line, pool: Pool | None) -> tup
     elif size != block.prefix and block not in {pin.block for pin in pool.pins.get(line.node, ())}:
         faults.append(Fault(other_size, pool.name, family=family, sizes=(block.prefix, size)))
     if reserved := pool.reserved_over(block):
-        faults.append(Fault(over_reserved, ranges=(reserved,)))
+        around_node = Fault(over_reserved, pool.name)
+        faults.append(around_node if reserved.node else Fault(over_reserved, ranges=(reserved,)))
     return tuple(faults)
 
 
@@ -213,12 +214,18 @@ def other_size(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
 
 def over_reserved(cluster: Cluster, group: Faulty) -> Iterator[Diagnostic]:
     """IPC0416: a held block shares addresses with a reserved CIDR."""
-    (found,) = group.fault.ranges
-    cidr = found.block
-    message = f"{group.lines[0].block} overlaps reserved {cidr}; held by {group.held_by}"
-    renumber = f"ipamc lock {cluster.name} --renumber {group.lines[0].block}"
-    fix = f"move the node: {renumber}; or take {cidr} out of reserved"
-    yield warning("IPC0416", group.at, message, also=[Related(found.at, "reserved here")], help=fix)
+    block = group.lines[0].block
+    found = next(iter(group.fault.ranges), None) or _pool(cluster, group).reserved_over(block)
+    assert found is not None  # noqa: S101 - else it is no fault
+    if found.node:
+        more = f", as {count(len(group.lines) - 1, 'other block')} do of nodes" if group.lines[1:] else ""
+        message = f"{block} contains the InternalIP of node {found.node}{more}; held by {group.held_by}"
+        fix, here = group.move(cluster, "to blocks without addresses of nodes"), f"{found.node} is here"
+    else:
+        message = f"{block} overlaps reserved {found.block}; held by {group.held_by}"
+        renumber = f"ipamc lock {cluster.name} --renumber {block}"
+        fix, here = f"move the node: {renumber}; or take {found.block} out of reserved", "reserved here"
+    yield warning("IPC0416", group.at, message, also=[Related(found.at, here)], help=fix)
 
 
 UNTIL_MOVED = frozenset({other_family, over_excluded, outside_pools})

@@ -9,8 +9,9 @@ from msgspec import Struct
 from ipamc.model.address_sets import blocks_over, covers, index_around, outermost, overlaps, shared
 from ipamc.model.cidr import BITS, Block, Range, address_text, around
 from ipamc.model.cluster import Cluster, Dialect, Mode, Node, Pool, Usage
-from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, several, warning
-from ipamc.model.ownership import PoolRange, RangeIndex
+from ipamc.model.diagnostics import Diagnostic, Place, Related, count, error, note, several, warning
+from ipamc.model.node_addresses import nodes_in_pools
+from ipamc.model.ownership import PoolRange
 from ipamc.model.pool_words import block_size, native_form, no_new_blocks, with_reserved
 from ipamc.model.wording import nearest, shown
 
@@ -83,23 +84,25 @@ def over_excluded_world(cluster: Cluster) -> Iterator[Diagnostic]:
 
 def node_inside_range(cluster: Cluster) -> Iterator[Diagnostic]:
     """IPC0209: no node's InternalIP lies in a range, unless it is reserved."""
-    ranges = RangeIndex(cluster.pools)
-    found: dict[Range, list[tuple[Pool, Node, int]]] = {}
-    for node in cluster.nodes:
-        for family, number in node.internal_ips:
-            address = Block(family, number, BITS[family])
-            inside = ranges.of(address)
-            if inside and inside.pool.reserved_over(address) is None:
-                found.setdefault(inside.range, []).append((inside.pool, node, number))
+    found: dict[Range, list[tuple[Pool, Node, Block]]] = {}
+    for pool, cidr, node, address in nodes_in_pools(cluster):
+        reserved = pool.reserved_over(address)
+        if reserved is None or reserved.node:
+            found.setdefault(cidr, []).append((pool, node, address))
     for cidr, nodes in found.items():
-        pool, first, number = nodes[0]
-        numbers = [number for _, _, number in nodes]
+        pool, first, address = nodes[0]
+        numbers = [each.first for _, _, each in nodes]
         network = around(cidr.block.family, min(numbers), max(numbers))
         those = several([node.name for _, node, _ in nodes], "node")
         message = f'{cidr.block} of pool "{pool.name}" contains the InternalIP of {those}'
-        also = [Related(first.at, f"{first.name} has {address_text(cidr.block.family, number)}")]
-        fix = f"move the range, or {with_reserved(pool, network, 'the node network')}"
-        yield error("IPC0209", cidr.at, message, also=also, help=fix)
+        also = [Related(first.at, f"{first.name} has {address_text(address.family, address.first)}")]
+        reserve = f"move the range, or {with_reserved(pool, network, 'the node network')}"
+        if pool.reserved_over(address) is None:
+            message += ", and Cilium's operator may give it to a pod"
+            yield warning("IPC0209", cidr.at, message, also=also, help=reserve)
+        else:
+            message += "; no node gets a block around one of them"
+            yield note("IPC0209", cidr.at, message, also=also, help=reserve)
 
 
 def _meant_size(pool: Pool, family: int, cidr: Block) -> str:
@@ -282,7 +285,7 @@ def pin_over_reserved(cluster: Cluster, pins: list[Pin]) -> Iterator[Diagnostic]
             ("reserved", "reserved", pin.pool.reserved_over(pin.block)),
             ("excluded", "excludedCIDRs", cluster.excluded_over(pin.block)),
         ):
-            if under:
+            if under and not under.node:
                 message = f"pin {pin.block} of node {pin.node} overlaps {what} {under.block}"
                 fix = f"pin another block, or take {shared(under.block, pin.block)} out of {field}"
                 yield error("IPC0218", pin.at, message, also=[Related(under.at, f"{what} here")], help=fix)

@@ -62,12 +62,12 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 def bring_in(name: str, dump: Dump, options: Options) -> Imported:
     """Return the files of the dump's cluster, called `name`. Raises Refused. O(n log n)."""
-    log = Log()
-    facts = facts_of(dump)
+    log, facts = Log(), facts_of(dump)
+    log.add(facts.found)
     cilium = options.cilium or facts.cilium
     version = rules.version_unknown(dump.at, images=facts.nameless, nodes_alone=dump.kinds <= {"Node"})
     if unknown := list(_unknown(dump, facts, options)):
-        raise Refused((*unknown, *([] if cilium or facts.config_at else [version])))
+        raise Refused((*log.diagnostics, *unknown, *([] if cilium or facts.config_at else [version])))
     draft = drafted(dump, facts, options)
     provider = facts.managed if draft.mode is Mode.KUBERNETES else None
     provider = provider if provider and provider.sets_pod_cidrs else None

@@ -12,11 +12,15 @@ from ipamc.importing import import_rules as rules
 from ipamc.importing.draft import Blocks, Draft, DraftPool, ranges_around, usual_size
 from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cilium.flags import parse_cidrs, parse_size
 from ipamc.model.cluster import Mode, Node, OperatorRole
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump
+from ipamc.model.evidence import waits
+from ipamc.model.wording import shown
 from ipamc.read.dump.managed import Offering
+from ipamc.read.rules import unreadable
 
 OUTSIDE = "outside"  # the name of the pool for blocks outside the configured ranges
 _DEFAULT = "default"
@@ -46,11 +50,11 @@ def _kubernetes(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     """Blocks are the podCIDRs of Nodes; ranges are flags of kube-controller-manager."""
     blocks = {node.name: of_node(node, dump) for node in dump.nodes}
     flags = facts.controller
-    ranges = list(readable_blocks(text.strip() for text in flags.get("cluster-cidr", "").split(",")))
+    ranges = parse_cidrs(flags.get("cluster-cidr", ""))[0]
     masks = {}
     for family in families:
         texts = [flags.get(f"node-cidr-mask-size{suffix}", "") for suffix in (f"-ipv{family}", "")]
-        given = next((int(text) for text in texts if text.isdecimal() and len(text) < 4), 0)
+        given = next((size for text in texts if (size := parse_size(text, family))), 0)
         masks[family] = given or usual_size(_all_blocks(blocks), family, _NODE_MASK[family])
     with_blocks = [node for node in dump.nodes if blocks[node.name]]
     annotated = with_blocks and not any(node.pod_cidrs for node in with_blocks)
@@ -73,7 +77,7 @@ def _cluster_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     masks = {}
     for family in families:
         usual = usual_size(_all_blocks(blocks), family, MASK[family])
-        masks[family] = facts.number(f"cluster-pool-ipv{family}-mask-size", usual)
+        masks[family] = facts.size(family, usual)
     shell = Draft(mode=Mode.CLUSTER_POOL, families=families, pools=(), blocks=blocks)
     return _one_block(dump, facts, shell, ranges, masks)
 
@@ -87,7 +91,11 @@ def _one_block(
     others += [item.block for item in facts.excluded]
     decisions: list[Diagnostic] = []
     every = [block for block in _all_blocks(blocks) if block.family in families]
-    given = [block for block in ranges if block.family in families and block.prefix <= masks[block.family]]
+    ranges = [block for block in ranges if block.family in families]
+    given = [block for block in ranges if block.prefix <= masks[block.family]]
+    if small := [f"{one}, in which no /{masks[one.family]} fits" for one in ranges if one not in given]:
+        place = facts.config_at if shell.mode is Mode.CLUSTER_POOL else None
+        decisions.append(unreadable(place or at, "the list of ranges", small))
     for family in families:
         if not any(block.family == family for block in given):
             if derived := ranges_around([block for block in every if block.family == family], others):
@@ -144,12 +152,16 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
             )
         )
     names = {pool.name for pool in pools}
-    created = [name for name in _created(facts.config.get(_AUTO_CREATE, "")) if name in names]
+    created = list(_created(facts.config.get(_AUTO_CREATE, "")))
     pinning = "pool" if chosen or general != _DEFAULT else "none"
     given = {pool for seen in dump.cilium_nodes for _, pool in seen.allocated}
-    without = rules.pools_unknown(dump.at, sorted(given))
+    decisions = [rules.pools_unknown(dump.at, sorted(given))] if given and not dump.pools else []
+    named = [facts.config.get(_DEFAULT_POOL_KEY, ""), *created] if dump.pools else []
+    here = [name for name in created if name in names]
+    if odd := [f"pool {shown(name)}, which the dump has not" for name in named if name and name not in names]:
+        decisions.append(unreadable(facts.config_at or dump.at, "cilium-config", odd))
     return Draft(
-        decisions=() if dump.pools or not given else (without,),
+        decisions=tuple(decisions),
         mode=Mode.MULTI_POOL,
         families=families,
         pools=tuple(pools),
@@ -158,7 +170,7 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
             for seen in dump.cilium_nodes
             if seen.name in dump.nodes_by_name
         },
-        ipam={"pinning": pinning, **({"autoCreate": created} if created else {})},
+        ipam={"pinning": pinning, **({"autoCreate": here} if here else {})},
         label_keys=frozenset(keys),
     )
 
@@ -232,8 +244,11 @@ def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: b
         blocks = {block for block, _ in draft.blocks.get(node.name, ())}
         if node.pod_cidrs and set(node.pod_cidrs) != blocks:
             left.append(node.name)
-        if not set(draft.families) <= {block.family for block in blocks} and not (silent and node.running):
-            waiting.append(node.name)
+        lacks = [family for family in draft.families if not any(block.family == family for block in blocks)]
+        told = silent and node.running and not waits(node, dump.cilium_nodes_by_name.get(node.name))
+        if lacks and (blocks or not told):
+            only = f" ({' and '.join(f'IPv{family}' for family in lacks)})" if blocks and silent else ""
+            waiting.append(f"{node.name}{only}")
     if left and draft.mode is not Mode.KUBERNETES:
         yield rules.leftovers(dump.at, left, managed)
     if waiting and not draft.fresh:

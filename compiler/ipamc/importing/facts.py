@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,20 +9,22 @@ from msgspec import Struct
 
 from ipamc.importing.draft import DraftRange
 from ipamc.model.address_sets import aligned, outermost
-from ipamc.model.cidr import Block, CidrError, parse_block, readable_blocks
-from ipamc.model.cilium.operator_list import CONFIG, OPERATOR, ipam_argument
+from ipamc.model.cidr import Block, CidrError, Odd, parse_address, read_blocks
+from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_cidrs, parse_size
+from ipamc.model.cilium.operator_list import CONFIG
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
-from ipamc.model.diagnostics import Span
+from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.read.dump.managed import Offering, offering_of
 from ipamc.read.dump.programs import (
     controller_flags,
     list_at,
     minor_of_kubelet,
+    operator_of,
     programs_of,
     texts_of,
-    words_of,
 )
+from ipamc.read.rules import unreadable
 
 _HELM = "meta.helm.sh/release-name"
 _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Address")
@@ -32,7 +33,8 @@ _CALICO_ADDRESS = ("projectcalico.org/IPv4Address", "projectcalico.org/IPv6Addre
 class Facts(Struct, frozen=True, kw_only=True, dict=True):
     """Facts of a dump that every import needs, whatever the source of blocks."""
 
-    config: Mapping[str, str]  # the keys of ConfigMap cilium-config; empty if the dump does not have it
+    config: Mapping[str, str]
+    """The keys of ConfigMap cilium-config, if the dump has it, after the operator's arguments."""
     config_at: Span | None  # its place; None: there is no Cilium, or the dump does not have it
     namespace: str  # the namespace of cilium-config
     cilium: Version | None  # the lowest minor of running agents and operators
@@ -44,6 +46,8 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     managed: Offering | None  # the managed Kubernetes; None: no known one
     excluded: tuple[DraftRange, ...]
     """The service range, ranges of load balancers, and networks of nodes, as far as the dump has them."""
+    found: tuple[Diagnostic, ...]
+    """The texts among these that are no addresses."""
 
     @property
     def mode(self) -> str:
@@ -67,32 +71,31 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
     @property
     def native_routing(self) -> Block | None:
         """Return `ipv4-native-routing-cidr`."""
-        return next(readable_blocks([self.config.get("ipv4-native-routing-cidr", "")]), None)
+        return next(iter(self.blocks("ipv4-native-routing-cidr")), None)
 
     @property
     def bgp(self) -> Bgp:
         """Return the BGP speaker: Cilium's control plane, or its MetalLB (before 1.17)."""
-        if self.config.get("enable-bgp-control-plane") == "true":
+        if is_true(self.config, "enable-bgp-control-plane"):
             return "control-plane"
-        return "metallb" if self.config.get("bgp-announce-pod-cidr") == "true" else "none"
+        return "metallb" if is_true(self.config, "bgp-announce-pod-cidr") else "none"
 
     @property
     def bystander(self) -> bool:
         """Return whether the operator runs with --ipam=kubernetes, and allocates nothing."""
-        return ipam_argument(self.operator or ()) == "kubernetes"
+        return arguments(self.operator or ()).get("ipam") == "kubernetes"
 
     def blocks(self, key: str) -> tuple[Block, ...]:
         """Return the CIDRs of a key of cilium-config, in its order."""
-        return tuple(readable_blocks(re.split(r"[\s,]+", self.config.get(key, "").strip())))
+        return tuple(dict.fromkeys(parse_cidrs(self.config.get(key, ""))[0]))
 
-    def number(self, key: str, default: int) -> int:
-        """Return the number of a key of cilium-config."""
-        text = self.config.get(key, "")
-        return int(text) if text.isascii() and text.isdecimal() and len(text) < 4 else default
+    def size(self, family: int, default: int) -> int:
+        """Return the prefix length of the blocks that the operator gives."""
+        return parse_size(self.config.get(f"cluster-pool-ipv{family}-mask-size", ""), family) or default
 
     def families(self, dump: Dump) -> tuple[int, ...]:
         """Return the enabled families, the primary one first: that of podCIDRs, or else of addresses."""
-        on = {family for family in (4, 6) if self.config.get(f"enable-ipv{family}", "") == "true"}
+        on = {family for family in (4, 6) if is_true(self.config, f"enable-ipv{family}")}
         if not on:
             blocks = [block for node in dump.nodes for block in node.pod_cidrs]
             blocks += [block for node in dump.cilium_nodes for block in node.blocks]
@@ -106,58 +109,66 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 def facts_of(dump: Dump) -> Facts:
     """Read the facts of a dump. O(objects)."""
     config = dump.other("ConfigMap", CONFIG)
-    deployment = dump.other("Deployment", OPERATOR)
     metadata: Mapping[str, Any] = (config.value.get("metadata") or {}) if config else {}
     programs = list(programs_of(dump))
-    running = next((pod.words for pod in dump.pods if pod.app == OPERATOR), None)
+    _, words = operator_of(dump)
+    found: list[Diagnostic] = []
     controller = controller_flags(dump)
     return Facts(
-        config=texts_of(config.value.get("data")) if config else {},
+        config={**texts_of(config.value.get("data")), **operator_keys(words)} if config else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
         cilium=min((each.version for each in programs if each.version), default=None),
         nameless=tuple(sorted({each.image for each in programs if each.image and not each.version})),
         kubernetes=min(filter(None, (minor_of_kubelet(node.kubelet) for node in dump.nodes)), default=None),
         managed_by="helm" if _HELM in (metadata.get("annotations") or {}) else None,
-        operator=words_of(deployment.value if deployment else None) or running,
+        operator=words or None,
         controller=controller,
         managed=offering_of(dump),
-        excluded=tuple(_excluded(dump, controller)),
+        excluded=tuple(_excluded(dump, controller, found)),
+        found=tuple(found),
     )
 
 
-def _excluded(dump: Dump, controller: Mapping[str, str]) -> Iterator[DraftRange]:
-    """Yield CIDRs that are not for pods, larger ones before those inside them, once each."""
-    services = [text.strip() for text in controller.get("service-cluster-ip-range", "").split(",")]
-    services += (cidr for item in dump.of_kind("ServiceCIDR") for cidr in list_at(item, "spec", "cidrs"))
-    found = dict.fromkeys(readable_blocks(services), "services")
-    for item in dump.of_kind("CiliumLoadBalancerIPPool"):
-        for block in _of_load_balancers(item):
-            found.setdefault(block, f"load balancers ({item.name})")
+def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic]) -> Iterator[DraftRange]:
+    """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `told`."""
+    found = dict.fromkeys(parse_cidrs(controller.get("service-cluster-ip-range", ""))[0], "services")
+    for item in dump.of_kind("ServiceCIDR", "CiliumLoadBalancerIPPool"):
+        services = item.kind == "ServiceCIDR"
+        read = read_blocks(list_at(item, "spec", "cidrs")) if services else _of_load_balancers(item)
+        for block in read[0]:
+            found.setdefault(block, "services" if services else f"load balancers ({item.name})")
+        told += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
     for node in dump.nodes:
         for key in _CALICO_ADDRESS:
-            if network := _network(node.annotations.get(key, "")):
+            network, odd = _network(node.annotations.get(key, ""))
+            if network:
                 found.setdefault(network, "nodes")
+            told += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
     yield from (DraftRange(block=block, why=found[block]) for block in outermost(found))
 
 
-def _of_load_balancers(item: SeenObject) -> Iterator[Block]:
-    """Yield the blocks of a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
+def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:
+    """Read a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
+    good, odd = list[Block](), list[Odd]()
     for entry in (*list_at(item, "spec", "blocks"), *list_at(item, "spec", "cidrs")):
-        if not isinstance(entry, dict):
+        keys = ("cidr", "start", "stop")
+        cidr, first, last = [entry.get(key) for key in keys] if isinstance(entry, dict) else (entry, "", "")
+        if cidr or not first:
+            both = read_blocks([cidr])
+            good, odd = good + both[0], odd + both[1]
             continue
-        yield from readable_blocks([entry.get("cidr", "")])
-        texts = [entry.get(key) for key in ("start", "stop")]
-        hosts = [f"{text}/{128 if ':' in text else 32}" if isinstance(text, str) else "" for text in texts]
-        first, last = (next(readable_blocks([host]), None) for host in hosts)
-        last = last or first
-        if first and last and first.family == last.family and first.first <= last.first:
-            yield from aligned(first.family, first.first, last.first + 1)
+        try:
+            one, other = parse_address(str(first)), parse_address(str(last or first))
+        except CidrError:
+            one, other = (4, 1), (4, 0)
+        whole = one[0] == other[0] and one <= other
+        good += aligned(one[0], one[1], other[1] + 1) if whole else ()
+        odd += [] if whole else [Odd(f"{first}-{last}")]
+    return good, odd
 
 
-def _network(text: str) -> Block | None:
-    """Return the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
-    try:
-        return parse_block(text, pods=False) if text else None
-    except CidrError as problem:
-        return next(readable_blocks([problem.better] if problem.rule == "host bits" else []), None)
+def _network(text: str) -> tuple[Block | None, list[Odd]]:
+    """Read the network of `192.0.2.7/24`, the form in which calico-node writes a node's own address."""
+    good, odd = read_blocks([text] if text else ())
+    return next(iter(good), None), [one for one in odd if not one.block]

@@ -16,11 +16,11 @@ from msgspec import Struct
 from ipamc.importing.draft import Blocks, Draft, DraftPool
 from ipamc.importing.facts import Facts
 from ipamc.model.address_sets import index_around, outermost
-from ipamc.model.cidr import BITS, Address, Block, OverlapIndex, address_text
+from ipamc.model.cidr import Address, Block, OverlapIndex, address_text
 from ipamc.model.cilium.versions import text as version_text
-from ipamc.model.cluster import HOSTNAME, ManagedBy, Mode, Node, Version
+from ipamc.model.cluster import HOSTNAME, CiliumNode, ManagedBy, Mode, Node, Version
 from ipamc.model.dump import Dump
-from ipamc.model.evidence import around
+from ipamc.model.evidence import around, waits
 from ipamc.render.yaml import scalar
 
 CLUSTER, POOLS, NODES, CILIUM_NODES = "cluster.yaml", "ippools.yaml", "nodes.yaml", "ciliumnodes.yaml"
@@ -127,13 +127,13 @@ class Known(Struct, frozen=True, kw_only=True, dict=True):
         found = self._ranges.first_over(single)
         return self.sizes[found] if found else 0
 
-    def of(self, node: Node, in_use: Iterable[Address]) -> dict[str, Any]:
+    def of(self, node: Node, in_use: Iterable[Address], seen: CiliumNode | None) -> dict[str, Any]:
         """Return further fields of a node for the inventory; none if its blocks contain all its addresses.
         If some addresses are outside, one address of each block is listed, including the node's own blocks.
         """
         given, addresses = self.given.get(node.name, ()), tuple(in_use)
         found: dict[str, Any] = {}
-        if self.silent and node.running and not set(self.families) <= {block.family for block in given}:
+        if self.silent and node.running and not (given or waits(node, seen)):
             found["running"] = True
         if around(addresses, given, self.size):
             found["podIPs"] = [address_text(*first) for first in around(addresses, (), self.size).values()]
@@ -145,10 +145,8 @@ def is_wanted(key: str, wanted: Iterable[str]) -> bool:
     return any(key == one or (one.endswith("*") and key.startswith(one[:-1])) for one in wanted)
 
 
-def node_fields(node: Node, wanted: Collection[str], networks: Sequence[Block] = ()) -> dict[str, Any]:
-    """Return a node's fields in the inventory: labels with `wanted` keys (may end in `*`), and of places.
-    InternalIPs are included if they are in `networks`, which pools follow.
-    """
+def node_fields(node: Node, wanted: Collection[str]) -> dict[str, Any]:
+    """Return a node's fields in the inventory: labels with `wanted` keys (may end in `*`), and of places."""
 
     def is_listed(key: str, value: str) -> bool:
         if key.rpartition("/")[2] in _PLACES or (key == HOSTNAME and value != node.name):
@@ -161,11 +159,7 @@ def node_fields(node: Node, wanted: Collection[str], networks: Sequence[Block] =
         "labels": {key: value for key, value in sorted(node.labels.items()) if is_listed(key, value)},
         "maxPods": node.max_pods,
         "podCIDRs": [str(block) for block in node.pod_cidrs],
-        "internalIPs": [
-            address_text(*ip)
-            for ip in node.internal_ips
-            if any(network.contains(Block(*ip, BITS[ip[0]])) for network in networks)
-        ],
+        "internalIPs": [address_text(*ip) for ip in node.internal_ips],
     }
     return {key: value for key, value in fields.items() if value}
 
@@ -186,12 +180,12 @@ def inventory_text(
     wanted: Collection[str],
     known: Known,
     planned: Iterable[Mapping[str, Any]] = (),
-    networks: Sequence[Block] = (),
 ) -> str:
     """Return a NodeInventory, such as nodes.yaml: nodes of a dump, and planned ones; see `node_fields`."""
-    in_use = dump.in_use
+    in_use, seen = dump.in_use, dump.cilium_nodes_by_name
     rows = [
-        {**node_fields(node, wanted, networks), **known.of(node, in_use.get(node.name, ()))} for node in nodes
+        {**node_fields(node, wanted), **known.of(node, in_use.get(node.name, ()), seen.get(node.name))}
+        for node in nodes
     ]
     by_name = sorted([*rows, *planned], key=lambda row: str(row.get("name") or row["names"]))
     lines = [f"- {flow(row)}\n" for row in by_name]
@@ -208,6 +202,7 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingP
     """Return ciliumnodes.yaml: `spec.ipam` of CiliumNodes, including those of nodes that are gone.
     A node with blocks from another source than Cilium (`given`) is written as its CiliumNode will be, until
     that shows some. In kubernetes mode agents copy podCIDRs of Nodes: only differences are evidence.
+    Where a Node or CiliumNode is being deleted, the CiliumNode says so.
     """
     kubernetes = mode is Mode.KUBERNETES
     ipam_of: dict[str, Mapping[str, Any]] = {}
@@ -227,9 +222,12 @@ def evidence_text(dump: Dump, mode: Mode, given: Mapping[str, Blocks] = MappingP
             continue
         if ipam or seen.name not in ipam_of:
             ipam_of[seen.name] = ipam
+    going: dict[str, Mapping[str, Any]] = {node.name: {} for node in dump.nodes if node.deleting}
+    going |= {seen.name: {} for seen in dump.cilium_nodes if seen.deleting}
+    goes = {"deletionTimestamp": dump.newest or "unknown"}
     lines = [
-        f"- {flow({'metadata': {'name': name}, 'spec': {'ipam': ipam}})}\n"
-        for name, ipam in sorted(ipam_of.items())
+        f"- {flow({'metadata': {'name': name, **(goes if name in going else {})}, 'spec': {'ipam': ipam}})}\n"
+        for name, ipam in sorted({**going, **ipam_of}.items())
     ]
     head = _HEAD.format("the blocks that CiliumNodes show in the running cluster")
     listed = f"items:\n{''.join(lines)}" if lines else "items: []\n"

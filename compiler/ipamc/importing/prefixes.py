@@ -15,7 +15,7 @@ from msgspec import Struct, field
 
 from ipamc.importing.draft import DraftPool
 from ipamc.model.address_sets import aggregated, blocks_over, covers, nested, outermost
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block, readable_blocks
+from ipamc.model.cidr import BITS, Block, CidrError, parse_block
 from ipamc.model.cluster import Cluster
 from ipamc.model.diagnostics import (
     At,
@@ -122,7 +122,7 @@ def _parsed(table: Table, cluster: str, rows: list[PlannedPrefix]) -> Iterator[D
             block = parse_block(text)
         except CidrError as problem:
             # Networks that pods cannot use are no error, unless they are planned as a pool.
-            if next(readable_blocks([text]), None) is None or row.cells.get(source, "") not in _EMPTY:
+            if problem.rule != "not for pods" or row.cells.get(source, "") not in _EMPTY:
                 yield bad_prefix(table.at(row, "prefix"), text, problem)
             continue
         ours = _OURS.fullmatch(row.cells.get("description", ""))

@@ -23,7 +23,7 @@ from ipamc.importing.files import (
     node_fields,
     planned_fields,
 )
-from ipamc.model.cidr import Block, address_text
+from ipamc.model.cidr import address_text
 from ipamc.model.cluster import HOSTNAME, Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Log
 from ipamc.model.dump import Dump
@@ -87,8 +87,7 @@ def refresh(
         if node.at.path in planned:
             planned[node.at.path] += _still_planned(node, dump.nodes_by_name)
     known = _known(cluster, dump, blocks)
-    networks = _networks(cluster)
-    texts = {path: inventory_text(dump, there[path], keys, known, planned[path], networks) for path in homes}
+    texts = {path: inventory_text(dump, there[path], keys, known, planned[path]) for path in homes}
     return {
         **{path.removeprefix(f"{folder}/"): text for path, text in texts.items()},
         CILIUM_NODES: evidence_text(dump, cluster.mode, blocks),
@@ -119,12 +118,12 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Changes:
     """Return the changes by a dump that `refresh` accepts for the inventory. O(n log n)."""
-    wanted, networks = _wanted(cluster, labels), _networks(cluster)
+    wanted = _wanted(cluster, labels)
     before = {node.name: node for node in cluster.nodes if not node.planned}
     old, new = Evidence(cluster), Evidence(replace(cluster, nodes=dump.nodes, cilium_nodes=dump.cilium_nodes))
 
     def differ(was: Node, now: Node) -> bool:
-        if node_fields(was, wanted, networks) != node_fields(now, wanted, networks):
+        if node_fields(was, wanted) != node_fields(now, wanted):
             return True
         return {shown.block for shown in old.of(was)} != {shown.block for shown in new.of(now)}
 
@@ -134,11 +133,6 @@ def changes(cluster: Cluster, dump: Dump, labels: tuple[str, ...] = ()) -> Chang
         left=tuple(sorted(before.keys() - dump.nodes_by_name.keys())),
         changed=tuple(sorted(now.name for was, now in both if differ(was, now))),
     )
-
-
-def _networks(cluster: Cluster) -> list[Block]:
-    """Return the nodes' networks that pools follow, in which an InternalIP decides a node's block."""
-    return [network.block for pool in cluster.pools for network in pool.follows]
 
 
 def _wanted(cluster: Cluster, labels: tuple[str, ...]) -> frozenset[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import ipaddress
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from msgspec import Struct
@@ -82,6 +82,18 @@ class CidrError(ValueError):
         self.rule = rule
         self.reason = reason
         self.better = better
+
+    @property
+    def masked(self) -> Block | None:
+        """The block as Go's net.ParseCIDR reads it: without host bits, an IPv4-mapped one as IPv4.
+        Cilium 1.20 (netip.ParsePrefix) takes an IPv4-mapped one for IPv6. None: Go refuses it, too.
+        """
+        if self.rule not in {"host bits", "mapped"} or not self.better:
+            return None
+        try:
+            return parse_block(self.better, pods=False)
+        except CidrError as again:
+            return again.masked
 
 
 def address_text(family: int, number: int) -> str:
@@ -180,17 +192,32 @@ def network_of(family: int, number: int, shortest: int = 0, longest: int = 128) 
     return Block(family, number, BITS[family]).widened(prefix)
 
 
-def readable_blocks(texts: Iterable[object]) -> Iterator[Block]:
-    """Yield the CIDRs among untrusted texts; unreadable ones are skipped."""
-    for text in texts:
+class Odd(NamedTuple):
+    """A text that Go reads as another block than it says, and this block; None: it cannot be read."""
+
+    text: str
+    block: Block | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{shown(self.text)}, which is {f'read as {self.block}' if self.block else 'no CIDR or address'}"
+        )
+
+
+def read_blocks(texts: Iterable[object]) -> tuple[list[Block], list[Odd]]:
+    """Read untrusted CIDRs as Go does (`CidrError.masked`): return blocks, and odd texts, both in order."""
+    good, odd = list[Block](), list[Odd]()
+    for text in map(str, texts):
         try:
-            yield parse_block(str(text), pods=False)
-        except CidrError:
-            continue
+            good.append(parse_block(text, pods=False))
+        except CidrError as problem:
+            odd.append(Odd(text, problem.masked))
+            good += [problem.masked] if problem.masked else []
+    return good, odd
 
 
 def parse_address(text: str) -> Address:
-    """Parse one address as (family, number). Raises CidrError."""
+    """Parse one address as (family, number), an IPv4-mapped one as IPv4 (net.ParseIP). Raises CidrError."""
     if match := _PLAIN_V4(text):
         a, b, c, d = map(int, match.groups())
         # Dumps have 150,000 addresses; the library takes four times as long.
@@ -200,6 +227,8 @@ def parse_address(text: str) -> Address:
         parsed = ipaddress.ip_address(text)
     except ValueError:
         raise CidrError("syntax", f"{shown(text)} is not an IP address") from None
+    mapped = parsed.ipv4_mapped if isinstance(parsed, ipaddress.IPv6Address) else None
+    parsed = mapped or parsed
     return parsed.version, int(parsed)
 
 
@@ -305,6 +334,8 @@ class Range(Struct, frozen=True):
     block: Block
     at: Place
     reason: str = ""
+    node: str = ""
+    """The node whose address it is around: nobody wrote it, and it is there as long as the node is."""
 
 
 T = TypeVar("T")

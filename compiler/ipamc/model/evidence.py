@@ -10,6 +10,7 @@ Its sources, the strongest first:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 
@@ -20,6 +21,20 @@ from ipamc.model.diagnostics import At
 from ipamc.model.lock import Line
 from ipamc.model.ownership import HAS, Law, RangeIndex
 from ipamc.model.plan import ShownBlock
+
+_NO_ROOM = re.compile(r"exhausted|\bfull\b|pool empty", re.IGNORECASE).search
+"""Matches what the operator reports where its pool is full (operator/pkg/ipam/allocator, 1.12 to 1.20)."""
+
+
+def waits(node: Node, seen: CiliumNode | None) -> bool:
+    """Return whether a node has no pods yet: its agent never ran, and waits for a block of a full pool.
+    Agents wait for a block of every family (pkg/node/sync/local_node_sync_wait.go; before 1.20 daemon/k8s).
+    """
+    if seen is None or node.agent_ran or node.pod_ips or not _NO_ROOM(seen.error):
+        return False
+    return not any(
+        (seen.blocks, seen.allocated, seen.addresses, seen.used, seen.internal_ips, seen.health_ips)
+    )
 
 
 class Evidence:

@@ -16,6 +16,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import MOST, At, Diagnostic, Enough, Findings, Place, Refused, Span
 from ipamc.model.follows import with_followed
 from ipamc.model.gc_pause import paused_collector
+from ipamc.model.node_addresses import with_node_addresses
 from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules, space_index
@@ -148,7 +149,7 @@ class Assembly(Struct):
         space = whole.address_space or (asks[0].space if asks else "")
         self.found.extend(rules.other_space(ask, space) for ask in asks if ask.space != space)
         whole = replace(whole, address_space=space)
-        return with_followed(self._with_ranges(whole, spaces) if asks else whole)
+        return with_node_addresses(with_followed(self._with_ranges(whole, spaces) if asks else whole))
 
     def _with_ranges(self, cluster: Cluster, spaces: Mapping[str, bytes]) -> Cluster:
         indexes: dict[str, space_index.Index] = {}

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ipamc.model.cidr import BITS, readable_blocks
+from ipamc.model.cidr import BITS, read_blocks
 from ipamc.model.cilium.operator_list import BYSTANDER, Assumed
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Span
@@ -157,7 +157,7 @@ class Rendered(Struct, frozen=True, dict=True):
         cidrs, masks = {}, {}
         for family, bits in BITS.items():
             size, texts = (member(spec, f"ipv{family}", key) for key in ("maskSize", "cidrs"))
-            blocks = tuple(dict.fromkeys(readable_blocks(texts if isinstance(texts, list) else ())))
+            blocks = tuple(dict.fromkeys(read_blocks(texts if isinstance(texts, list) else ())[0]))
             known = isinstance(size, int) and 0 < size <= bits
             if blocks and (known or path == FLAGS):
                 cidrs[family] = blocks

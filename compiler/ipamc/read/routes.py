@@ -289,8 +289,7 @@ def _address(text: str | None) -> Address | None:
     """Read a next hop; over a session of IPv4 one of IPv6 is an IPv4 address, mapped. Raises CidrError."""
     if not text:
         return None
-    family, number = parse_address(text)
-    return (4, number & 0xFFFFFFFF) if family == 6 and number >> 32 == 0xFFFF else (family, number)
+    return parse_address(text)
 
 
 def _hop(text: str | None) -> Address | None:

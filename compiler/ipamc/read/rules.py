@@ -376,11 +376,10 @@ def wrong_object(at: Span, what: str, problem: str) -> Diagnostic:
     return error("IPC0804", at, f"{what}: {problem}", help=f"use what {DUMP} prints, unchanged")
 
 
-def unreadable_address(at: Span, what: str, texts: list[str]) -> Diagnostic:
-    """IPC0805: CIDRs and addresses of objects can be read."""
-    shown_texts = ", ".join(shown(text) for text in texts[:3])
-    more = f" and {len(texts) - 3} more" if len(texts) > 3 else ""
-    return warning("IPC0805", at, f"{what} has {shown_texts}{more}, which is no CIDR or address")
+def unreadable(at: At, what: str, odd: Sequence[object], way_out: str = "") -> Diagnostic:
+    """IPC0805: CIDRs, addresses and flags of objects can be read."""
+    more = f" and {len(odd) - 3} more" if len(odd) > 3 else ""
+    return warning("IPC0805", at, f"{what} has {', '.join(map(str, odd[:3]))}{more}", help=way_out)
 
 
 def no_nodes(at: Span, kinds: list[str]) -> Diagnostic:

@@ -109,6 +109,15 @@ def test_pods_hold_a_block(pods: list[Pod] | None, cordoned: tuple[str, ...], *,
             cilium_node("n", A), cilium_node("m", pools={"p": [A]}), f"{A} in CiliumNode m", id="allocated"
         ),
         pytest.param(
+            cilium_node("n", A), cilium_node("m", "10.0.0.5/27"), f"{A} in CiliumNode m", id="host bits"
+        ),
+        pytest.param(
+            cilium_node("n", A),
+            cilium_node("m", "::ffff:10.0.0.0/123"),
+            f"{A} in CiliumNode m",
+            id="IPv4-mapped",
+        ),
+        pytest.param(
             cilium_node("n", A),
             cilium_node("m", addresses=["10.0.0.7"]),
             "10.0.0.7/32 in CiliumNode m",
@@ -130,6 +139,35 @@ def test_pods_hold_a_block(pods: list[Pod] | None, cordoned: tuple[str, ...], *,
 def test_blocks_of_other_nodes(tree: Made, live: Made, expected: str) -> None:
     found = held_by_others([tree], by_identity(live))
     assert [item.reason.rpartition(": ")[2] for item in found] == [expected] * bool(expected)
+
+
+BROKEN = "10.0.0.32/x"
+"""It begins with the first address of B."""
+
+
+@pytest.mark.parametrize(
+    ("text", "live", "withheld"),
+    [
+        pytest.param(BROKEN, [], ["b", "x"], id="whoever would get its addresses"),
+        pytest.param(BROKEN, [cilium_node("b", B)], ["x"], id="who has them already keeps them"),
+        pytest.param("nonsense", [], ["a", "b", "x"], id="any addresses"),
+        pytest.param("nonsense", [cilium_node("a", A)], ["b", "x"], id="any new ones"),
+        pytest.param("10.9.0.0/x", [], ["x"], id="nobody gets these"),
+        pytest.param(
+            "10.0.0.300/27", [cilium_node("a", A), cilium_node("b", B)], ["x"], id="all have theirs"
+        ),
+    ],
+)
+def test_what_cannot_be_read_withholds_its_node_and_who_would_get_its_addresses(
+    text: str, live: list[Made], withheld: list[str]
+) -> None:
+    tree = [cilium_node("a", A), cilium_node("b", B), cilium_node("x", C)]
+    there = by_identity(*live, cilium_node("x", text))
+    found = held_by_others(tree, there)
+    assert [item.identity for item in found] == [f"CiliumNode {name}" for name in withheld]
+    assert all(f"x has '{text}', which is no CIDR" in item.reason for item in found)
+    pools = held_by_others([pool("p.a", A), pool("p.b", B), pool("p.x", C)], there)
+    assert {f"CiliumPodIPPool p.{name}" for name in withheld} <= {item.identity for item in pools}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ipamc.model.cilium.operator_list import Assumed, ipam_argument
+from ipamc.model.cilium.flags import arguments as read_arguments
+from ipamc.model.cilium.operator_list import Assumed
 from ipamc.review.live.cilium import Running, differences, running
 from ipamc.review.live.objects import parsed
 
@@ -33,7 +34,7 @@ ANNOTATED = {"ipam": "kubernetes", "enable-ipv4": "true", "enable-ipv6": "false"
     ],
 )
 def test_the_last_argument_wins(words: str, value: str) -> None:
-    assert ipam_argument(words.split()) == value
+    assert read_arguments(words.split()).get("ipam", "") == value
 
 
 def test_arguments_are_read_from_command_and_args_of_the_operator_alone() -> None:
@@ -41,7 +42,7 @@ def test_arguments_are_read_from_command_and_args_of_the_operator_alone() -> Non
     shell = {"name": "cilium-operator", "command": ["sh", "-c", "exec cilium-operator --ipam=crd"]}
     deployment = {"spec": {"template": {"spec": {"containers": [sidecar, shell]}}}}
     found = running({"data": {"ipam": "crd"}}, deployment)
-    assert ipam_argument(found.arguments or ()) == "crd"
+    assert read_arguments(found.arguments or ()).get("ipam") == "crd"
     assert running(None, None) == Running(data=None, arguments=None)
 
 
@@ -96,6 +97,11 @@ def test_before_cilium_is_installed_nothing_differs(data: dict[str, str]) -> Non
         (MULTI, {"enable-ipv4": "false"}, ["later"], ["later"]),
         (MULTI, {"enable-ipv6": "true"}, ["refused"], ["later"]),
         (MULTI, {"enable-ipv6": None}, [], []),
+        (MULTI, {"enable-ipv4": "True", "enable-ipv6": "f"}, [], []),
+        (MULTI, {"enable-ipv4": "yes"}, ["later"], ["later"]),
+        (MULTI, {"enable-ipv6": "T"}, ["refused"], ["later"]),
+        (ANNOTATED, {"annotate-k8s-node": "True"}, [], []),
+        (POOL, {"cluster-pool-ipv4-cidr": "10.0.0.7/24 ::ffff:10.1.0.0/120"}, [], []),
         (ANNOTATED, {"annotate-k8s-node": None}, ["refused"], []),
         (ANNOTATED, {"annotate-k8s-node": "false"}, ["refused"], []),
         (
@@ -117,6 +123,16 @@ def test_keys(assumed: dict[str, str], change: dict[str, Any], foreign: list[str
     found = Running(data=live, arguments=())
     assert levels(flags(assumed), found, "10.9.0.0/27") == foreign
     assert levels(flags(assumed, applied=True), found, "10.9.0.0/27") == own
+
+
+def test_arguments_come_before_the_config_map() -> None:
+    free = Running(data=POOL, arguments=("--cluster-pool-ipv4-cidr=10.0.0.0/23,10.1.0.0/24",))
+    assert levels(flags(POOL), free) == ["refused"]
+    right = Running(
+        data={**POOL, "cluster-pool-ipv4-cidr": "10.9.0.0/16"},
+        arguments=("--cluster-pool-ipv4-cidr=10.0.0.0/24", "--cluster-pool-ipv4-cidr=10.1.0.0/24"),
+    )
+    assert levels(flags(POOL), right) == []
 
 
 def test_a_bystanders_list_is_not_read() -> None:

@@ -22,6 +22,7 @@ from ipamc.cli.ci.outcome import (
 )
 from ipamc.cli.terminal import say
 from ipamc.model.cidr import Block
+from ipamc.model.cilium.flags import odd_values
 from ipamc.model.cilium.operator_list import Assumed
 from ipamc.model.diagnostics import count, names
 from ipamc.model.progress import phase
@@ -220,6 +221,8 @@ def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     for document in seen.live.values():
         if document["kind"] == CILIUM_NODE:
             blocks += (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
+    for key, text in odd_values(seen.flags.values):
+        say(f"warning: {name}: the cluster has {key}: {text}; correct it where {key} is set")
     found = differences(flags, seen.flags, blocks)
     for item in found:
         say(f"{'warning' if item.level == 'later' else 'error'}: {name}: {item.text}; {item.help}")

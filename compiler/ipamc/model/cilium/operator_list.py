@@ -19,7 +19,6 @@ the neighbouring addresses too. So a block in use is in the list only if the ope
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -28,7 +27,8 @@ from itertools import chain
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block, readable_blocks
+from ipamc.model.cidr import BITS, Block
+from ipamc.model.cilium.flags import parse_cidrs, parse_size
 from ipamc.model.cluster import Cluster, Pool
 from ipamc.model.diagnostics import Place, Span
 from ipamc.model.lock import Line, State
@@ -43,25 +43,11 @@ KUBEADM = "kubeadm-config"
 """The ConfigMap of kubeadm, with the addresses for which the cluster was created."""
 BYSTANDER = "--ipam=kubernetes"
 """The argument with which the operator allocates nothing."""
-_SIZE = re.compile(r"[0-9]{1,3}").fullmatch
-
-
-def ipam_argument(words: Iterable[str]) -> str:
-    """Return the value of the last --ipam on a command line; "" without one."""
-    value, follows = "", False
-    for word in words:
-        if follows:
-            value, follows = word, False
-        elif word == "--ipam":
-            follows = True
-        elif word.startswith("--ipam="):
-            value = word.partition("=")[2]
-    return value
 
 
 def listed(data: Mapping[str, str], family: int) -> list[Block]:
-    """Return the list in cilium-config, by address: operators split at spaces, from 1.20 at commas, too."""
-    return sorted(readable_blocks(re.split(r"[\s,]+", data.get(f"cluster-pool-ipv{family}-cidr", ""))))
+    """Return the operator's list, by address, as far as it can be read."""
+    return sorted(parse_cidrs(data.get(f"cluster-pool-ipv{family}-cidr", ""))[0])
 
 
 class Assumed(Struct, frozen=True, kw_only=True, dict=True):
@@ -90,8 +76,8 @@ class Assumed(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def masks(self) -> Mapping[int, int]:
         """The prefix length of the operator's blocks, by family."""
-        sizes = {family: self.data.get(f"cluster-pool-ipv{family}-mask-size", "") for family in BITS}
-        return {family: int(size) for family, size in sizes.items() if _SIZE(size)}
+        texts = {family: self.data.get(f"cluster-pool-ipv{family}-mask-size", "") for family in BITS}
+        return {family: size for family, text in texts.items() if (size := parse_size(text, family))}
 
     @cached_property
     def lists(self) -> Lists:

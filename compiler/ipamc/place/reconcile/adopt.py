@@ -112,7 +112,7 @@ def conflicts(
         pairs = ((outer, inner), (inner, outer))
         # else already_given() reports it
         if not any(one.node in new and (other.block, other.node) in held for one, other in pairs):
-            yield shown_twice(outer, inner)
+            yield shown_twice(context.cluster, outer, inner)
     for shown in strangers:
         for line in lines_over(lines, shown.block):
             if line.node != shown.node and line.state is not State.RELEASED:

@@ -27,7 +27,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.diagnostics import Diagnostic, Span, count, error, names
-from ipamc.model.evidence import Evidence
+from ipamc.model.evidence import Evidence, waits
 from ipamc.model.lock import Consent, Line, Lock, State
 from ipamc.model.ownership import RangeIndex
 from ipamc.model.plan import NodeState, Origin, Reconciled, ShownBlock, Stale, StaleReason, Want
@@ -148,7 +148,8 @@ def _all_replaced(nodes: Iterable[NodeState], before: Lock) -> list[NodeState]:
 
 
 def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -> Iterator[Unknown]:
-    """Yield running nodes without a line in the lock whose block of some family no object shows.
+    """Yield running nodes without a line in the lock whose blocks no object shows. A node that lacks one of
+    one family has no pod with such an address: its agent has none to give.
     Only by consent they get a block that their pods do not use. A node that no pool serves stays as it was,
     unless addresses in use are in a pool.
     """
@@ -164,7 +165,8 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         lacks = {family for demand in node.demands for family in demand.families} - have
         told = evidence.told(entry, node.held)
         wrong = () if consent.adopts(node.name) else evidence.contradicted(entry)
-        if (lacks and entry.running) or not have.issuperset(shown.block.family for shown in told) or wrong:
+        news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
+        if (lacks and news) or not have.issuperset(shown.block.family for shown in told) or wrong:
             yield Unknown(entry, tuple(shown for shown in node.shown if shown.block.family in wrong), told)
 
 

@@ -11,7 +11,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from ipamc.model import dump
-from ipamc.model.cidr import Address, Block, CidrError, parse_address, parse_block
+from ipamc.model.cidr import Address, Block, CidrError, Odd, parse_address, read_blocks
+from ipamc.model.cilium.flags import parse_bool
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.read import rules
@@ -59,16 +60,10 @@ class Reader(Struct):
         return {self.text(key): self.text(value) for key, value in (labels or {}).items()}
 
     def blocks(self, texts: Iterable[str], *_: At | str | int) -> tuple[Block, ...]:
-        """Return CIDRs in their order, once each; report unreadable ones."""
-        good: dict[Block, None] = {}
-        bad = []
-        for text in texts:
-            try:
-                good[parse_block(text, pods=False)] = None
-            except CidrError:
-                bad.append(text)
-        self._report(bad)
-        return tuple(good)
+        """Return CIDRs as Go reads them, in their order, once each; report odd ones."""
+        good, odd = read_blocks(texts)
+        self._report(odd)
+        return tuple(dict.fromkeys(good))
 
     def addresses(self, texts: Iterable[tuple[str | None, Keys]], *_: At) -> tuple[Address, ...]:
         """Return addresses in their order; report unreadable ones. Empty texts are skipped."""
@@ -76,22 +71,22 @@ class Reader(Struct):
 
     def numbers(self, texts: Iterable[str | None]) -> tuple[Address, ...]:
         """Do the same as `addresses` for texts without keys, of which there are 150,000."""
-        good, bad, known = [], [], self._addresses
+        good, bad, known = [], list[Odd](), self._addresses
         for text in texts:
             if text:
                 try:
                     good.append(known.get(text) or known.setdefault(text, parse_address(text)))
                 except CidrError:
-                    bad.append(text)
+                    bad.append(Odd(text))
         self._report(bad)
         return tuple(good)
 
-    def _report(self, bad: list[str]) -> None:
-        if bad and self.item:
+    def _report(self, odd: list[Odd]) -> None:
+        if odd and self.item:
             metadata = self.raw.metadata
             namespace = getattr(metadata, "namespace", None)
             name = f"{namespace}/{metadata.name}" if namespace else metadata.name
-            self.found.append(rules.unreadable_address(self.at(self.item), f"{self.item.kind} {name}", bad))
+            self.found.append(rules.unreadable(self.at(self.item), f"{self.item.kind} {name}", odd))
 
     def at(self, item: DumpItem) -> Span:
         """Return the place of an item."""
@@ -302,7 +297,7 @@ def read_affinity(raw: shapes.Affinity, item: DumpItem, reader: Reader) -> dump.
         host=reader.text(spec.node),
         state=reader.text(spec.state),
         virtual=spec.type == "virtual",
-        deleted=spec.deleted in {True, "true"},
+        deleted=parse_bool(str(spec.deleted)) is True,
     )
 
 

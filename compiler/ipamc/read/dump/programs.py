@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ipamc.model.cilium.operator_list import AGENT, KUBEADM, OPERATOR
+from ipamc.model.cilium.flags import arguments, odd_values, operator_keys
+from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
+from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject, SeenPod
+from ipamc.read import rules
 from ipamc.read.dump.kinds import release_of
 from ipamc.read.syntax.document import Unreadable, member
 from ipamc.read.syntax.yaml import yaml_documents
@@ -81,9 +84,10 @@ def minor_of_kubelet(text: str) -> Version | None:
 
 
 def texts_of(data: Any) -> dict[str, str]:
-    """Return the texts among the entries of an unchecked mapping."""
+    """Return the entries of an unchecked mapping as texts: booleans as JSON has them; no nulls."""
     entries = data.items() if isinstance(data, dict) else ()
-    return {key: value for key, value in entries if isinstance(value, str)}
+    texts = {key: str(value).lower() if isinstance(value, bool) else value for key, value in entries}
+    return {key: str(value) for key, value in texts.items() if value is not None}
 
 
 def value_at(item: SeenObject | None, *keys: str) -> Any:
@@ -91,9 +95,28 @@ def value_at(item: SeenObject | None, *keys: str) -> Any:
     return member(item.value if item else None, *keys)
 
 
-def is_true(flags: Mapping[str, str], name: str) -> bool:
-    """Return whether a flag is set and true as Go parses it. A dump may have only part of cilium-config."""
-    return flags.get(name, "").lower() in {"true", "t", "1"}
+def operator_of(dump: Dump) -> tuple[SeenPod | SeenObject | None, tuple[str, ...]]:
+    """Return the operator's Deployment, or else a Pod of it, and its words; None and () without both."""
+    deployment = dump.other("Deployment", OPERATOR)
+    if words := words_of(deployment.value if deployment else None):
+        return deployment, words
+    pod = next((pod for pod in dump.pods if pod.app == OPERATOR), None)
+    return pod or deployment, pod.words if pod else ()
+
+
+def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
+    """Yield the flags of Cilium and of kube-controller-manager that are not what Go reads. O(pods)."""
+    config, (operator, words) = dump.other("ConfigMap", CONFIG), operator_of(dump)
+    kubeadm = dump.other("ConfigMap", KUBEADM, "kube-system")
+    pod = next((pod for pod in dump.pods if pod.app == CONTROLLER), None)
+    for source, whose, flags in (
+        (config, CONFIG, texts_of(value_at(config, "data"))),
+        (operator, f"the command line of {OPERATOR}", operator_keys(words)),
+        (pod or kubeadm, CONTROLLER, controller_flags(dump)),
+    ):
+        for name, problem in odd_values(flags):
+            at = source.at if source else dump.at
+            yield rules.unreadable(at, whose, [f"{name}: {problem}"], f"correct {name} there")
 
 
 def controller_flags(dump: Dump) -> dict[str, str]:
@@ -105,10 +128,7 @@ def controller_flags(dump: Dump) -> dict[str, str]:
     if any(pod.app == CONTROLLER for pod in pods):
         found = {key: value for key, value in found.items() if key not in {ALLOCATE, "cluster-cidr"}}
     for pod in pods:
-        for word in pod.words:
-            key, sign, value = word.partition("=")
-            if key.startswith("--") and (sign or key[2:] == ALLOCATE):
-                found[key[2:]] = value if sign else "true"
+        found |= arguments(pod.words)
     return found
 
 

@@ -25,6 +25,7 @@ from ipamc.model.gc_pause import paused_collector
 from ipamc.read import rules
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
 from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, is_app, kind_of, printed
+from ipamc.read.dump.programs import odd_flags
 from ipamc.read.syntax.document import MAX_NODES, Unreadable
 
 Source = tuple[str, Iterable[bytes]]
@@ -66,7 +67,8 @@ def read_dump(
             found.append(rules.no_nodes(Span(first), sorted(collection.kinds)))
     if found.failed:
         raise Refused(tuple(found))
-    return collection.dump(reader.newest), list(found)
+    dump = collection.dump(reader.newest)
+    return dump, [*found, *odd_flags(dump)]
 
 
 class _Collection:

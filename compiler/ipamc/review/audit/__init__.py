@@ -138,6 +138,7 @@ CHECKS: tuple[Callable[[Context, causes.Suppressed], Iterator[Result]], ...] = (
     blocks.wrong_routes,
     nodes.left_but_runs,
     blocks.block_of_another,
+    blocks.address_of_a_node,
     nodes.created_again,
     nodes.waiting,
     nodes.unlisted,

@@ -12,6 +12,7 @@ from ipamc.lock.file import line_at
 from ipamc.model.address_sets import aggregated, blocks_over, index_around, lines_over, overlaps
 from ipamc.model.cidr import BITS, Block, address_text, parse_block
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.flags import is_true
 from ipamc.model.cilium.versions import can
 from ipamc.model.cilium.versions import text as version_text
 from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
@@ -130,6 +131,30 @@ _MOVES = frozenset({Ownership.PENDING, Ownership.FORMER})
 """The lock removes a block from a node's own pool before the node moves, and adds it when it settles."""
 
 
+def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
+    """IPC0914: no node's InternalIP lies in a block that a node holds."""
+    found = [
+        (node, address, line)
+        for node in context.dump.nodes
+        for address in (Block(*ip, BITS[ip[0]]) for ip in node.internal_ips)
+        for line in lines_over(context.lock.lines, address)
+        if line.in_use
+    ]
+    if found:
+        node, address, line = found[0]
+        holders = list(dict.fromkeys(line.node for _, _, line in found))
+        ip = address_text(address.family, address.first)
+        more = f"; {count(len(found), 'such address', 'such addresses')} in all" if found[1:] else ""
+        text = f"node {node.name} has {ip}, which is in {line.block} of {line.node}: a pod may get it{more}"
+        also = [
+            Related(line_at(context.lock, line), f"{line.block} of {line.node}")
+            for *_, line in found[:LISTED]
+        ]
+        move = f"ipamc lock {context.cluster.name} --renumber {','.join(holders[:LISTED])}"
+        way_out = "" if context.cluster.shared_pools else move
+        yield Result(error("IPC0914", node.at, text, also=also, help=way_out))
+
+
 def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Result]:
     """IPC0913: each block of multi-pool mode is of a CiliumPodIPPool that the cluster has."""
     if context.cluster.mode is not Mode.MULTI_POOL or POOL not in context.dump.kinds:
@@ -156,7 +181,7 @@ def block_of_no_pool(context: Context, suppressed: Suppressed) -> Iterator[Resul
 
 def _speaker(context: Context) -> Cluster:
     """Return the cluster with MetalLB as its BGP speaker if cilium-config says that it announces podCIDRs."""
-    if context.cluster.bgp == "none" and (context.config or {}).get("bgp-announce-pod-cidr") == "true":
+    if context.cluster.bgp == "none" and is_true(context.config or {}, "bgp-announce-pod-cidr"):
         return replace(context.cluster, bgp="metallb")
     return context.cluster
 

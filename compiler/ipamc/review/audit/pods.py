@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ipamc.model.cidr import BITS, Address, Block, address_text
+from ipamc.model.cilium.flags import is_true
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Related, count, error, names, several, warning
 from ipamc.model.dump import SeenEndpoint, SeenPod
@@ -124,7 +125,7 @@ def without_endpoint(context: Context, _: Suppressed) -> Iterator[Result]:
     config = context.config
     if not {ENDPOINT, POD} <= context.dump.kinds or config is None:
         return
-    if config.get("disable-endpoint-crd") == "true":
+    if is_true(config, "disable-endpoint-crd"):
         return
     agents = {node.name for node in context.dump.nodes if context.agent_ran(node.name)}
     without = [

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from ipamc.check.evidence import pod_cidrs_count
 from ipamc.model.cilium.features import Capability
+from ipamc.model.cilium.flags import is_true, same_value
 from ipamc.model.cilium.operator_list import AGENT, KUBEADM
 from ipamc.model.cilium.versions import can, since, usable_addresses
 from ipamc.model.cilium.versions import text as version_text
@@ -19,7 +20,7 @@ from ipamc.model.dump import SeenPod
 from ipamc.model.lock import State
 from ipamc.model.wording import shown as quoted
 from ipamc.read.dump.managed import offering_of
-from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, is_true, programs_of
+from ipamc.read.dump.programs import ALLOCATE, CONTROLLER, controller_flags, programs_of
 from ipamc.review.audit.causes import POD, Suppressed
 from ipamc.review.audit.context import LISTED, Context, Result
 from ipamc.review.live.cilium import IPAM_ARGUMENT, UNKNOWN, Run, differences, judge
@@ -67,9 +68,11 @@ def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
     other = [
         key
         for key, value in assumed.data.items()
-        if key not in known and not _same(live.get(key, "" if assumed.applied else value), value)
+        if key not in known and not same_value(live.get(key, "" if assumed.applied else value), value)
     ]
-    by_hand = [key for key in other if assumed.applied and not _same(live.get(key, ""), before.get(key, ""))]
+    by_hand = [
+        key for key in other if assumed.applied and not same_value(live.get(key, ""), before.get(key, ""))
+    ]
     if other:
         key = (by_hand or other)[0]
         make = warning if by_hand else note
@@ -78,12 +81,6 @@ def other_keys(context: Context, _: Suppressed) -> Iterator[Result]:
         by_others = "roll out what is in cilium/ (helm-values.yaml or component)"
         way_out = context.apply if assumed.applied else by_others
         yield Result(make("IPC0933", context.config_at, text, also=[_rendered(context)], help=way_out))
-
-
-def _same(one: str, other: str) -> bool:
-    """Return whether two values are equal; lists of CIDRs are compared in any order."""
-    items, others = (sorted(re.split(r"[\s,]+", text.strip())) for text in (one, other))
-    return one == other or items == others
 
 
 def _gave_every_block(context: Context) -> bool:

@@ -101,7 +101,8 @@ def _fields_of(pool: Pool, words: Terms) -> dict[str, tuple[str, ...]]:
         + ", ".join(f"IPv{family} /{size}" for family, size in sorted(sized.sizes.items()))
         for sized in pool.block_sizes
     )
-    found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in pool.reserved)
+    written = (cidr for cidr in pool.reserved if not cidr.node)
+    found["reserved"] = tuple(f"{cidr.block}{cidr.reason and f' ({cidr.reason})'}" for cidr in written)
     if not pool.follows and words.unit == "node":  # else pins, and `disabled`, follow from the pool's kind
         found |= {
             f"pins.{node}": tuple(str(pin.block) for pin in pins) for node, pins in sorted(pool.pins.items())

@@ -110,7 +110,7 @@ def _kept_back(before: Cluster, after: Cluster) -> Iterator[Setting]:
     kept = [("excludedCIDRs", cidr.block, not before.is_space) for cidr in before.excluded]
     there = {node.name for node in after.nodes}
     for pool in before.pools:
-        kept += [(f"reserved of {pool.name}", cidr.block, False) for cidr in pool.reserved]
+        kept += [(f"reserved of {pool.name}", each.block, False) for each in pool.reserved if not each.node]
         stays = [pin for node, pins in pool.pins.items() if node in there for pin in pins]
         kept += [(f"pins of {pool.name}", pin.block, False) for pin in stays]
         by_hand = pool.disabled and not (pool.follows or pool.pods_only)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
 from ipamc.model.address_sets import blocks_over, nested, outermost, subtract
-from ipamc.model.cidr import Block
+from ipamc.model.cidr import BITS, Block, read_blocks
 from ipamc.model.diagnostics import count, names
+from ipamc.model.wording import shown
 from ipamc.read.rendered import identity
 from ipamc.review.live import objects
 
@@ -58,8 +60,8 @@ def lost(live: objects.Object, tree: objects.Object) -> tuple[Block, ...]:
     return tuple(outermost(without(objects.parsed(gone), _whole_blocks_of(tree))))
 
 
-def _blocks_of(tree: objects.Object) -> list[Block]:
-    return objects.parsed(objects.cidrs(tree, tree))
+def _blocks_of(document: objects.Object, like: objects.Object | None = None) -> list[Block]:
+    return objects.parsed(objects.cidrs(document, like or document))
 
 
 def _whole_blocks_of(tree: objects.Object) -> list[Block]:
@@ -128,13 +130,12 @@ def used_by_pods(
 
 
 def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]:
-    """Return the objects of single nodes with a block that a live object gives to another node. O(n log n).
-    Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
+    """Return the objects of single nodes with a block that a live object gives to another node, or may give:
+    its text is no CIDR. Node objects are compared with Nodes and CiliumNodes, all others with CiliumNodes.
+    O(n log n).
     """
-    rendered: list[tuple[Block, objects.Object, bool]] = []
-    for document in tree:
-        if objects.node_of(document):
-            rendered += ((block, document, True) for block in _whole_blocks_of(document))
+    single = [document for document in tree if objects.node_of(document)]
+    rendered = [(block, document, True) for document in single for block in _whole_blocks_of(document)]
     pattern = next((document for _, document, _ in rendered if document["kind"] == objects.NODE), None)
     kinds = {objects.CILIUM_NODE, objects.NODE} if pattern else {objects.CILIUM_NODE}
     claimants = [document for document in live.values() if document.get("kind") in kinds]
@@ -153,18 +154,57 @@ def held_by_others(tree: Iterable[objects.Object], live: Live) -> list[Withheld]
         "else compile with what the cluster has: kubectl get nodes,ciliumnodes -o json"
     )
     reason = "another node has these addresses in the cluster"
-    return [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
+    found = [Withheld(name, f"{reason}: {names(some)}", way_out) for name, some in sorted(holders.items())]
+    return [*found, *_unreadable(single, live, pattern)]
+
+
+def _unreadable(
+    single: Sequence[objects.Object], live: Live, pattern: objects.Object | None
+) -> Iterator[Withheld]:
+    """Yield the objects of nodes of which a live object has a text that is no CIDR, and those that would give
+    another node addresses which such a text may mean. O(n log n).
+    """
+    bad: dict[str, list[str]] = {}
+    for document in live.values():
+        if odd := [text for text, block in read_blocks(_texts(document, pattern))[1] if not block]:
+            bad.setdefault(objects.node_of(document), []).extend(sorted(odd))
+    sizes = {
+        block.family: block.prefix
+        for block in sorted(chain(*map(_whole_blocks_of, single if bad else ())), key=lambda one: -one.prefix)
+    }
+    meant = outermost(block for text in chain(*bad.values()) for block in _may_mean(text, sizes))
+    has = names(f"{node} has {names(map(shown, texts))}" for node, texts in sorted(bad.items()))
+    reason = f"it is not known which node has these addresses: {has}, which is no CIDR"
+    way_out = "write CIDRs there, or delete it if its node is gone, and run this again"
+    for document in single if bad else ():
+        new = without(_whole_blocks_of(document), _blocks_of(live.get(identity(document), {}), document))
+        if objects.node_of(document) in bad or any(blocks_over(meant, block) for block in new):
+            yield Withheld(identity(document), reason, way_out)
+
+
+def _may_mean(text: str, sizes: Mapping[int, int]) -> Iterator[Block]:
+    """Yield the block around the address with which a text begins that is no CIDR, as large as the largest in
+    the tree (`sizes`: prefix lengths by family); every address if it begins with none.
+    """
+    if address := objects.address(text.partition("/")[0]):
+        yield address.widened(sizes.get(address.family, address.prefix))
+    else:
+        yield from (Block(family, 0, 0) for family in BITS)
 
 
 def _claims(document: objects.Object, pattern: objects.Object | None) -> list[Block]:
-    """Return the blocks that a live object gives to its node; single addresses only if it has no block."""
+    """Return the blocks that a live object gives to its node."""
+    return outermost(objects.parsed(_texts(document, pattern)))
+
+
+def _texts(document: objects.Object, pattern: objects.Object | None) -> Collection[str]:
+    """Return the CIDRs that a live object gives to its node; single addresses only if it has no block."""
     if document.get("kind") == objects.NODE:
-        return objects.parsed(objects.cidrs(document, pattern)) if pattern else []
-    blocks = [
-        *objects.parsed(objects.ipam(document).get("podCIDRs") or ()),
-        *(block for _, block in objects.allocated(document)),
-    ]
-    return outermost(blocks or objects.parsed(objects.cidrs(document, {"kind": objects.CILIUM_NODE})))
+        return objects.cidrs(document, pattern) if pattern else ()
+    pools = (objects.ipam(document).get("pools") or {}).get("allocated") or ()
+    own = objects.ipam(document).get("podCIDRs") or ()
+    blocks = [*own, *chain.from_iterable(each.get("cidrs") or () for each in pools)]
+    return blocks or objects.cidrs(document, {"kind": objects.CILIUM_NODE})
 
 
 def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[Withheld]:

@@ -20,7 +20,8 @@ from msgspec import Struct, field
 
 from ipamc.model.address_sets import covers
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.operator_list import OPERATOR, Assumed, ipam_argument, listed
+from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_bool, same_value
+from ipamc.model.cilium.operator_list import OPERATOR, Assumed, listed
 from ipamc.model.diagnostics import names
 from ipamc.read.dump.programs import words_of
 from ipamc.review.live.blocks import without
@@ -39,6 +40,11 @@ class Running(Struct, frozen=True, kw_only=True):
     data: Mapping[str, str] | None  # the keys of cilium-config; None if it does not exist
     arguments: Sequence[str] | None
     """The operator's arguments; None if its Deployment does not exist."""
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """The keys of cilium-config, after the operator's arguments."""
+        return {**(self.data or {}), **operator_keys(self.arguments or ())}
 
 
 class FlagDifference(Struct, frozen=True, kw_only=True):
@@ -62,7 +68,7 @@ def differences(assumed: Assumed, there: Running, given: Iterable[Block]) -> lis
     """
     return [
         *(_arguments(assumed, there) if there.arguments is not None else ()),
-        *(_keys(assumed, there.data, given) if there.data is not None else ()),
+        *(_keys(assumed, there, given) if there.data is not None else ()),
     ]
 
 
@@ -70,7 +76,7 @@ def _arguments(assumed: Assumed, there: Running) -> Iterator[FlagDifference]:
     """Compare --ipam: it overrides the ConfigMap, and its last occurrence counts.
     With `kubernetes` the operator allocates nothing, as in crd mode.
     """
-    value = ipam_argument(there.arguments or ())
+    value = arguments(there.arguments or ()).get("ipam", "")
     mode, live = assumed.data.get("ipam", ""), (there.data or {}).get("ipam", "cluster-pool")
     runs = f"the operator runs with {f'--ipam={value}' if value else 'no --ipam'}"
     if assumed.bystander and value != "kubernetes" and (value or live) == "cluster-pool":
@@ -88,9 +94,10 @@ _ROLLOUT = "roll out what is in cilium/ (helm-values.yaml or component)"
 _RESTART = "restart agents and operator after this run"
 
 
-def _keys(assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]) -> Iterator[FlagDifference]:
+def _keys(assumed: Assumed, run: Running, given: Iterable[Block]) -> Iterator[FlagDifference]:
     applied = assumed.applied
     refused: Level = "later" if applied else "refused"
+    live = run.values
     mode, there = assumed.data.get("ipam", ""), live.get("ipam", "cluster-pool")
     if mode != there:
         text = f"cilium-config has ipam: {there}, rendered is {mode}"
@@ -98,18 +105,18 @@ def _keys(assumed: Assumed, live: Mapping[str, str], given: Iterable[Block]) -> 
         yield FlagDifference(key="ipam", level=refused, text=text, help=_RESTART if applied else first)
     for family in (4, 6):
         key = f"enable-ipv{family}"
-        wanted, has = assumed.data.get(key, ""), live.get(key, "true")
-        if wanted == "true" and has == "false":
-            text = f"cilium-config has {key}: false, rendered is true"
+        wanted, has = parse_bool(assumed.data.get(key, "")), is_true({key: "true", **live}, key)
+        if wanted and not has:
+            text = f"cilium-config has {key}: {live[key]}, rendered is true"
             yield FlagDifference(key=key, level="later", text=text, help=f"{_ROLLOUT} after this run")
-        elif wanted == "false" and has == "true" and key in live:
+        elif wanted is False and has and key in live:
             waits = "agents wait for a block of this family"
-            text = f"cilium-config has {key}: true, rendered is false: {waits}"
+            text = f"cilium-config has {key}: {live[key]}, rendered is false: {waits}"
             yield FlagDifference(key=key, level=refused, text=text, help=_RESTART if applied else _ROLLOUT)
     if assumed.adopts and there == mode:
         yield from _operator_list(assumed, live, given)
     for key, level in _OTHERS:
-        if assumed.data.get(key, "") != live.get(key, "") and key in assumed.data and not applied:
+        if key in assumed.data and not (applied or same_value(assumed.data[key], live.get(key, ""))):
             text = f"cilium-config has {key}: {live.get(key) or 'nothing'}, rendered is {assumed.data[key]}"
             yield FlagDifference(key=key, level=level, text=text, help=_ROLLOUT)
 
@@ -130,7 +137,7 @@ def _operator_list(
     way_out = restart if assumed.applied else f"{_ROLLOUT}, and {restart}"
     given = tuple(given)
     for family in (4, 6):
-        if assumed.data.get(f"enable-ipv{family}") != "true":
+        if not is_true(assumed.data, f"enable-ipv{family}"):
             continue
         key = f"cluster-pool-ipv{family}-cidr"
         wanted, there = listed(assumed.data, family), listed(live, family)
@@ -148,7 +155,7 @@ def _operator_list(
             yield FlagDifference(key=key, level="later", text=text, help=later)
         key = f"cluster-pool-ipv{family}-mask-size"
         if key in assumed.data and key in live and assumed.data[key] != live[key]:
-            text = f"cilium-config has {key}: {live[key]}, rendered is {assumed.data[key]}"
+            text = f"the operator has {key}: {live[key]}, rendered is {assumed.data[key]}"
             yield FlagDifference(key=key, level=level, text=text, help=way_out)
 
 

@@ -1,6 +1,6 @@
 """Objects as kubectl prints them and as they are rendered: their identity, and the blocks that they give.
 
-Anybody may have written into a live object: a text that is no CIDR is skipped.
+CIDRs are read as Go reads them; `blocks.held_by_others` asks for texts that are no CIDR.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ipamc.model.cidr import BITS, Block, CidrError, parse_address, readable_blocks
+from ipamc.model.cidr import BITS, Block, CidrError, parse_address, read_blocks
 from ipamc.read.kinds.nodes import POD_CIDR
 
 Object = Mapping[str, Any]
@@ -107,7 +107,7 @@ def pod_cidr_annotations(document: Object) -> dict[str, str]:
 
 def parsed(texts: Iterable[object]) -> list[Block]:
     """Return the CIDRs among texts, sorted."""
-    return sorted(readable_blocks(texts))
+    return sorted(read_blocks(texts)[0])
 
 
 def address(text: str) -> Block | None:

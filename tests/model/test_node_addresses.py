@@ -1,0 +1,62 @@
+"""Addresses of nodes in pools: no new block has one, in any mode; a held one stays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ipamc.model.cidr import BITS, Block, parse_address
+from tests.support import fleet
+
+MODES: dict[str, fleet.Document] = {
+    "kubernetes": {"mode": "kubernetes"},
+    "cluster-pool": {"mode": "cluster-pool"},
+    "adopt": {"mode": "cluster-pool", "ipam": {"operator": "adopt"}},
+    "pinned": {"mode": "multi-pool", "ipam": {"pinning": "node"}},
+    "shared": {"mode": "multi-pool", "ipam": {"pinning": "pool"}},
+    "crd": {"mode": "crd"},
+}
+ADDRESSES = st.builds("10.0.{}.{}".format, st.integers(0, 7), st.integers(0, 255))
+
+
+def blocks_of(texts: dict[str, bytes], lock: str | None = None) -> dict[str, Block]:
+    """Compile, and return the block of each node."""
+    return {line.node: line.block for line in fleet.compiled(texts, lock).plan.lock.lines}
+
+
+def contains(block: Block, address: str) -> bool:
+    family, number = parse_address(address)
+    return block.contains(Block(family, number, BITS[family]))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@given(addresses=st.lists(ADDRESSES, max_size=12, unique=True), size=st.sampled_from([26, 27, 28]))
+def test_no_newcomer_gets_a_block_with_the_address_of_a_node(
+    mode: str, addresses: list[str], size: int
+) -> None:
+    nodes: list[fleet.Document] = [
+        {"name": f"n{place}", "uid": f"u{place}", "internalIPs": [each]}
+        for place, each in enumerate(addresses)
+    ]
+    pools = [fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/21"], "blockSize": size})]
+    if mode == "adopt":
+        pools += [fleet.pool("b", ipv4={"cidrs": ["10.9.0.0/24"], "blockSize": size}, unlisted=True)]
+    texts = fleet.as_json([fleet.cluster(**MODES[mode]), *pools, fleet.inventory(nodes)])
+    blocks = blocks_of(texts)
+    assert len(blocks) == len(nodes)
+    assert not [each for each in addresses for block in blocks.values() if contains(block, each)]
+
+
+def test_a_node_that_joins_with_an_address_of_a_held_block_moves_nobody() -> None:
+    pool = fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/21"], "blockSize": 26})
+    nodes: list[fleet.Document] = [{"name": "n1"}, {"name": "n2", "internalIPs": ["10.0.0.9"]}]
+    texts = fleet.as_json([fleet.cluster(), pool, fleet.inventory(nodes)])
+    lock = (
+        '{"lock":1,"cluster":"fleet","mode":"cluster-pool","shards":1}\n'
+        '{"block":"10.0.0.0/26","pool":"a","node":"n1"}\n'
+    )
+    assert {name: str(block) for name, block in blocks_of(texts, lock).items()} == {
+        "n1": "10.0.0.0/26",
+        "n2": "10.0.0.64/26",
+    }
