@@ -343,7 +343,9 @@ def test_the_address_of_a_node_that_joins_is_no_block_of_a_pod(home: Home) -> No
     home.run("import", "lab", "--refresh", "dump.json")
     assert "name: n1, uid: uid-n1, maxPods: 110, internalIPs: [10.0.2.9]}" in home.file("nodes.yaml")
     planned = home.folder / "clusters/lab/planned.yaml"
-    planned.write_text("apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n2, planned: true}]\n")
+    planned.write_text(
+        "apiVersion: ipamc/v1alpha1\nkind: NodeInventory\nnodes: [{name: n2, planned: true}]\n"
+    )
     home.run("compile", "lab")
     assert '{"block":"10.0.3.0/24","pool":"default","node":"n2"}' in home.file("ipam.lock")
 
