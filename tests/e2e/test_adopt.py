@@ -447,6 +447,20 @@ def test_the_operator_gives_out_what_is_in_quarantine(api: Api, operator: Operat
         sound(site, "10.9.0.0/26")
 
 
+@shows("IPC0209")
+def test_the_operator_gives_out_the_block_around_the_address_of_a_node(
+    api: Api, operator: Operator, tmp_path: Path
+) -> None:
+    site = site_of(api, operator, tmp_path, rack(), spare("10.9.0.0/25"), nodes="a")
+    site.edit(
+        lambda each: each["kind"] == "NodeInventory" and each["nodes"][0].update(internalIPs=["10.9.0.9"])
+    )
+    assert "warning[IPC0209]" in site.compile()
+    with operator.running(site.config):
+        site.apply()
+        assert ask(api, "s1") == {"s1": ["10.9.0.0/26"]}
+
+
 # Blocks of the operator's pool, and the lock.
 
 
