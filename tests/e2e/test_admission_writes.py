@@ -32,6 +32,8 @@ __all__ = ["begin", "servers"]  # fixtures
 
 def settled(play: Play) -> list[str]:
     """Let two nodes and a stranger join, the second with what agents and the operator write; return the blocks of a third."""
+    if play.mode == "pinned" and play.api.minor < (1, 31):
+        pytest.skip("policies of this kube-apiserver cannot ask whether a CIDR is in another one")
     for name in (LISTED[0], LISTED[1], STRANGER):
         play.join(name)
     for name in (LISTED[0], STRANGER):
