@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ipamc.model.cidr import BITS, Block, parse_address
+from ipamc.model.cidr import BITS, Block, parse_address, parse_block
+from ipamc.review.explain_address import explain_address
 from tests.support import fleet
 
 MODES: dict[str, fleet.Document] = {
@@ -60,3 +61,17 @@ def test_a_node_that_joins_with_an_address_of_a_held_block_moves_nobody() -> Non
         "n1": "10.0.0.0/26",
         "n2": "10.0.0.64/26",
     }
+
+
+@pytest.mark.parametrize("mode", ["cluster-pool", "shared"])
+def test_only_the_block_around_an_address_is_said_to_be_kept(mode: str) -> None:
+    pool = fleet.pool("a", ipv4={"cidrs": ["10.0.0.0/21"], "blockSize": 26})
+    nodes: list[fleet.Document] = [{"name": "n1", "internalIPs": ["10.0.2.9"]}]
+    plan = fleet.compiled(fleet.as_json([fleet.cluster(**MODES[mode]), pool, fleet.inventory(nodes)])).plan
+
+    def said(cidr: str) -> list[tuple[str, str, str]]:
+        found = explain_address(plan.cluster, plan.lock, parse_block(cidr))
+        return [(str(each.block), each.state, each.reason) for each in found]
+
+    assert said("10.0.2.9/32") == [("10.0.2.0/26", "reserved", "InternalIP of node n1")]
+    assert said("10.0.5.0/26") == [("10.0.5.0/26", "free", "")]

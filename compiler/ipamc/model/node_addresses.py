@@ -8,7 +8,7 @@ nobody.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -19,30 +19,40 @@ from ipamc.model.diagnostics import Place
 from ipamc.model.ownership import RangeIndex
 
 
-def nodes_in_pools(cluster: Cluster) -> Iterator[tuple[Pool, Range, Node, Block]]:
+def nodes_in_pools(
+    cluster: Cluster, pools: Sequence[Pool] | None = None
+) -> Iterator[tuple[Pool, Range, Node, Block]]:
     """Yield the InternalIPs that lie in ranges of pools: the pool, the range, the node and the address.
-    In order of the nodes. O(addresses log ranges).
+    In order of the nodes; without `pools`, of all. O(addresses log ranges).
     """
-    ranges: RangeIndex | None = None
-    for node in cluster.nodes:
+    pools = cluster.pools if pools is None else pools
+    ranges = RangeIndex(pools)
+    for node in cluster.nodes if pools else ():
         for family, number in node.internal_ips:
-            ranges = ranges or RangeIndex(cluster.pools)
             address = Block(family, number, BITS[family])
             if inside := ranges.of(address):
                 yield inside.pool, inside.range, node, address
 
 
-def with_node_addresses(cluster: Cluster) -> Cluster:
-    """Return a cluster whose pools reserve the smallest block around each address of a node.
-    Not in pools whose blocks Cilium's operator allocates: their ranges are what it was given.
+def reserved_around(cluster: Cluster, *, by_operator: bool) -> Iterator[tuple[Pool, Range]]:
+    """Yield the smallest block of a pool around each InternalIP that the pool's author did not reserve, of
+    the pools whose blocks Cilium's operator allocates, or of the others.
     """
-    found: dict[str, list[Range]] = defaultdict(list)
-    for pool, _, node, address in nodes_in_pools(cluster):
-        theirs = cluster.shared_pools or pool.unlisted
-        if not theirs and pool.reserved_over(address) is None and isinstance(node.at, Place):
+    pools = [pool for pool in cluster.pools if (cluster.shared_pools or pool.unlisted) is by_operator]
+    for pool, _, node, address in nodes_in_pools(cluster, pools):
+        if pool.reserved_over(address) is None and isinstance(node.at, Place):
             smallest = max(size for size, _ in sizes_of(pool, address.family))
             reason = f"InternalIP of node {node.name}"
-            found[pool.name].append(Range(address.widened(smallest), node.at, reason, node.name))
+            yield pool, Range(address.widened(smallest), node.at, reason, node.name)
+
+
+def with_node_addresses(cluster: Cluster) -> Cluster:
+    """Return a cluster whose pools reserve the blocks around addresses of nodes.
+    Not pools of Cilium's operator: their ranges are what it was given.
+    """
+    found: dict[str, list[Range]] = defaultdict(list)
+    for pool, around in reserved_around(cluster, by_operator=False):
+        found[pool.name].append(around)
     pools = [
         replace(pool, reserved=(*pool.reserved, *found[pool.name])) if pool.name in found else pool
         for pool in cluster.pools

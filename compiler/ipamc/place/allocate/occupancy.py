@@ -13,7 +13,7 @@ from ipamc.model.address_sets import blocks_over, lines_over, outermost, shared,
 from ipamc.model.cidr import BITS, Block, Range
 from ipamc.model.cluster import Cluster
 from ipamc.model.lock import Line, State
-from ipamc.model.node_addresses import nodes_in_pools
+from ipamc.model.node_addresses import reserved_around
 from ipamc.model.plan import ShownBlock
 
 Take = Callable[[int, Block], None]
@@ -30,11 +30,8 @@ class BlockedRange(Struct, frozen=True, kw_only=True):
 def blocked_ranges(cluster: Cluster, taken: Sequence[ShownBlock]) -> dict[Block, BlockedRange]:
     """Return addresses that no node gets: reserved, excluded, `taken` by CiliumNodes without a line."""
     reserved = [cidr for pool in cluster.pools for cidr in pool.reserved]
+    reserved += (around for _, around in reserved_around(cluster, by_operator=True))
     return {
-        **{
-            address: BlockedRange(why=f"the InternalIP of node {node.name}", range=cidr)
-            for _, cidr, node, address in nodes_in_pools(cluster)
-        },
         **{
             shown.block: BlockedRange(why="in use by a CiliumNode, without a line in the lock", range=shown)
             for shown in taken
