@@ -193,7 +193,9 @@ def check_adopt(plan: Plan, rendered: Rendered) -> Iterator[Diagnostic]:
 def check_waiting(plan: Plan, released: Lock, rendered: Rendered) -> Iterator[Diagnostic]:
     """Yield pools by which the operator is newly given blocks in quarantine; `released` has no others."""
     waits = [line for line in released.lines if line.state is State.QUARANTINED]
-    given = outermost(_given_now(plan, rendered)) if waits else ()
+    if not waits:
+        return
+    given = outermost(_given_now(plan, rendered))
     before = [block for pool in rendered.pools.values() for blocks in pool.cidrs.values() for block in blocks]
     if rendered.flags.adopts:
         before += [block for blocks in rendered.flags.lists.values() for block in blocks]

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from ipamc.model.cidr import Block, usable
+from ipamc.model.cidr import BITS, Block, usable
 from ipamc.model.cilium.features import FIRST, LAST, Capability
 from ipamc.model.cilium.support import TABLE, Known
 from ipamc.model.cluster import Cluster, Mode, Node, Pool, Version
@@ -74,10 +74,15 @@ def node_config_api(version: Version) -> str:
     return "cilium.io/v2" if can(version, Capability.NODE_CONFIG_V2) else "cilium.io/v2alpha1"
 
 
+_POD_CIDR, _POD_CIDR_ALIAS = "network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr"
+POD_CIDR_ANNOTATIONS = tuple(key.format(family) for key in (_POD_CIDR, _POD_CIDR_ALIAS) for family in BITS)
+"""Annotations of a Node with a block: names, then aliases (pkg/annotation/k8s.go)."""
+
+
 def pod_cidr_annotation(version: Version, family: int) -> str:
     """Return the Node annotation for a block of a family that `podCIDRs` does not have (pkg/k8s/node.go)."""
-    prefix = "network.cilium.io/" if can(version, Capability.NETWORK_ANNOTATIONS) else "io.cilium.network."
-    return f"{prefix}ipv{family}-pod-cidr"
+    named = can(version, Capability.NETWORK_ANNOTATIONS)
+    return (_POD_CIDR if named else _POD_CIDR_ALIAS).format(family)
 
 
 def usable_addresses(version: Version, blocks: Iterable[Block], pool: Pool | None = None) -> int:

@@ -37,7 +37,9 @@ def files(layout: Layout) -> Iterator[File]:
     plan, cluster, admission = layout.plan, layout.plan.cluster, layout.plan.cluster.admission
     number, action = max(1, plan.lock.shards // _SHARDS), admission.enforce.title()
     parts = _parts(_rows(layout), number)
-    tables = {"nodes": parts, "pools": _parts(_pools(layout), 1), "none": _parts((), 1)}
+    enforced = admission.enforce != "none"
+    pools = _parts(_pools(layout) if enforced else (), 1)
+    tables = {"nodes": parts, "pools": pools, "none": _parts((), 1)}
     older = cluster.kubernetes is not None and cluster.kubernetes < ASSIGN
     values = {"cluster": label_of(cluster.name), "mutating": "v1beta1" if older else "v1"}
     by_address = given_by_address(cluster, layout.held)
@@ -46,7 +48,7 @@ def files(layout: Layout) -> Iterator[File]:
         follows = tuple(cel_follows.variables(cluster, lines, carrier.addresses))
         if admission.assign and carrier.patches:
             yield _file(values, [cel.assign(carrier, part, follows) for part in parts])
-        if admission.enforce == "none":
+        if not enforced:
             continue
         yield _file(values, [cel.enforce(carrier, part, follows, action) for part in tables[carrier.rows]])
         if carrier.chosen:

@@ -11,11 +11,10 @@ from typing import Literal
 from msgspec import Struct
 
 from ipamc.model.admission import CIDR_IN_CEL, PROBE
-from ipamc.model.cilium.versions import pod_cidr_annotation
+from ipamc.model.cilium.versions import POD_CIDR_ANNOTATIONS, pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.plan import Plan
 from ipamc.render.targets.cel_fields import (
-    ANNOTATIONS,
     CILIUM_NODES,
     ENTRY,
     NODE_CIDRS,
@@ -26,7 +25,9 @@ from ipamc.render.targets.cel_fields import (
     THERE,
     Resource,
     annotation,
+    before,
     beside,
+    of,
 )
 from ipamc.render.targets.cel_patch import add, listed, mapped, put
 
@@ -65,13 +66,10 @@ class Carrier(Struct, frozen=True, kw_only=True):
     chosen: str = ""
     """The list of CIDRs in `{it}` among which are some that Cilium's operator chose; "": there are none."""
 
-    def fields(self, it: str) -> str:
-        """Return the expression for all its fields: a list of lists, of `dyn`, the one type."""
-        return listed(*(f"dyn({each.replace('{it}', it)})" for each in (self.carried, *self.beside)))
-
-    def has(self, it: str) -> str:
-        """Return the expression for the blocks of an object."""
-        return self.carried.replace("{it}", it)
+    @property
+    def fields(self) -> str:
+        """The lists of all its fields: a list of lists, of `dyn`, the one type."""
+        return listed(*(f"dyn({each})" for each in (self.carried, *self.beside)))
 
 
 def carriers(plan: Plan, masks: Mapping[int, int]) -> Iterator[Carrier]:
@@ -87,25 +85,17 @@ def carriers(plan: Plan, masks: Mapping[int, int]) -> Iterator[Carrier]:
         ranges = [cidr.block for pool in elsewhere for cidr in pool.ranges]
         inside = _of_size({str(block): masks[block.family] for block in ranges if block.family in masks})
         agrees += f" || size(variables.row) == 0 && variables.carried.all(it, isCIDR(it) && {inside})"
-    if cluster.mode is Mode.CLUSTER_POOL:
+    copied = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes != "none"
+    if copied or cluster.mode is Mode.CLUSTER_POOL:
         yield Carrier(
             name="ciliumnodes",
             resource=CILIUM_NODES,
             addresses=_ADDRESSES.format("spec", "ip"),
             carried=OF_CILIUM_NODE[own],
             beside=beside(own),
-            patches=put(("ipam", "podCIDRs"), "variables.given"),
-            agrees=agrees,
+            patches="" if copied else put(("ipam", "podCIDRs"), "variables.given"),
+            agrees="variables.carried.all(it, it in variables.given)" if copied else agrees,
             chosen=OF_CILIUM_NODE[own] if elsewhere else "",
-        )
-    elif cluster.mode is Mode.KUBERNETES and cluster.patch_nodes != "none":
-        yield Carrier(
-            name="ciliumnodes",
-            resource=CILIUM_NODES,
-            addresses=_ADDRESSES.format("spec", "ip"),
-            carried=OF_CILIUM_NODE[own],
-            beside=beside(own),
-            agrees="variables.carried.all(it, it in variables.given)",
         )
     if cluster.patch_nodes == "podCIDRs":
         yield Carrier(
@@ -113,7 +103,7 @@ def carriers(plan: Plan, masks: Mapping[int, int]) -> Iterator[Carrier]:
             resource=NODES,
             addresses=_ADDRESSES.format("status", "address"),
             carried=NODE_CIDRS,
-            beside=tuple(map(annotation, ANNOTATIONS)),
+            beside=tuple(map(annotation, POD_CIDR_ANNOTATIONS)),
             patches=listed(
                 add("/spec/podCIDR", "variables.given[0]"), add("/spec/podCIDRs", "variables.given")
             ),
@@ -146,7 +136,7 @@ def _annotated(cluster: Cluster, agrees: str) -> Carrier:
         resource=NODES,
         addresses=_ADDRESSES.format("status", "address"),
         carried=f"({' + '.join(map(annotation, keys))})",
-        beside=(NODE_CIDRS, *(annotation(key) for key in ANNOTATIONS if key not in keys)),
+        beside=(NODE_CIDRS, *(annotation(key) for key in POD_CIDR_ANNOTATIONS if key not in keys)),
         patches=f"(has(object.metadata.annotations) ? {one_by_one} : {all_at_once})",
         agrees=agrees,
     )
@@ -158,7 +148,7 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
     The operator chooses the blocks of pools that nodes share; those with a node's name are the lock's.
     Foreign pools have ranges of their own.
     """
-    own = OWN[cluster.mode]
+    own, here = OWN[cluster.mode], OF_CILIUM_NODE[OWN[cluster.mode]]
     pools = listed(*(f"'{name}.'" for name in (*cluster.pools_by_name, PROBE)))
     of_node, entry = f"{pools}.exists(pool, {{}}.startsWith(pool))", f"entry.pool + '=' + {ENTRY}.join(',')"
     apart = _apart(cluster)
@@ -171,6 +161,7 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
         f"{ENTRY}.all(it, variables.given.exists(given, {mine})) : "
         f"({entry}) in variables.was[0] || {ENTRY}.all(it, {lawful}))"
     )
+    fresh = f"{here}.all(it, it in {before(here)} || {lawful})"
     yield Carrier(
         name="ciliumnodes",
         resource=CILIUM_NODES,
@@ -179,12 +170,9 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
         patches=put(("ipam", "pools", "allocated"), f"variables.given.map(given, {_entry(cluster)})"),
         operations=("CREATE",),
         blocks="variables.row.map(it, it.split('=')[1]).join(',').split(',')",
-        agrees=(pinned if cluster.own_pools else f"{{now}}.all(it, it in {{was}} || {lawful})")
-        .replace("{now}", OF_CILIUM_NODE[own])
-        .replace("{was}", f"(oldObject == null ? [] : {OF_CILIUM_NODE[own].replace('{it}', 'oldObject')})")
-        .replace("{it}", "object"),
+        agrees=of(pinned if cluster.own_pools else fresh, "object"),
         rows="nodes" if cluster.own_pools else "none",
-        chosen=OF_CILIUM_NODE[own] if shared else "",
+        chosen=here if shared else "",
     )
     name = "object.metadata.name"
     if cluster.own_pools:
@@ -200,8 +188,8 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
             node=f"{name}.substring({name}.indexOf('.') + 1)",
             about=of_node.format(name),
         )
-    here = "{{it}}.spec.ipv{0}"
-    part = f"(has({here}) ? [['ipv{{0}}', string({here}.maskSize)] + {here}.cidrs] : [])"
+    spec = "{{it}}.spec.ipv{0}"
+    part = f"(has({spec}) ? [['ipv{{0}}', string({spec}.maskSize)] + {spec}.cidrs] : [])"
     others = f"variables.carried.all(part, part.all(it, !it.contains('/') || {apart}))"
     foreign = f"{name} != '{PROBE}.{PROBE}' && {others}"
     yield Carrier(

@@ -11,7 +11,7 @@ from ipamc.model.admission import COMMIT, KNOWN, PROBE
 from ipamc.model.cilium.operator_list import OPERATOR
 from ipamc.model.cluster import Cluster
 from ipamc.render.targets.carriers import Carrier, has_cidr
-from ipamc.render.targets.cel_fields import NODES
+from ipamc.render.targets.cel_fields import NODES, before, of
 from ipamc.render.targets.cel_patch import add, listed, mapped
 from ipamc.render.targets.context import Lines
 
@@ -81,7 +81,7 @@ def assign(carrier: Carrier, part: Part, follows: Variables) -> Policy:
         part=part,
         mutates=True,
         failure="Ignore",
-        condition=_all(*_responsible(carrier, part), f"size({carrier.has('object')}) == 0"),
+        condition=_all(*_responsible(carrier, part), f"size({of(carrier.carried, 'object')}) == 0"),
         variables=_variables(carrier, part, follows),
         expression=f"size(variables.given) > 0 ? {carrier.patches} : {probe} ? {answer} : []",
     )
@@ -102,7 +102,8 @@ def enforce(carrier: Carrier, part: Part, follows: Variables, action: str) -> Po
         written = f"(size(variables.others) == 0 ? {written} : variables.others.join(' '))"
     whose = f"'pool ' + {carrier.node}" if carrier.rows == "pools" else carrier.node
     none = {"nodes": "no block", "pools": "no range", "none": "no such block"}[carrier.rows]
-    now, was = carrier.fields("object"), _before(carrier.fields("oldObject"), len(carrier.beside) + 1)
+    none_yet = listed(*["dyn([])"] * (len(carrier.beside) + 1))
+    now, was = of(carrier.fields, "object"), before(carrier.fields, none_yet)
     return _refusing(
         Policy(
             carrier=carrier,
@@ -131,19 +132,14 @@ def keep(
     Its rows have the prefix `lengths` by family: a new CIDR is looked up with each of them that is shorter
     or equal. Longer blocks than those of a range are refused by `enforce`.
     """
-    chosen = carrier.chosen
-    now, was = (
-        chosen.replace("{it}", "object"),
-        f"(oldObject == null ? [] : {chosen.replace('{it}', 'oldObject')})",
-    )
+    now, was = of(carrier.chosen, "object"), before(carrier.chosen)
     keys, owner = "variables.fresh", "it.substring(it.indexOf(':') + 1)"
     if has_cidr(cluster):
         of_family = f"(it.contains(':') ? {sorted(lengths[6])} : {sorted(lengths[4])})"
         around = "string(cidr(string(cidr(it).ip()) + '/' + string(size)).masked())"
         shorter = f"{of_family}.filter(size, size <= cidr(it).prefixLength()).map(size, {around})"
         keys = f"variables.fresh.filter(it, isCIDR(it)).map(it, {shorter}.join(' ')).join(' ').split(' ')"
-    mine = _all(f"key >= '{part.first}'" if part.first else "", f"key < '{part.end}'" if part.end else "")
-    rows = f"({_text(part, 'key')}).split('\\n' + key + ' ', 2)"
+    mine = _all(*_between(part, "key"))
     operator = f"request.userInfo.username == 'system:serviceaccount:{cluster.namespace}:{OPERATOR}'"
     return _refusing(
         Policy(
@@ -157,7 +153,7 @@ def keep(
                 (COMMIT, "''"),
                 ("fresh", f"{now}.filter(it, !(it in {was}))"),
                 ("keys", f"{keys}{f'.filter(key, {mine})' if mine else ''}"),
-                ("found", f"variables.keys.map(key, {rows}).filter(it, size(it) == 2)"),
+                ("found", f"variables.keys.map(key, {_search(part, 'key')}).filter(it, size(it) == 2)"),
                 ("owners", "variables.found.map(it, it[1].split('\\n', 2)[0])"),
             ),
             expression=f"variables.owners.all(it, {owner} == {carrier.node} || "
@@ -178,11 +174,6 @@ def _refusing(policy: Policy) -> Policy:
     return replace(policy, failure=failure, message=f"'git gives ' + {policy.message} + {commit}")
 
 
-def _before(fields: str, number: int) -> str:
-    """Return the fields of the object before the request, each empty if it is created."""
-    return f"(oldObject == null ? {listed(*['dyn([])'] * number)} : {fields})"
-
-
 def _variables(carrier: Carrier, part: Part, follows: Variables) -> Variables:
     """Return the variables that find the node's line. A variable that is not used costs nothing.
     `follows` are those for a node without a line, whose blocks may follow from its address.
@@ -191,26 +182,33 @@ def _variables(carrier: Carrier, part: Part, follows: Variables) -> Variables:
     other = f"variables.{follows[-1][0]}" if follows else "[]"
     return (
         (COMMIT, "''"),
-        ("found", f"({_text(part, carrier.node)}).split('\\n' + {carrier.node} + ' ', 2)"),
+        ("found", _search(part, carrier.node)),
         *follows,
         ("row", f"size({found}) < 2 ? {other} : {found}[1].split('\\n', 2)[0].split(' ').map(it, it)"),
         ("given", carrier.given),
     )
 
 
-def _text(part: Part, key: str) -> str:
-    """Return the text of a part that has the row of a key, if any has."""
+def _search(part: Part, key: str) -> str:
+    """Return the split of the text that has the row of a key, if any has: two texts, the second begins with
+    the rest of the row; else one.
+    """
     which = "variables.rows0"
     for number, rows in enumerate(part.rows[1:], 1):
         which = f"{key} >= '{rows.first}' ? variables.rows{number} : {which}"
-    return which
+    return f"({which}).split('\\n' + {key} + ' ', 2)"
 
 
 def _responsible(carrier: Carrier, part: Part) -> Iterator[str]:
     """Yield the conditions under which this policy's part is the one for the node's name."""
     yield carrier.about
-    yield f"{carrier.node} >= '{part.first}'" if part.first else ""
-    yield f"{carrier.node} < '{part.end}'" if part.end else ""
+    yield from _between(part, carrier.node)
+
+
+def _between(part: Part, key: str) -> Iterator[str]:
+    """Yield the conditions under which a key is in a part's range."""
+    yield f"{key} >= '{part.first}'" if part.first else ""
+    yield f"{key} < '{part.end}'" if part.end else ""
 
 
 def _shown(carrier: Carrier, variable: str, none: str) -> str:

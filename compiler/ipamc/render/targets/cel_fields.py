@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from ipamc.model.cidr import BITS
 from ipamc.model.cluster import Mode
 
 POD_CIDRS, ALLOCATED, ADDRESSES = "spec.ipam.podCIDRs", "spec.ipam.pools.allocated", "spec.ipam.pool"
@@ -41,6 +40,16 @@ CILIUM_NODES = Resource("cilium.io", "v2", "ciliumnodes", ("ciliumnodes/status",
 POOLS = Resource("cilium.io", "v2alpha1", "ciliumpodippools")
 
 
+def of(expression: str, it: str) -> str:
+    """Return an expression about an object, `object` or `oldObject`."""
+    return expression.replace("{it}", it)
+
+
+def before(expression: str, none: str = "[]") -> str:
+    """Return an expression about the object before the request; `none` if the request creates it."""
+    return f"(oldObject == null ? {none} : {of(expression, 'oldObject')})"
+
+
 def annotation(key: str) -> str:
     """Return the expression for the text of an annotation of the object `{it}`, as a list."""
     there = "has({it}.metadata.annotations)"
@@ -49,12 +58,6 @@ def annotation(key: str) -> str:
     )
 
 
-ANNOTATIONS = tuple(
-    key.format(family)
-    for key in ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
-    for family in BITS
-)
-"""Annotations of a Node with a block: names and aliases (pkg/annotation/k8s.go)."""
 NODE_CIDRS = "(has({it}.spec.podCIDRs) ? {it}.spec.podCIDRs : [])"
 """The podCIDRs of a Node. kube-apiserver makes the first one and `podCIDR` the same."""
 THERE = "has({it}.spec.ipam) && has({it}.spec.ipam.pools) && has({it}.spec.ipam.pools.allocated)"

@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.model.admission import COMMIT, PROBE
+from ipamc.model.cilium.versions import POD_CIDR_ANNOTATIONS
 from ipamc.review.live.objects import POLICIES, Object, name_of
 
 _CIDR = "192.0.2.0/32"  # from RFC 5737 (documentation): no node has it
 _ALLOCATED = [{"pool": f"{PROBE}.", "cidrs": [_CIDR]}]
-_KEYS = ("network.cilium.io/ipv{}-pod-cidr", "io.cilium.network.ipv{}-pod-cidr")
 _BLOCKS: Mapping[str, Mapping[str, Any]] = {
     "nodes": {
-        "metadata": {"annotations": {key.format(family): _CIDR for key in _KEYS for family in (4, 6)}},
+        "metadata": {"annotations": dict.fromkeys(POD_CIDR_ANNOTATIONS, _CIDR)},
         "spec": {"podCIDR": _CIDR, "podCIDRs": [_CIDR]},
     },
     "ciliumnodes": {"spec": {"ipam": {"podCIDRs": [_CIDR], "pools": {"allocated": _ALLOCATED}}}},
