@@ -76,5 +76,6 @@ def policy_too_large(cluster: Cluster, files: Mapping[str, str]) -> Iterator[Dia
                 yield error("IPC0574", at, message, help=fix)
             if (longest := max(map(len, rendered.split("\n")))) > EXPRESSION:
                 message = f"an expression of {path} has {longest:,} characters; the limit is {EXPRESSION:,}"
-                fix = "write fewer pools with follows, or move the nodes that hold blocks there (IPC0314)"
+                fewer = "write fewer and wider ranges, or fewer pools with follows"
+                fix = f"{fewer}, or move the nodes that hold blocks there (IPC0314)"
                 yield error("IPC0574", at, message, help=fix)

@@ -10,7 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ipamc.model.address_sets import aggregated
 from ipamc.model.admission import CIDR_IN_CEL, PROBE
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.versions import POD_CIDR_ANNOTATIONS, pod_cidr_annotation
 from ipamc.model.cluster import Cluster, Mode, Pool
 from ipamc.model.plan import Plan
@@ -30,6 +32,7 @@ from ipamc.render.targets.cel_fields import (
     of,
 )
 from ipamc.render.targets.cel_patch import add, listed, mapped, put
+from ipamc.render.targets.context import texts
 
 Rows = Literal["nodes", "pools", "none"]
 """`NODE BLOCK...`, `POOL ipv4-SIZE-CIDR-CIDR...`, or nothing."""
@@ -83,7 +86,7 @@ def carriers(plan: Plan, masks: Mapping[int, int]) -> Iterator[Carrier]:
     elif elsewhere:
         # The operator gives nodes that are not in the lock blocks of its mask, and of no other size.
         ranges = [cidr.block for pool in elsewhere for cidr in pool.ranges]
-        inside = _of_size({str(block): masks[block.family] for block in ranges if block.family in masks})
+        inside = _of_size({block: masks[block.family] for block in ranges if block.family in masks})
         agrees += f" || size(variables.row) == 0 && variables.carried.all(it, isCIDR(it) && {inside})"
     copied = cluster.mode is Mode.KUBERNETES and cluster.patch_nodes != "none"
     if copied or cluster.mode is Mode.CLUSTER_POOL:
@@ -153,7 +156,7 @@ def _of_pools(cluster: Cluster, shared: Sequence[Pool]) -> Iterator[Carrier]:
     of_node, entry = f"{pools}.exists(pool, {{}}.startsWith(pool))", f"entry.pool + '=' + {ENTRY}.join(',')"
     apart = _apart(cluster)
     parts = (part for pool in shared for part in pool.families.values())
-    sizes = {str(cidr.block): part.block_size for part in parts for cidr in part.ranges}
+    sizes = {cidr.block: part.block_size for part in parts for cidr in part.ranges}
     lawful = f"({apart} || {_of_size(sizes)})" if sizes and has_cidr(cluster) else apart
     mine = "given.startsWith(entry.pool + '=') && it in given.substring(size(entry.pool) + 1).split(',')"
     pinned = (
@@ -211,16 +214,20 @@ def has_cidr(cluster: Cluster) -> bool:
 
 def _apart(cluster: Cluster) -> str:
     """Return whether `it` is a CIDR without an address of the pools; before 1.31 only that it is no range."""
-    ranges = listed(*(f"'{cidr.block}'" for pool in cluster.pools for cidr in pool.ranges))
+    ranges = [cidr.block for pool in cluster.pools for cidr in pool.ranges]
     if not has_cidr(cluster):
-        return f"!(it in {ranges})"
+        return f"!(it in {listed(*map(repr, texts(ranges)))})"
     overlaps = "cidr(range).containsCIDR(it) || cidr(it).containsCIDR(range)"
-    return f"isCIDR(it) && !{ranges}.exists(range, {overlaps})"
+    return f"isCIDR(it) && !{listed(*map(repr, texts(aggregated(ranges))))}.exists(range, {overlaps})"
 
 
-def _of_size(sizes: Mapping[str, int]) -> str:
+def _of_size(sizes: Mapping[Block, int]) -> str:
     """Return whether the CIDR `it` is in a range, and has the prefix length of that range's blocks."""
-    rows = listed(*(f"['{block}', '{size}']" for block, size in sizes.items()))
+    ranges: dict[int, list[Block]] = {}
+    for block, size in sizes.items():
+        ranges.setdefault(size, []).append(block)
+    wholes = ((block, size) for size, blocks in ranges.items() for block in aggregated(blocks))
+    rows = listed(*(f"['{block}', '{size}']" for block, size in wholes))
     return f"{rows}.exists(of, cidr(of[0]).containsCIDR(it) && cidr(it).prefixLength() == int(of[1]))"
 
 
