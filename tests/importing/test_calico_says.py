@@ -310,7 +310,6 @@ def test_another_block_size_is_a_pool_of_its_own() -> None:
     [
         {"cidr": 5},
         {"cidr": "10.1.0.0"},
-        {"cidr": "10.1.0.1/16"},
         {"cidr": "10.1.0.0/16", "blockSize": 99},
         {"cidr": "10.1.0.0/16", "namespaceSelector": "("},
         {"cidr": "10.1.0.0/16", "allowedUses": "Workload"},

@@ -117,7 +117,6 @@ def test_the_first_of_two_that_overlap_keeps_what_they_share() -> None:
         {"perNodeHostBits": 8},
         {"perNodeHostBits": 40, "ipv4": "10.0.0.0/8"},
         {"perNodeHostBits": -1, "ipv4": "10.0.0.0/8"},
-        {"perNodeHostBits": 8, "ipv4": "10.0.0.1/8"},
         {"perNodeHostBits": 8, "ipv4": "fd00::/64"},
         {"perNodeHostBits": 8, "ipv4": "10.0.0.0/8", "nodeSelector": {"nodeSelectorTerms": [{"odd": 1}]}},
     ],

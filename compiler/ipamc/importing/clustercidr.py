@@ -11,9 +11,9 @@ from msgspec import Struct
 from ipamc.importing import import_rules as rules
 from ipamc.importing.cilium import OUTSIDE, of_node
 from ipamc.importing.draft import Blocks, Draft, DraftPool, usual_size
-from ipamc.importing.facts import Facts
+from ipamc.importing.facts import Facts, cidr_of
 from ipamc.model.address_sets import aggregated, index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.cluster import Mode
 from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
@@ -117,7 +117,7 @@ def _read(dump: Dump) -> tuple[list[_ClusterCidr], list[Diagnostic]]:
     found: list[Diagnostic] = []
     for item in items:
         try:
-            one = _cluster_cidr(item)
+            one = _cluster_cidr(item, found)
         except (msgspec.ValidationError, CidrError, SelectorError, _NoRangeError) as problem:
             found.append(rules.cluster_cidr_unreadable(item.at, f"ClusterCIDR {item.name}", str(problem)))
         else:
@@ -129,11 +129,14 @@ class _NoRangeError(ValueError):
     """A ClusterCIDR without a range, or with more host bits than its range."""
 
 
-def _cluster_cidr(item: SeenObject) -> _ClusterCidr:
-    """Return a ClusterCIDR. Raises CidrError, SelectorError, _NoRangeError."""
+def _cluster_cidr(item: SeenObject, told: list[Diagnostic]) -> _ClusterCidr:
+    """Return a ClusterCIDR; add to `told` as `cidr_of` does.
+    Raises CidrError, SelectorError, _NoRangeError.
+    """
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
-    ranges = {family: parse_block(text) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
+    texts = ((4, spec.ipv4), (6, spec.ipv6))
+    ranges = {family: cidr_of(item, text, told) for family, text in texts if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
         raise _NoRangeError("it has no ipv4 and no ipv6")

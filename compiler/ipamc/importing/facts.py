@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ipamc.importing.draft import DraftRange
 from ipamc.model.address_sets import aligned, outermost
-from ipamc.model.cidr import Block, CidrError, Odd, parse_address, read_blocks
+from ipamc.model.cidr import Block, CidrError, Odd, parse_address, parse_block, read_blocks
 from ipamc.model.cilium.flags import arguments, is_true, operator_keys, parse_cidrs, parse_size
 from ipamc.model.cilium.operator_list import CONFIG
 from ipamc.model.cluster import Bgp, ManagedBy, RoutingMode, Version
@@ -17,6 +17,7 @@ from ipamc.model.diagnostics import Diagnostic, Span
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.read.dump.managed import Offering, offering_of
 from ipamc.read.dump.programs import (
+    agent_flags,
     controller_flags,
     list_at,
     minor_of_kubelet,
@@ -115,7 +116,9 @@ def facts_of(dump: Dump) -> Facts:
     found: list[Diagnostic] = []
     controller = controller_flags(dump)
     return Facts(
-        config={**texts_of(config.value.get("data")), **operator_keys(words)} if config else {},
+        config={**texts_of(config.value.get("data")), **agent_flags(dump), **operator_keys(words)}
+        if config
+        else {},
         config_at=config.at if config else None,
         namespace=(config.namespace if config else "") or "kube-system",
         cilium=min((each.version for each in programs if each.version), default=None),
@@ -130,12 +133,19 @@ def facts_of(dump: Dump) -> Facts:
     )
 
 
+def cidr_of(item: SeenObject, text: str, told: list[Diagnostic], *, pods: bool = True) -> Block:
+    """Return a CIDR of an object as Go reads it; add to `told` what it reads otherwise. Raises CidrError."""
+    odd = [one for one in read_blocks([text])[1] if one.block]
+    told += [unreadable(item.at, f"{item.kind} {item.name}", odd)] if odd else []
+    return parse_block(str(odd[0].block) if odd else text, pods=pods)
+
+
 def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic]) -> Iterator[DraftRange]:
     """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `told`."""
     found = dict.fromkeys(parse_cidrs(controller.get("service-cluster-ip-range", ""))[0], "services")
     for item in dump.of_kind("ServiceCIDR", "CiliumLoadBalancerIPPool"):
         services = item.kind == "ServiceCIDR"
-        read = read_blocks(list_at(item, "spec", "cidrs")) if services else _of_load_balancers(item)
+        read = read_blocks(list_at(item.value, "spec", "cidrs")) if services else _of_load_balancers(item)
         for block in read[0]:
             found.setdefault(block, "services" if services else f"load balancers ({item.name})")
         told += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
@@ -151,7 +161,7 @@ def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic])
 def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:
     """Read a CiliumLoadBalancerIPPool: CIDRs, or first and last addresses (v2alpha1, v2)."""
     good, odd = list[Block](), list[Odd]()
-    for entry in (*list_at(item, "spec", "blocks"), *list_at(item, "spec", "cidrs")):
+    for entry in (*list_at(item.value, "spec", "blocks"), *list_at(item.value, "spec", "cidrs")):
         keys = ("cidr", "start", "stop")
         cidr, first, last = [entry.get(key) for key in keys] if isinstance(entry, dict) else (entry, "", "")
         if cidr or not first:

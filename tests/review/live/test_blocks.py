@@ -191,6 +191,23 @@ def test_shared_pools_keep_what_nodes_have(cidrs: list[str], users: int) -> None
     assert all(f"where {users} node" in item.reason for item in found)
 
 
+@pytest.mark.parametrize(
+    ("there", "has", "reason"),
+    [
+        ("10.0.0.0/33", "10.0.0.0/27", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.0/33", "10.1.0.0/27", None),
+        ("10.0.0.0/33", "nonsense", "10.0.0.0/33 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.5/24", "nonsense", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
+        ("10.0.0.5/24", "10.0.0.7/27", "10.0.0.0/24 would be taken away, where 1 node has blocks: a"),
+        ("10.1.0.0/24", "nonsense", None),
+    ],
+)
+def test_what_shared_pools_may_mean_is_kept(there: str, has: str, reason: str | None) -> None:
+    live = by_identity(pool("p", there), cilium_node("a", pools={"p": [has]}))
+    found = [item.reason for item in shared_pools_in_use([pool("p", "10.1.0.0/24")], live)]
+    assert found == ([reason] if reason else [])
+
+
 # A compile appends; only a lock that does not know what was published has a wider CIDR.
 @pytest.mark.parametrize(
     ("cidrs", "withheld"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -220,7 +221,7 @@ def _differ(name: str, flags: Assumed, seen: Seen) -> list[FlagDifference]:
     blocks: list[Block] = []
     for document in seen.live.values():
         if document["kind"] == CILIUM_NODE:
-            blocks += (*parsed(cidrs(document, document)), *(block for _, block in allocated(document)))
+            blocks += parsed(chain(cidrs(document, document), *(texts for _, texts in allocated(document))))
     for key, text in odd_values(seen.flags.values):
         say(f"warning: {name}: the cluster has {key}: {text}; correct it where {key} is set")
     found = differences(flags, seen.flags, blocks)

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from ipamc.importing.calico import calico_rules as rules
 from ipamc.importing.calico.values import CalicoPool
+from ipamc.importing.facts import cidr_of
 from ipamc.model.address_sets import index_around, outermost, subtract
-from ipamc.model.cidr import BITS, Block, CidrError, parse_block
+from ipamc.model.cidr import BITS, Block, CidrError
 from ipamc.model.diagnostics import Diagnostic
 from ipamc.model.dump import Dump, SeenObject
 from ipamc.model.selector.error import SelectorError
@@ -74,7 +75,7 @@ def _pool(item: SeenObject, raw: _Pool, found: list[Diagnostic]) -> CalicoPool:
     """Return an IPPool. Raises CidrError, SelectorError, _BlockSizeError."""
     spec = raw.spec
     workload = not spec.allowed_uses or "Workload" in spec.allowed_uses
-    block = parse_block(spec.cidr, pods=workload)
+    block = cidr_of(item, spec.cidr, found, pods=workload)
     size = spec.block_size or BLOCK_SIZES[block.family]
     if not 0 < size <= BITS[block.family]:
         raise _BlockSizeError(f"blockSize {size} is no prefix length of IPv{block.family}")
@@ -122,7 +123,7 @@ def read_reservations(dump: Dump) -> tuple[list[tuple[Block, SeenObject]], list[
         try:
             raw = msgspec.convert(dict(item.value), _Reservation)
             cidrs = (raw.spec or _Reserved()).cidrs or ()
-            reserved += [(parse_block(text, pods=False), item) for text in cidrs]
+            reserved += [(cidr_of(item, text, found, pods=False), item) for text in cidrs]
         except (msgspec.ValidationError, CidrError) as problem:
             found.append(rules.unreadable(item.at, f"IPReservation {item.name}", str(problem)))
     return sorted(reserved, key=lambda pair: (pair[0], pair[1].name)), found

@@ -15,8 +15,11 @@ _BOOLEANS = {
 _OF_OPERATOR = ("cluster-pool-", "auto-create-cilium-pod-ip-pools")
 """How keys of cilium-config begin that only the operator reads."""
 _OF_CIDRS = re.compile(
-    r"(?:cluster-pool-ipv[46]|ipv[46]-native-routing|cluster)-cidr|service-cluster-ip-range"
+    r"(?:cluster-pool-ipv[46]|ipv[46]-native-routing|cluster)-cidr|ipv[46]-cidrs|service-cluster-ip-range"
 ).fullmatch
+_OF_POOLS = re.compile(r"(ipv[46]-(?:cidrs|mask-size)):(.*?)(?=;|$|,[^,;=]*=)").findall
+"""Ranges and sizes in `name=ipv4-cidrs:CIDR,CIDR;ipv4-mask-size:24,name=…`, which creates pools."""
+_FROM_ENVIRONMENT = re.compile(r"CILIUM_(\w+)=(.+)").fullmatch
 _LIKE_CIDRS = re.compile(r"[0-9a-fA-F.:/,]+").fullmatch
 _SWITCHES = (
     "enable-ipv4 enable-ipv6 enable-ipv4-masquerade enable-ipv6-masquerade enable-bpf-masquerade "
@@ -64,7 +67,10 @@ def odd_values(flags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the flags whose texts are not what Go reads, each with the text and what is wrong with it."""
     for name, text in sorted(flags.items()):
         family = 6 if "ipv6" in name else 4
-        if name in _WORDS and text and text not in _WORDS[name]:
+        if name == _OF_OPERATOR[1]:
+            found = (odd for key, value in _OF_POOLS(text) for odd in odd_values({key: value}))
+            yield from ((name, f"{key}: {problem}") for key, problem in found)
+        elif name in _WORDS and text and text not in _WORDS[name]:
             yield name, f"{shown(text)}, which is not {listing(_WORDS[name])}"
         elif "mask-size" in name and parse_size(text, 6 if name == "node-cidr-mask-size" else family) is None:
             yield name, f"{shown(text)}, which is no prefix length"
@@ -78,10 +84,14 @@ def odd_values(flags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def arguments(words: Iterable[str]) -> dict[str, str]:
     """Return the flags of a command line without dashes as pflag reads them: `--name=value`, `--name value`;
     a name alone is "true". Of a flag that is repeated the last one counts; lists of CIDRs grow (StringSlice).
+    A flag that is not given is read from `CILIUM_NAME=value` (viper's BindEnv), see `environment`.
     """
     given: list[tuple[str, list[str]]] = []
+    outer: dict[str, str] = {}
     for word in words:
-        if word.startswith("-"):
+        if variable := _FROM_ENVIRONMENT(word):
+            outer[variable[1].lower().replace("_", "-")] = variable[2]
+        elif word.startswith("-"):
             name, sign, value = word.lstrip("-").partition("=")
             given.append((name, [value] if sign else []))
         elif given:
@@ -91,7 +101,18 @@ def arguments(words: Iterable[str]) -> dict[str, str]:
         first, *others = values or ["true"]
         every = (found.get(name, ""), first, *filter(_LIKE_CIDRS, others))
         found[name] = ",".join(every) if _OF_CIDRS(name) else first
-    return found
+    return outer | found
+
+
+def environment(entries: object) -> Iterator[str]:
+    """Yield the variables of a container that set flags of Cilium, each as one word for `arguments`.
+    What is taken from another object than cilium-config is not known: no flag has the text valueFrom.
+    """
+    for entry in entries if isinstance(entries, list) else ():
+        variable = entry if isinstance(entry, dict) else {}
+        name, value = str(variable.get("name")), str(variable.get("value", "valueFrom"))
+        if name.startswith("CILIUM_") and "cilium-config" not in str(variable.get("valueFrom")):
+            yield f"{name}={','.join(value.split())}"
 
 
 def operator_keys(words: Iterable[str]) -> dict[str, str]:

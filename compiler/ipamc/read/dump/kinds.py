@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ipamc.model import dump
 from ipamc.model.cidr import Address, Block, CidrError, Odd, parse_address, read_blocks
-from ipamc.model.cilium.flags import parse_bool
+from ipamc.model.cilium.flags import parse_bool, parse_size
 from ipamc.model.cluster import CiliumNode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Span
 from ipamc.read import rules
@@ -132,12 +132,15 @@ def read_pool(raw: shapes.Pool, item: DumpItem, reader: Reader) -> dump.SeenPool
     """Return a CiliumPodIPPool."""
     spec = raw.spec or shapes.PoolSpec()
     families = {family: part for family, part in ((4, spec.ipv4), (6, spec.ipv6)) if part}
+    sizes = {family: parse_size(str(part.mask_size), family) for family, part in families.items()}
+    if odd := [f"maskSize {part.mask_size} in IPv{key}" for key, part in families.items() if not sizes[key]]:
+        reader.found.append(rules.unreadable(reader.at(item), f"CiliumPodIPPool {raw.metadata.name}", odd))
     whole = msgspec.json.decode(item.raw) if isinstance(item.raw, bytes) else item.raw
     return dump.SeenPool(
         **reader.origin(raw, item),
         labels=reader.labels(raw.metadata.labels),
         cidrs={family: reader.blocks(part.cidrs or ()) for family, part in families.items()},
-        mask_sizes={family: part.mask_size for family, part in families.items() if part.mask_size},
+        mask_sizes={family: size for family, size in sizes.items() if size},
         spec=whole.get("spec") or {},
     )
 
@@ -173,7 +176,9 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
             reader.seen_at(time)
     app = _app(metadata.labels or {})
     containers = (spec.containers or []) if app else []
-    ips = [entry.ip for entry in status.pod_ips] if status.pod_ips else [status.pod_ip]
+    ips = [entry.ip for entry in status.pod_ips or ()]
+    if status.pod_ip not in ips:
+        ips.append(status.pod_ip)
     return dump.SeenPod(
         name=metadata.name,
         file=reader.file,

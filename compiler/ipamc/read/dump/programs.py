@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ipamc.model.cilium.flags import arguments, odd_values, operator_keys
+from ipamc.model.cilium.flags import arguments, environment, odd_values, operator_keys
 from ipamc.model.cilium.operator_list import AGENT, CONFIG, KUBEADM, OPERATOR
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic
@@ -23,15 +23,16 @@ def containers(workload: Any) -> list[Mapping[str, Any]]:
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-def words_of(deployment: Any) -> tuple[str, ...]:
-    """Return the words of the operator's command line, from its Deployment, whose shape nobody checked.
-    They are of the container cilium-operator, and of all containers where none is called so.
+def words_of(workload: Any, called: str = OPERATOR) -> tuple[str, ...]:
+    """Return the words of a program's command line, from its workload, whose shape nobody checked, before
+    them variables that set flags. They are of the container `called` so, or of all where none is.
     """
-    every = containers(deployment)
-    some = [container for container in every if container.get("name") == OPERATOR] or every
-    lines = [container.get(key) for container in some for key in ("command", "args")]
-    texts = (str(text) for line in lines if isinstance(line, list) for text in line)
-    return tuple(word for text in texts for word in text.split())
+    every = containers(workload)
+    some = [container for container in every if container.get("name") == called] or every
+    lines = [list_at(container, key) for container in some for key in ("command", "args")]
+    texts = (str(text) for line in lines for text in line)
+    variables = (word for container in some for word in environment(container.get("env")))
+    return (*variables, *(word for text in texts for word in text.split()))
 
 
 CONTROLLER = "kube-controller-manager"
@@ -104,6 +105,12 @@ def operator_of(dump: Dump) -> tuple[SeenPod | SeenObject | None, tuple[str, ...
     return pod or deployment, pod.words if pod else ()
 
 
+def agent_flags(dump: Dump) -> dict[str, str]:
+    """Return the arguments of the agents, which override keys of cilium-config."""
+    agents = dump.other("DaemonSet", AGENT)
+    return arguments(words_of(agents.value, "cilium-agent")) if agents else {}
+
+
 def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
     """Yield the flags of Cilium and of kube-controller-manager that are not what Go reads. O(pods)."""
     config, (operator, words) = dump.other("ConfigMap", CONFIG), operator_of(dump)
@@ -112,6 +119,8 @@ def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
     for source, whose, flags in (
         (config, CONFIG, texts_of(value_at(config, "data"))),
         (operator, f"the command line of {OPERATOR}", operator_keys(words)),
+        (dump.other("DaemonSet", AGENT), "the command line of the agents", agent_flags(dump)),
+        *((each, f"CiliumNodeConfig {each.name}", each.defaults) for each in dump.node_configs),
         (pod or kubeadm, CONTROLLER, controller_flags(dump)),
     ):
         for name, problem in odd_values(flags):
@@ -139,10 +148,11 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
     try:
         value: Any = next((document.value for document in yaml_documents("kubeadm", text)), None)
     except Unreadable:
+        yield "cluster-cidr", "ClusterConfiguration:no-YAML"
         return
     for key, flag in (("podSubnet", "cluster-cidr"), ("serviceSubnet", "service-cluster-ip-range")):
-        if isinstance(subnet := member(value, "networking", key), str):
-            yield flag, subnet
+        if (subnet := member(value, "networking", key)) is not None:
+            yield flag, str(subnet)
     if member(value, "networking", "podSubnet"):
         yield ALLOCATE, "true"  # kubeadm, controlplane/manifests.go
     arguments = member(value, "controllerManager", "extraArgs")
@@ -154,7 +164,7 @@ def _kubeadm_arguments(dump: Dump) -> Iterator[tuple[str, str]]:
                 yield str(item.get("name")), str(item.get("value"))
 
 
-def list_at(item: SeenObject | None, *keys: str) -> list[Any]:
-    """Return the list at a path in an unchecked object; [] if there is none."""
-    value = value_at(item, *keys)
-    return value if isinstance(value, list) else []
+def list_at(value: Any, *keys: str) -> list[Any]:
+    """Return the list at a path in an unchecked value; another value there as the only entry, [] for none."""
+    found = member(value, *keys)
+    return found if isinstance(found, list) else [] if found is None else [found]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
@@ -181,13 +181,16 @@ class CalicoBlock(Foreign):
     spec: _BlockSpec
 
 
+_Truth = Literal["", "1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"]
+
+
 class _AffinitySpec(Foreign):  # lib/apis/v3/block_affinity.go; in some versions `deleted` is a text
     cidr: str
     node: str
     state: str | None = None
     type: str | None = None
     """`host` or nothing; `virtual` for load balancers."""
-    deleted: str | bool | None = None
+    deleted: bool | _Truth | None = None
 
 
 class Affinity(Foreign):

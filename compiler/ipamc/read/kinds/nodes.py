@@ -204,6 +204,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     values.name(metadata.name, "node", at, "metadata", "name")
     cidrs, field_name = spec.pod_cidrs or [], "podCIDRs"
     if spec.pod_cidr and spec.pod_cidr not in cidrs[:1]:
+        values.blocks(cidrs, at, "spec", field_name)  # reported if they cannot be read
         cidrs, field_name = [spec.pod_cidr], "podCIDR"  # overrides the list (apis/core/v1/conversion.go)
     conditions = status.conditions or ()
     annotations = {
@@ -214,7 +215,7 @@ def read_node(raw: RawNode, at: At, values: Values) -> Iterator[Node]:
     of_cilium = [key for key in sorted(annotations) if key.startswith(OF_CILIUM)]
     given = [annotations[key] for key in of_cilium if key.endswith(POD_CIDR)]
     internal = [
-        (entry.address, ("status", "addresses", index, "address"))
+        (entry.address or "null", ("status", "addresses", index, "address"))
         for index, entry in enumerate(status.addresses or ())
         if entry.type == "InternalIP"
     ]

@@ -166,8 +166,8 @@ def _unreadable(
     """
     bad: dict[str, list[str]] = {}
     for document in live.values():
-        if odd := [text for text, block in read_blocks(_texts(document, pattern))[1] if not block]:
-            bad.setdefault(objects.node_of(document), []).extend(sorted(odd))
+        if odd := objects.unread(_texts(document, pattern)):
+            bad.setdefault(objects.node_of(document), []).extend(odd)
     sizes = {
         block.family: block.prefix
         for block in sorted(chain(*map(_whole_blocks_of, single if bad else ())), key=lambda one: -one.prefix)
@@ -201,43 +201,48 @@ def _texts(document: objects.Object, pattern: objects.Object | None) -> Collecti
     """Return the CIDRs that a live object gives to its node; single addresses only if it has no block."""
     if document.get("kind") == objects.NODE:
         return objects.cidrs(document, pattern) if pattern else ()
-    pools = (objects.ipam(document).get("pools") or {}).get("allocated") or ()
     own = objects.ipam(document).get("podCIDRs") or ()
-    blocks = [*own, *chain.from_iterable(each.get("cidrs") or () for each in pools)]
+    blocks = [*own, *chain.from_iterable(texts for _, texts in objects.allocated(document))]
     return blocks or objects.cidrs(document, {"kind": objects.CILIUM_NODE})
 
 
 def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[Withheld]:
     """Yield shared CiliumPodIPPools whose apply would remove or merge CIDRs in which CiliumNodes have blocks.
-    A compile only appends to a published pool, so a wider CIDR comes from a lock without that history.
+    A compile only appends to a published pool, so a wider CIDR comes from a lock without that history. A text
+    that is no CIDR may mean any addresses outside of the rendered pool.
     """
-    changed: dict[str, tuple[str, tuple[Block, ...], bool]] = {}
+    changed: dict[str, tuple[str, Sequence[Block], str, bool]] = {}
     for document in tree:
         there = live.get(identity(document))
         if document["kind"] == objects.POOL and not objects.node_of(document) and there is not None:
-            gone = lost(there, document)
+            gone: Sequence[Block] = lost(there, document)
             # A CIDR of the live pool may be only a part of one of the rendered pool.
             wider, blocks = _blocks_of(document), objects.parsed(objects.cidrs(there, document))
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
-            if pieces := gone or tuple(outermost(parts)):
-                changed[objects.name_of(document)] = identity(document), pieces, bool(gone)
+            pieces: Sequence[Block] = gone or outermost(parts)
+            which = [*objects.unread(objects.cidrs(there, document)), *map(str, pieces)]
+            if len(which) > len(pieces):
+                gone = pieces = outermost(without((Block(family, 0, 0) for family in BITS), wider))
+            if pieces:
+                changed[objects.name_of(document)] = identity(document), pieces, names(which), bool(gone)
     users: dict[str, set[str]] = defaultdict(set)
     for document in live.values() if changed else ():
         if document.get("kind") == objects.CILIUM_NODE:
-            for pool, block in objects.allocated(document):
-                if pool in changed and blocks_over(changed[pool][1], block):
+            for pool, texts in objects.allocated(document):
+                pieces = changed[pool][1] if pool in changed else ()
+                good, odd = read_blocks(texts if pieces else ())
+                if any(blocks_over(pieces, each) for each in good) or not all(each.block for each in odd):
                     users[pool].add(objects.name_of(document))
     for pool, nodes in sorted(users.items()):
-        name, pieces, goes = changed[pool]
-        which = names(map(str, pieces))
+        name, _, what, goes = changed[pool]
         have = f"{count(len(nodes), 'node')} {'has' if len(nodes) == 1 else 'have'} blocks: {names(nodes)}"
         if goes:
-            reason = f"{which} would be taken away, where {have}"
+            reason = f"{what} would be taken away, where {have}"
             drain = "drain the nodes, delete their CiliumNodes, restart their agents"
             way_out = f"keep these CIDRs in the pool until no CiliumNode has a block of them: {drain}"
         else:
             again = "up to Cilium 1.18 the operator gives its blocks to other nodes again"
-            reason = f"{which} would become part of a wider CIDR, and {again}, where {have}"
+            reason = f"{what} would become part of a wider CIDR, and {again}, where {have}"
             cluster = f"the cidrs that the cluster has (kubectl get ciliumpodippool {pool} -o yaml)"
             file = "rendered/cilium/ippools.yaml, and compile again: what is new is appended"
             way_out = f"put {cluster} in place of those of {pool} in {file}"

@@ -5,7 +5,7 @@ CIDRs are read as Go reads them; `blocks.held_by_others` asks for texts that are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ipamc.model.cidr import BITS, Block, CidrError, parse_address, read_blocks
@@ -60,10 +60,15 @@ def ipam(document: Object) -> Object:
     return (document.get("spec") or {}).get("ipam") or {}
 
 
-def allocated(document: Object) -> Iterator[tuple[str, Block]]:
-    """Yield (pool, block) of a CiliumNode in multi-pool mode."""
+def allocated(document: Object) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield pools and the texts of their CIDRs of a CiliumNode in multi-pool mode."""
     for entry in (ipam(document).get("pools") or {}).get("allocated") or ():
-        yield from ((str(entry.get("pool", "")), block) for block in parsed(entry.get("cidrs") or ()))
+        yield str(entry.get("pool", "")), entry.get("cidrs") or ()
+
+
+def unread(texts: Iterable[str]) -> list[str]:
+    """Return the texts that are no CIDR, sorted."""
+    return sorted(text for text, block in read_blocks(texts)[1] if not block)
 
 
 def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
@@ -102,7 +107,7 @@ def cidrs(document: Object, like: Object) -> set[str]:
 def pod_cidr_annotations(document: Object) -> dict[str, str]:
     """Return the annotations of a Node that hold its blocks."""
     found = (document.get("metadata") or {}).get("annotations") or {}
-    return {key: value for key, value in found.items() if key.endswith(POD_CIDR)}
+    return {key: value for key, value in found.items() if value and key.endswith(POD_CIDR)}
 
 
 def parsed(texts: Iterable[object]) -> list[Block]:
