@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ipamc.importing.refresh import Past, inventories, is_inventory, never_seen, refresh
+from ipamc.importing.refresh import Past, about_nodes, inventories, is_inventory, refresh
 from ipamc.model.cluster import Cluster
 from ipamc.read.read import read
 from tests.support import dumps
@@ -91,7 +91,7 @@ def test_the_age_is_that_of_all_inventories() -> None:
 def test_nodes_that_no_dump_ever_had_are_named_by_file() -> None:
     sources = sources_of(a=A.replace(", planned: true", ""), b=B.replace(", planned: true", ""))
     said = [
-        found.message for found in never_seen(cluster_of(sources), FOLDER, dump_of(there("n1", "n2", "n3")))
+        found.message for found in about_nodes(cluster_of(sources), FOLDER, dump_of(there("n1", "n2", "n3")))
     ]
     assert said == [
         "1 node of nodes-a.yaml without a uid, and not in the dump, leaves the inventory: n4",

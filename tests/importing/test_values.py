@@ -10,10 +10,12 @@ import yaml
 
 from ipamc.check.evidence import asking_less
 from ipamc.importing.bring_in import Options, bring_in
+from ipamc.importing.refresh import about_nodes
 from ipamc.model.diagnostics import Diagnostic, Refused, Span
 from ipamc.read.dump.read import read_dump
+from ipamc.read.read import read
 from tests.support import dumps
-from tests.support.imports import compiled
+from tests.support.imports import FOLDER, NAME, SCHEMAS, compiled, dump_of
 
 NODES = [dumps.node("n1", uid="u1"), dumps.node("n2", uid="u2")]
 BLOCKS = [dumps.cilium_node("n1", "10.1.0.0/24"), dumps.cilium_node("n2", "10.1.1.0/24")]
@@ -194,6 +196,71 @@ def test_a_node_that_lacks_one_family_is_named_with_it_and_gets_a_block() -> Non
     assert '{"block":"fd00::100/120","pool":"default","node":"n2"}' in compiled(files).lock
 
 
+def test_a_refresh_names_a_newcomer_that_lacks_one_family() -> None:
+    six = [
+        dumps.cilium_node("n1", "10.1.0.0/24", "fd00::/120"),
+        dumps.cilium_node("n2", "10.1.1.0/24", "fd00::100/120"),
+    ]
+    objects = [*NODES, *six, dumps.config_map(**POOL, **SIX, enable_ipv4="true")]
+    files, _ = brought(*objects)
+    cluster, _ = read(
+        NAME, FOLDER, {f"{FOLDER}/{name}": text.encode() for name, text in files.items()}, SCHEMAS
+    )
+    dump = dump_of([*objects, dumps.node("n3", uid="u3"), dumps.cilium_node("n3", "10.1.2.0/24")])
+    said = [each.message for each in about_nodes(cluster, FOLDER, dump)]
+    assert said == ["1 node waits for a block: n3 (IPv6)"]
+    assert not [*about_nodes(cluster, FOLDER, dump_of(objects))]
+
+
+def test_ipv4_is_on_where_cilium_config_does_not_say() -> None:
+    six = [
+        dumps.cilium_node("n1", "10.1.0.0/24", "fd00::/120"),
+        dumps.cilium_node("n2", "10.1.1.0/24", "fd00::100/120"),
+    ]
+    files, _ = brought(*NODES, *six, dumps.config_map(**POOL, **SIX))
+    assert yaml.safe_load(files["cluster.yaml"])["spec"]["ipFamilies"] == ["IPv4", "IPv6"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "ranges"),
+    [
+        (
+            [{"name": "CILIUM_CLUSTER_POOL_IPV4_CIDR", "value": "10.1.0.0/16 10.2.0.0/16"}],
+            (),
+            ["10.1.0.0/16", "10.2.0.0/16"],
+        ),
+        (
+            [{"name": "CILIUM_CLUSTER_POOL_IPV4_CIDR", "value": "10.9.0.0/16"}],
+            ("--cluster-pool-ipv4-cidr=10.1.0.0/16", "--cluster-pool-ipv4-cidr", "10.3.0.0/16"),
+            ["10.1.0.0/16", "10.3.0.0/16"],
+        ),
+        ([None, {"name": "CILIUM_CLUSTER_POOL_IPV4_CIDR"}], ("--config-dir=/tmp/cilium",), ["10.1.0.0/20"]),
+        (
+            [
+                {
+                    "name": "CILIUM_CLUSTER_POOL_IPV4_CIDR",
+                    "valueFrom": {"secretKeyRef": {"name": "a", "key": "b"}},
+                }
+            ],
+            (),
+            None,
+        ),
+    ],
+)
+def test_variables_of_the_operator(
+    variables: list[Any], words: tuple[str, ...], ranges: list[str] | None
+) -> None:
+    program = operator(*words)
+    program["spec"]["template"]["spec"]["containers"][0]["env"] = variables
+    files, found = brought(
+        *NODES, *BLOCKS, dumps.config_map(**{**POOL, "cluster_pool_ipv4_cidr": "10.1.0.0/20"}), program
+    )
+    if ranges:
+        assert pools(files)[0]["ipv4"]["cidrs"] == ranges
+    else:
+        assert any("cluster-pool-ipv4-cidr: 'valueFrom', which is no CIDR" in each for each in odd(found))
+
+
 @pytest.mark.parametrize("mode", ["cluster-pool", "kubernetes"])
 def test_the_node_that_goes_is_named(mode: str) -> None:
     cidrs = ["10.1.0.0/24"] if mode == "kubernetes" else []
@@ -206,6 +273,11 @@ def test_the_node_that_goes_is_named(mode: str) -> None:
     assert found.code == "IPC0426"
     assert found.message.endswith("; n2 is being deleted")
     assert found.help.startswith("wait until kubectl get node,ciliumnode n2 finds neither")
+    first = compiled(brought(dumps.node("n1", *cidrs, uid="u1"), twins[0], config)[0])
+    with pytest.raises(Refused) as caught:
+        compiled(files, first)
+    (found,) = (each for each in caught.value.diagnostics if each.code == "IPC0423")
+    assert found.message.endswith("; n2 is being deleted")
 
 
 def test_flags_of_kube_controller_manager_with_a_blank_and_host_bits() -> None:

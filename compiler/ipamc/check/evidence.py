@@ -200,13 +200,17 @@ def shown_twice(cluster: Cluster, outer: ShownBlock, inner: ShownBlock) -> Diagn
     """IPC0426: no two nodes show the same addresses."""
     message = f"node {inner.node} shows {inner.block}, which overlaps {outer.block} of node {outer.node}"
     also = [Related(outer.at, f"{outer.node} shows {outer.block} here")]
-    fix = "drain one of the two, delete its Node and CiliumNode, and let it join again"
-    going = {each.name for each in cluster.nodes if each.deleting}
-    going |= {seen.name for seen in cluster.cilium_nodes if seen.deleting}
-    if goes := next((node for node in (inner.node, outer.node) if node in going), ""):
-        message += f"; {goes} is being deleted"
-        fix = f"wait until kubectl get node,ciliumnode {goes} finds neither, then give the inputs again"
-    return error("IPC0426", inner.at, message, also=also, help=fix)
+    goes, wait = _goes(cluster, inner.node, outer.node)
+    fix = wait or "drain one of the two, delete its Node and CiliumNode, and let it join again"
+    return error("IPC0426", inner.at, message + goes, also=also, help=fix)
+
+
+def _goes(cluster: Cluster, *nodes: str) -> tuple[str, str]:
+    """Return which of some nodes is being deleted, to add to a message, and a fix; two times "" for none."""
+    every: tuple[Node | CiliumNode, ...] = (*cluster.nodes, *cluster.cilium_nodes)
+    goes = next((each.name for each in every if each.deleting and each.name in nodes), "")
+    wait = f"wait until kubectl get node,ciliumnode {goes} finds neither, then give the inputs again"
+    return (f"; {goes} is being deleted", wait) if goes else ("", "")
 
 
 def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic:
@@ -230,7 +234,7 @@ def which_case(lock: Lock) -> str:
 
 
 def already_given(
-    lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
+    cluster: Cluster, lock: Lock, shown: ShownBlock, block: Block, line: Line, *, stranger: bool = False
 ) -> Diagnostic:
     """IPC0423: a block that a running node shows is not another node's in the lock."""
     state = "quarantined, of" if line.since else "held by"
@@ -243,9 +247,10 @@ def already_given(
     else:
         drain = "drain the other, delete its Node and CiliumNode, and let it join again"
         fix = f"{which_case(lock)}find out which of the two nodes uses it; {drain}"
-    message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}"
+    goes, wait = _goes(cluster, shown.node, line.node)
+    message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]
-    return error("IPC0423", shown.at, message, also=also, help=fix)
+    return error("IPC0423", shown.at, message, also=also, help=wait or fix)
 
 
 def settled_elsewhere(lock: Lock, node: NodeState, line: Line) -> Diagnostic:

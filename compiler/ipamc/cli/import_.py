@@ -239,7 +239,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
-    from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
+    from ipamc.importing.refresh import Past, about_nodes, changes, inventories, refresh
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
@@ -261,7 +261,7 @@ def _refresh(
                 texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, sources)) from None
-        print_findings([*warnings, *locate(never_seen(there, folder, dump), sources)], style)
+        print_findings([*warnings, *locate(about_nodes(there, folder, dump), sources)], style)
         found = changes(there, dump, labels)
     with accounted(lambda: _refreshed_so_far(folder, texts)):
         changed = update_cluster(folder, texts)

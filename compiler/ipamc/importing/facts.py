@@ -96,7 +96,8 @@ class Facts(Struct, frozen=True, kw_only=True, dict=True):
 
     def families(self, dump: Dump) -> tuple[int, ...]:
         """Return the enabled families, the primary one first: that of podCIDRs, or else of addresses."""
-        on = {family for family in (4, 6) if is_true(self.config, f"enable-ipv{family}")}
+        flags = {"enable-ipv4": "true", **self.config} if "enable-ipv6" in self.config else self.config
+        on = {family for family in (4, 6) if is_true(flags, f"enable-ipv{family}")}
         if not on:
             blocks = [block for node in dump.nodes for block in node.pod_cidrs]
             blocks += [block for node in dump.cilium_nodes for block in node.blocks]

@@ -160,8 +160,15 @@ def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
     return Known(given=blocks, sizes=sizes, families=cluster.families, silent=not calico.tells_blocks(dump))
 
 
-def never_seen(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
-    """Yield nodes that a refresh removes although no dump ever had them: most should be `planned`."""
+def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
+    """Yield nodes that a refresh removes although no dump ever had them: most should be `planned`; and those
+    that lack a block in one family only.
+    """
+    every = [family for family in cluster.families if all(family in pool.families for pool in cluster.pools)]
+    given = _known(cluster, dump, {}).given.items() if cluster.mode.one_block else ()
+    shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]
+    if lacks := [f"{node} (IPv{family})" for node, its in shown for family in every if family not in its]:
+        yield rules.without_block(dump.at, lacks, None)
     gone: dict[str, list[Node]] = {}
     for node in cluster.nodes:
         if not (node.planned or node.uid or node.name in dump.nodes_by_name):

@@ -24,7 +24,7 @@ _LIKE_CIDRS = re.compile(r"[0-9a-fA-F.:/,]+").fullmatch
 _SWITCHES = (
     "enable-ipv4 enable-ipv6 enable-ipv4-masquerade enable-ipv6-masquerade enable-bpf-masquerade "
     "annotate-k8s-node auto-direct-node-routes enable-bgp-control-plane bgp-announce-pod-cidr "
-    "disable-endpoint-crd allocate-node-cidrs"
+    "disable-endpoint-crd allocate-node-cidrs k8s-require-ipv4-pod-cidr k8s-require-ipv6-pod-cidr"
 )
 _WORDS: Mapping[str, Iterable[str]] = {
     "routing-mode": ("native", "tunnel"),
@@ -110,9 +110,9 @@ def environment(entries: object) -> Iterator[str]:
     """
     for entry in entries if isinstance(entries, list) else ():
         variable = entry if isinstance(entry, dict) else {}
-        name, value = str(variable.get("name")), str(variable.get("value", "valueFrom"))
-        if name.startswith("CILIUM_") and "cilium-config" not in str(variable.get("valueFrom")):
-            yield f"{name}={','.join(value.split())}"
+        name, value, source = (variable.get(key) or "" for key in ("name", "value", "valueFrom"))
+        if str(name).startswith("CILIUM_") and "cilium-config" not in str(source):
+            yield f"{name}={','.join(str(value or (source and 'valueFrom')).split())}"
 
 
 def operator_keys(words: Iterable[str]) -> dict[str, str]:

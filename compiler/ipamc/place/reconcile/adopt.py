@@ -64,7 +64,7 @@ def lay_out(context: Context, nodes: list[NodeState]) -> tuple[list[Line], list[
         if own or over.state is State.RELEASED:
             gone.add(over.block)
         else:
-            found.append(already_given(context.lock, shown, line.block, over))
+            found.append(already_given(context.cluster, context.lock, shown, line.block, over))
     found += several_blocks(context.cluster, [*(shown for _, shown in pairs), *_of_movers(nodes, context)])
     for (line, outer), (_, inner) in overlaps(pairs, lambda pair: pair[0].block):
         if not outer.block.overlaps(inner.block):  # else conflicts() reports it
@@ -116,4 +116,4 @@ def conflicts(
     for shown in strangers:
         for line in lines_over(lines, shown.block):
             if line.node != shown.node and line.state is not State.RELEASED:
-                yield already_given(context.lock, shown, shown.block, line, stranger=True)
+                yield already_given(context.cluster, context.lock, shown, shown.block, line, stranger=True)

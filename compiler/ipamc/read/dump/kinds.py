@@ -176,9 +176,7 @@ def read_pod(raw: shapes.Pod, item: DumpItem, reader: Reader) -> dump.SeenPod:
             reader.seen_at(time)
     app = _app(metadata.labels or {})
     containers = (spec.containers or []) if app else []
-    ips = [entry.ip for entry in status.pod_ips or ()]
-    if status.pod_ip not in ips:
-        ips.append(status.pod_ip)
+    ips = dict.fromkeys([*(entry.ip for entry in status.pod_ips or ()), status.pod_ip])
     return dump.SeenPod(
         name=metadata.name,
         file=reader.file,

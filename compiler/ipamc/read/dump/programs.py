@@ -29,8 +29,7 @@ def words_of(workload: Any, called: str = OPERATOR) -> tuple[str, ...]:
     """
     every = containers(workload)
     some = [container for container in every if container.get("name") == called] or every
-    lines = [list_at(container, key) for container in some for key in ("command", "args")]
-    texts = (str(text) for line in lines for text in line)
+    texts = (str(text) for each in some for key in ("command", "args") for text in list_at(each, key))
     variables = (word for container in some for word in environment(container.get("env")))
     return (*variables, *(word for text in texts for word in text.split()))
 
@@ -96,12 +95,12 @@ def value_at(item: SeenObject | None, *keys: str) -> Any:
     return member(item.value if item else None, *keys)
 
 
-def operator_of(dump: Dump) -> tuple[SeenPod | SeenObject | None, tuple[str, ...]]:
+def operator_of(dump: Dump, namespace: str = "") -> tuple[SeenPod | SeenObject | None, tuple[str, ...]]:
     """Return the operator's Deployment, or else a Pod of it, and its words; None and () without both."""
-    deployment = dump.other("Deployment", OPERATOR)
+    deployment = dump.other("Deployment", OPERATOR, namespace)
     if words := words_of(deployment.value if deployment else None):
         return deployment, words
-    pod = next((pod for pod in dump.pods if pod.app == OPERATOR), None)
+    pod = next((pod for pod in dump.pods if pod.app == OPERATOR and not pod.has_ended), None)
     return pod or deployment, pod.words if pod else ()
 
 

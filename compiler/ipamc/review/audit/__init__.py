@@ -110,7 +110,7 @@ def not_in_the_dump(context: Context, _: causes.Suppressed) -> Iterator[Result]:
     missing = [kind for kind in wanted if kind not in context.dump.kinds]
     if context.config is None:
         missing.append(causes.CONFIG_MAP)
-    if context.arguments is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
+    if context.operator[0] is None and context.cluster.mode in {Mode.CLUSTER_POOL, Mode.MULTI_POOL}:
         missing.append(causes.DEPLOYMENT)
     if rendered & POLICIES.keys() and not context.has_policies:
         missing.append(POLICY)

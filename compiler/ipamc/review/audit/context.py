@@ -15,7 +15,7 @@ from ipamc.check import drift
 from ipamc.check.held_blocks import UNTIL_MOVED, illegal
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block
-from ipamc.model.cilium.operator_list import AGENT, CONFIG, OPERATOR
+from ipamc.model.cilium.operator_list import AGENT, CONFIG
 from ipamc.model.cluster import Cluster, Mode, Node
 from ipamc.model.diagnostics import At, Diagnostic, Related, error, note
 from ipamc.model.dump import Dump, SeenEndpoint, SeenObject, SeenPod
@@ -25,7 +25,7 @@ from ipamc.model.lock import Line, Lock, State
 from ipamc.model.ownership import Law, Ownership, RangeIndex
 from ipamc.model.plan import ShownBlock
 from ipamc.model.routes import Table
-from ipamc.read.dump.programs import texts_of, words_of
+from ipamc.read.dump.programs import operator_of, texts_of
 from ipamc.read.rendered import Rendered, identity
 from ipamc.review.audit.causes import Cause, Fact
 from ipamc.review.live.cilium import Running
@@ -195,26 +195,15 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         return self.config_map.at if self.config_map else self.dump.at
 
     @cached_property
-    def deployment(self) -> SeenObject | None:
-        """The operator's Deployment."""
-        return self.dump.other("Deployment", OPERATOR, self.cluster.namespace)
-
-    @cached_property
-    def operator_pod(self) -> SeenPod | None:
-        """A Pod of the operator."""
-        return next(iter(self.pods_of.get(OPERATOR, {}).values()), None)
-
-    @cached_property
-    def arguments(self) -> Sequence[str] | None:
-        """The operator's arguments, from its Deployment or else its Pod; None if the dump has neither."""
-        if self.deployment is not None:
-            return words_of(self.deployment.value)
-        return self.operator_pod.words if self.operator_pod else None
+    def operator(self) -> tuple[SeenPod | SeenObject | None, Sequence[str]]:
+        """The operator's Deployment, or else a Pod of it, and its arguments."""
+        return operator_of(self.dump, self.cluster.namespace)
 
     @cached_property
     def flags(self) -> Running:
         """The flags in the cluster."""
-        return Running(data=self.config, arguments=self.arguments)
+        operator, words = self.operator
+        return Running(data=self.config, arguments=words if operator else None)
 
     @cached_property
     def pods_of(self) -> Mapping[str, Mapping[str, SeenPod]]:

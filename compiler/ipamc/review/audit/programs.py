@@ -41,7 +41,7 @@ def flags_differ(context: Context, _: Suppressed) -> Iterator[Result]:
         given = [line.block for line in context.lock.lines if line.state is State.HELD]
     found = differences(git, context.flags, given)
     before = differences(context.applied.flags, context.flags, given) if context.applied else found
-    since, operator = {item.key for item in before}, context.deployment or context.operator_pod
+    since, operator = {item.key for item in before}, context.operator[0]
     for item in found:
         pending, of_operator = item.key not in since, item.key == IPAM_ARGUMENT
         first = of_operator and git.bystander and _gave_every_block(context)
