@@ -130,13 +130,10 @@ class _NoRangeError(ValueError):
 
 
 def _cluster_cidr(item: SeenObject, told: list[Diagnostic]) -> _ClusterCidr:
-    """Return a ClusterCIDR; add to `told` as `cidr_of` does.
-    Raises CidrError, SelectorError, _NoRangeError.
-    """
+    """Return a ClusterCIDR (`told`: see `cidr_of`). Raises CidrError, SelectorError, _NoRangeError."""
     raw = msgspec.convert(dict(item.value), _Raw)
     spec = raw.spec
-    texts = ((4, spec.ipv4), (6, spec.ipv6))
-    ranges = {family: cidr_of(item, text, told) for family, text in texts if text}
+    ranges = {family: cidr_of(item, text, told) for family, text in ((4, spec.ipv4), (6, spec.ipv6)) if text}
     sizes = {family: BITS[family] - spec.per_node_host_bits for family in ranges}
     if not ranges:
         raise _NoRangeError("it has no ipv4 and no ipv6")

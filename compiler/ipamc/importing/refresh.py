@@ -161,9 +161,7 @@ def _known(cluster: Cluster, dump: Dump, given: Mapping[str, Blocks]) -> Known:
 
 
 def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnostic]:
-    """Yield nodes that a refresh removes although no dump ever had them: most should be `planned`; and those
-    that lack a block in one family only.
-    """
+    """Yield nodes that leave although no dump ever had them, and nodes that lack a block of one family."""
     every = [family for family in cluster.families if all(family in pool.families for pool in cluster.pools)]
     given = _known(cluster, dump, {}).given.items() if cluster.mode.one_block else ()
     shown = [(node, {block.family for block in blocks}) for node, blocks in given if blocks]

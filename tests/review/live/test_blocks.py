@@ -208,6 +208,12 @@ def test_what_shared_pools_may_mean_is_kept(there: str, has: str, reason: str | 
     assert found == ([reason] if reason else [])
 
 
+def test_a_pool_of_one_node_that_cannot_be_read_withholds_the_node() -> None:
+    tree = [pool("p.a", "10.1.0.0/27"), pool("p.b", "10.0.0.0/27"), pool("p.c", "10.2.0.0/27")]
+    found = held_by_others(tree, by_identity(pool("p.a", "10.0.0.0/33")))
+    assert [item.identity for item in found] == ["CiliumPodIPPool p.a", "CiliumPodIPPool p.b"]
+
+
 # A compile appends; only a lock that does not know what was published has a wider CIDR.
 @pytest.mark.parametrize(
     ("cidrs", "withheld"),

@@ -181,9 +181,6 @@ class CalicoBlock(Foreign):
     spec: _BlockSpec
 
 
-_Truth = Literal["", "1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"]
-
-
 class _AffinitySpec(Foreign):  # lib/apis/v3/block_affinity.go; in some versions `deleted` is a text
     cidr: str
     node: str
@@ -229,6 +226,7 @@ PARTS = re.compile(rb"^===\s*$", re.MULTILINE)
 IPAM = 2
 """The index (from 0) of the part with Calico's IPAM, the last one."""
 
+_Truth = Literal["", "1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"]
 _AFFINITY = re.compile(r"/?calico/ipam/v2/([a-z]+)/([^/]+)/ipv[46]/block/([^/]+)-(\d+)").fullmatch
 """The key of an affinity: type, host, CIDR (libcalico-go, lib/backend/model/block_affinity.go)."""
 

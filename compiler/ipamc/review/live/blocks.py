@@ -201,6 +201,8 @@ def _texts(document: objects.Object, pattern: objects.Object | None) -> Collecti
     """Return the CIDRs that a live object gives to its node; single addresses only if it has no block."""
     if document.get("kind") == objects.NODE:
         return objects.cidrs(document, pattern) if pattern else ()
+    if document.get("kind") == objects.POOL:  # shared_pools_in_use has those of no node
+        return objects.cidrs(document, document) if objects.node_of(document) else ()
     own = objects.ipam(document).get("podCIDRs") or ()
     blocks = [*own, *chain.from_iterable(texts for _, texts in objects.allocated(document))]
     return blocks or objects.cidrs(document, {"kind": objects.CILIUM_NODE})
