@@ -116,6 +116,20 @@ def test_a_key_of_multi_pool_mode_that_cannot_be_read_is_a_finding(key: str) -> 
     assert any("zonk" in each.message and has_a_place(each) for each in found)
 
 
+def test_a_node_config_names_a_pool_that_the_dump_has_not() -> None:
+    config = {
+        "apiVersion": "cilium.io/v2",
+        "kind": "CiliumNodeConfig",
+        "metadata": {"name": "mars", "namespace": "kube-system"},
+    }
+    config["spec"] = {"nodeSelector": {}, "defaults": {"ipam-default-ip-pool": "mars"}}
+    pool = dumps.pool("default", mask=24, cidrs=["10.1.0.0/16"])
+    _, found = brought(*NODES, pool, config, dumps.config_map(ipam="multi-pool"))
+    (one,) = [each for each in found if each.code == "IPC0805"]
+    assert one.message == "CiliumNodeConfig mars has pool 'mars', which the dump has not"
+    assert has_a_place(one)
+
+
 @pytest.mark.parametrize("small", ["10.3.0.0/25", "10.3.0.9/25"])
 def test_a_range_smaller_than_a_block_is_named(small: str) -> None:
     config = dumps.config_map(**{**POOL, "cluster_pool_ipv4_cidr": f"10.1.0.0/16 {small}"})

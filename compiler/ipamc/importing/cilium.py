@@ -156,10 +156,12 @@ def _multi_pool(dump: Dump, facts: Facts, families: tuple[int, ...]) -> Draft:
     pinning = "pool" if chosen or general != _DEFAULT else "none"
     given = {pool for seen in dump.cilium_nodes for _, pool in seen.allocated}
     decisions = [rules.pools_unknown(dump.at, sorted(given))] if given and not dump.pools else []
-    named = [facts.config.get(_DEFAULT_POOL_KEY, ""), *created] if dump.pools else []
+    named = [facts.config.get(_DEFAULT_POOL_KEY, ""), *created, *chosen] if dump.pools else []
     here = [name for name in created if name in names]
-    if odd := [f"pool {shown(name)}, which the dump has not" for name in named if name and name not in names]:
-        decisions.append(unreadable(facts.config_at or dump.at, "cilium-config", odd))
+    for name in sorted({*named} - names - {""}):
+        by, odd = chosen.get(name), [f"pool {shown(name)}, which the dump has not"]
+        whose = f"CiliumNodeConfig {by.name}" if by else "cilium-config"
+        decisions.append(unreadable(by.at if by else facts.config_at or dump.at, whose, odd))
     return Draft(
         decisions=tuple(decisions),
         mode=Mode.MULTI_POOL,

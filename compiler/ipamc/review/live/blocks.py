@@ -166,8 +166,8 @@ def _unreadable(
     """
     bad: dict[str, list[str]] = {}
     for document in live.values():
-        if odd := objects.unread(_texts(document, pattern)):
-            bad.setdefault(objects.node_of(document), []).extend(odd)
+        if odd := [text for text, block in read_blocks(_texts(document, pattern))[1] if not block]:
+            bad.setdefault(objects.node_of(document), []).extend(sorted(odd))
     sizes = {
         block.family: block.prefix
         for block in sorted(chain(*map(_whole_blocks_of, single if bad else ())), key=lambda one: -one.prefix)
@@ -222,18 +222,19 @@ def shared_pools_in_use(tree: Iterable[objects.Object], live: Live) -> Iterator[
             wider, blocks = _blocks_of(document), objects.parsed(objects.cidrs(there, document))
             parts = [each for each in blocks if any(o.prefix < each.prefix for o in blocks_over(wider, each))]
             pieces: Sequence[Block] = gone or outermost(parts)
-            which = [*objects.unread(objects.cidrs(there, document)), *map(str, pieces)]
-            if len(which) > len(pieces):
+            odd = [text for text, block in read_blocks(objects.cidrs(there, document))[1] if not block]
+            which = names([*sorted(odd), *map(str, pieces)])
+            if odd:
                 gone = pieces = outermost(without((Block(family, 0, 0) for family in BITS), wider))
             if pieces:
-                changed[objects.name_of(document)] = identity(document), pieces, names(which), bool(gone)
+                changed[objects.name_of(document)] = identity(document), pieces, which, bool(gone)
     users: dict[str, set[str]] = defaultdict(set)
     for document in live.values() if changed else ():
         if document.get("kind") == objects.CILIUM_NODE:
             for pool, texts in objects.allocated(document):
                 pieces = changed[pool][1] if pool in changed else ()
-                good, odd = read_blocks(texts if pieces else ())
-                if any(blocks_over(pieces, each) for each in good) or not all(each.block for each in odd):
+                good, unread = read_blocks(texts if pieces else ())
+                if any(blocks_over(pieces, each) for each in good) or not all(each.block for each in unread):
                     users[pool].add(objects.name_of(document))
     for pool, nodes in sorted(users.items()):
         name, _, what, goes = changed[pool]

@@ -66,11 +66,6 @@ def allocated(document: Object) -> Iterator[tuple[str, Sequence[str]]]:
         yield str(entry.get("pool", "")), entry.get("cidrs") or ()
 
 
-def unread(texts: Iterable[str]) -> list[str]:
-    """Return the texts that are no CIDR, sorted."""
-    return sorted(text for text, block in read_blocks(texts)[1] if not block)
-
-
 def reported_errors(documents: Iterable[Object]) -> dict[str, str]:
     """Return the errors of Cilium's operator by node; an error may have several lines."""
     errors = {}
