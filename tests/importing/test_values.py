@@ -116,6 +116,13 @@ def test_a_key_of_multi_pool_mode_that_cannot_be_read_is_a_finding(key: str) -> 
     assert any("zonk" in each.message and has_a_place(each) for each in found)
 
 
+def test_a_second_cilium_config_is_named() -> None:
+    other = dumps.config_map(namespace="old", **{**POOL, "cluster_pool_ipv4_cidr": "10.9.0.0/16"})
+    files, found = brought(*NODES, *BLOCKS, dumps.config_map(**POOL), other)
+    assert pools(files)[0]["ipv4"]["cidrs"] == ["10.1.0.0/16"]
+    assert odd(found) == ["namespace old has a second cilium-config"]
+
+
 def test_a_node_config_names_a_pool_that_the_dump_has_not() -> None:
     config = {
         "apiVersion": "cilium.io/v2",

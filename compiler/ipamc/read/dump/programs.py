@@ -113,6 +113,9 @@ def agent_flags(dump: Dump) -> dict[str, str]:
 def odd_flags(dump: Dump) -> Iterator[Diagnostic]:
     """Yield the flags of Cilium and of kube-controller-manager that are not what Go reads. O(pods)."""
     config, (operator, words) = dump.other("ConfigMap", CONFIG), operator_of(dump)
+    second = (each for each in dump.of_kind("ConfigMap") if each.name == CONFIG and each is not config)
+    for each in second:
+        yield rules.unreadable(each.at, f"namespace {each.namespace}", [f"a second {CONFIG}"])
     kubeadm = dump.other("ConfigMap", KUBEADM, "kube-system")
     pod = next((pod for pod in dump.pods if pod.app == CONTROLLER), None)
     for source, whose, flags in (
