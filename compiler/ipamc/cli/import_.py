@@ -186,7 +186,7 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
     with progress("reading the dump"):
-        return load_dump(files or (STDIN,))
+        return load_dump(files or (STDIN,), every=True)
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
@@ -239,7 +239,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
-    from ipamc.importing.refresh import Past, changes, inventories, never_seen, refresh
+    from ipamc.importing.refresh import Past, changes, inside_ranges, inventories, never_seen, refresh
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
@@ -261,7 +261,8 @@ def _refresh(
                 texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, sources)) from None
-        print_findings([*warnings, *locate(never_seen(there, folder, dump), sources)], style)
+        told = locate([*never_seen(there, folder, dump), *inside_ranges(there, dump)], sources)
+        print_findings([*warnings, *told], style)
         found = changes(there, dump, labels)
     with accounted(lambda: _refreshed_so_far(folder, texts)):
         changed = update_cluster(folder, texts)
