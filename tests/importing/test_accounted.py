@@ -151,7 +151,7 @@ def test_an_address_in_any_kind_is_reported_and_not_reserved(text: str, form: An
     assert scalars
     finding, note = told(*objects[3:], pool=DUAL)
     assert finding.message.startswith("Widget has ")
-    assert note.message == "kinds of which only the addresses are read: 2 Widget"
+    assert note.message == "kinds of which only the addresses are read: 2 Widget.example.com"
     assert reserved(*objects[3:], pool=DUAL) == {}
 
 

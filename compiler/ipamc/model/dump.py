@@ -176,7 +176,7 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     scalars: tuple[Scalar, ...] = ()
     """Those of all objects, if it was read with `every`; not those of pods and nodes that are fields here."""
     unread: Mapping[str, int] = {}
-    """The number of objects by kind of which only the `scalars` are read."""
+    """The number of objects of which only the `scalars` are read, by `Kind.group`, as kubectl names it."""
     newest: str = ""
     """The latest time in an object, RFC 3339 in UTC: the dump is not older. "": unknown."""
 

@@ -146,8 +146,8 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
         return
     collection.kinds.add(item.kind)
     if (kind := kind_of(item.api_version, item.kind)) is None:
-        if (item.api_version.rpartition("/")[0], item.kind) not in OF_OTHERS:
-            collection.unread[item.kind] += 1
+        if ((group := item.api_version.rpartition("/")[0]), item.kind) not in OF_OTHERS:
+            collection.unread[f"{item.kind}.{group}" if group else item.kind] += 1
         return
     if (raw := decoded(item, kind.shape, kind.decode, reader.at(item), found)) is None:
         return
