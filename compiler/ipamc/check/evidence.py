@@ -92,9 +92,7 @@ class Unknown(NamedTuple):
 def block_unknown(
     cluster: Cluster, unknown: Sequence[Unknown], dumped: Collection[str] = ()
 ) -> Iterator[Diagnostic]:
-    """IPC0434: the block of every running node is known, from the lock or from the inputs.
-    `dumped` are the kinds that nobody has to add: those of the dump that was just imported.
-    """
+    """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
@@ -110,7 +108,9 @@ def block_unknown(
 
 
 def _add_to_input(cluster: Cluster, node: Node, dumped: Collection[str]) -> str:
-    """Return how to add the objects that show the blocks of running nodes to the input."""
+    """Return how to add the objects that show the blocks of running nodes to the input, but not those of
+    the kinds of the dump that was just imported.
+    """
     seen = node.name in cluster.cilium_nodes_by_name
     if not node.live:
         has = {*dumped, "CiliumNode"} if seen else dumped

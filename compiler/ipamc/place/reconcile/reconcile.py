@@ -58,8 +58,8 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to today's state, and list what is still to be placed. O(n log n).
     `today` is an ISO 8601 day in UTC. `locked` refuses an outdated lock (rule 7). Cilium's operator allocates
-    the blocks of `shared` pools. `rendered` is the output of an earlier compile. `dumped`: see
-    `block_unknown`.
+    the blocks of `shared` pools. `rendered` is the output of an earlier compile. `dumped` are
+    the kinds of the dump that was just imported.
     """
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     before, found = apply_consent(cluster, lock, consent)
