@@ -190,7 +190,6 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
-    from ipamc.check.evidence import asking_less
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
 
@@ -215,12 +214,8 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 
     with accounted(so_far):
         _say_files(folder, imported.files, create_cluster(folder, imported.files))
-        (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
-        found = tuple(
-            asking_less(each, name, dump.kinds) if each.code == "IPC0434" else each
-            for each in outcome.findings
-            if each.code != _OF_THE_DUMP
-        )
+        (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
+        found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
         both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
         if not (outcome.done or outcome.trouble):
             line = "refused: the files are there, and neither a lock nor anything rendered"
