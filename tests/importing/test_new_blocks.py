@@ -26,8 +26,6 @@ from tests.support.imports import FOLDER, NAME, SCHEMAS, dump_of, imported, inpu
 
 CLUSTERS = int(os.environ.get("IPAMC_CLUSTERS") or depth.examples(450))
 FIRST = int(os.environ.get("IPAMC_CLUSTER") or 0)
-SERVICES = False
-"""Whether an import reserves the addresses of Services: those of their own, and of their load balancers."""
 
 MODES = ("cluster-pool", "multi-pool", "kubernetes")
 RANGES = {4: Block(4, 0x0A000000, 20), 6: Block(6, 0xFD00 << 112, 114)}
@@ -62,7 +60,7 @@ class World:
         if mode == "kubernetes" and chance.random() < 0.9:
             self.flags += [f"--cluster-cidr={','.join(str(RANGES[each]) for each in self.families)}"]
             self.flags += [f"--node-cidr-mask-size-ipv{each}={SIZES[each]}" for each in self.families]
-        makes = [self.service_ranges, self.balancers, *([self.services] if SERVICES else ())]
+        makes = (self.service_ranges, self.balancers, self.services)
         self.others = [each for make in makes if chance.random() < 0.5 for each in make()]
 
     def network(self, family: int, *longer: int) -> Block:
