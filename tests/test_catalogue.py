@@ -42,7 +42,7 @@ ELSEWHERE = {
     **{f"IPC080{number}": "a dump is no input: tests/read/test_dump.py" for number in range(1, 7)},
     **{
         f"IPC08{number}": "a dump is no input: tests/importing/test_what_is_said.py"
-        for number in (*range(10, 26), 29, 30)
+        for number in (*range(10, 26), 29, 30, 35)
     },
     "IPC0826": "a dump is no input: tests/importing/test_clustercidr.py",
     "IPC0827": "a dump is no input: tests/importing/test_clustercidr.py",

@@ -72,6 +72,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     today: str = ""
     """ISO 8601 day in UTC, written into the lines of leavers; "" if nothing is compiled."""
     locked: bool = False  # the lock is read-only: a stale one is refused
+    dumped: frozenset[str] = frozenset()  # the kinds of the dump from which an import just made the sources
     assume: Version | None = None
     """The known minor to assume in this run for a Cilium that is newer than all known ones."""
 
@@ -230,8 +231,9 @@ def _plan(inputs: Inputs, log: Log) -> tuple[Plan, Rendered]:
     phase("placing")
     # Node -> its held, pending and quarantined lines, and what it still needs.
     consent, today = inputs.consent, inputs.today
+    locked, dumped = inputs.locked, inputs.dumped
     reconciled = reconcile(
-        cluster, wants, lock, consent, today, locked=inputs.locked, shared=shared, rendered=before
+        cluster, wants, lock, consent, today, locked=locked, shared=shared, rendered=before, dumped=dumped
     )
     state = log.keep(reconciled)
     # What nodes need -> blocks.

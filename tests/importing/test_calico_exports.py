@@ -60,6 +60,7 @@ EXPORTS: dict[str, tuple[tuple[str, ...], dict[str, str], list[str]]] = {
             "IPC0856: node db-2 uses 1 address of blocks of other nodes: 10.30.0.20 of db-1 for db/pg-1",
             "IPC0858: 10.30.0.16/29 of IPReservation printers has addresses of 10.30.0.16/28 of node db-1: Cilium may give them to pods",
             "IPC0862: Calico may still make blocks and borrow addresses, so this dump is true for a moment only",
+            "IPC0835: kinds of which only the addresses are read: 3 Node.projectcalico.org",
         ],
     ),
     "calicoctl get -o yaml, and blocks by kubectl": (

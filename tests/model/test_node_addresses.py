@@ -75,3 +75,29 @@ def test_only_the_block_around_an_address_is_said_to_be_kept(mode: str) -> None:
 
     assert said("10.0.2.9/32") == [("10.0.2.0/26", "reserved", "InternalIP of node n1")]
     assert said("10.0.5.0/26") == [("10.0.5.0/26", "free", "")]
+
+
+@pytest.mark.parametrize("mode", ["kubernetes", "cluster-pool"])
+def test_a_pool_over_addresses_of_nodes_says_so_with_both_ends(mode: str) -> None:
+    four, six = {"cidrs": ["172.16.8.0/22"], "blockSize": 26}, {"cidrs": ["fd00:8::/112"], "blockSize": 120}
+    nodes: list[fleet.Document] = [
+        {"name": "n1", "uid": "u1", "internalIPs": ["172.16.8.5", "fd00:8::5"]},
+        {"name": "n2", "uid": "u2", "internalIPs": ["172.16.8.6", "fd00:8::6"]},
+        {"name": "p1", "planned": True},
+    ]
+    cluster = fleet.cluster(**MODES[mode], ipFamilies=["IPv4", "IPv6"])
+    texts = fleet.as_json([cluster, fleet.pool("over", ipv4=four, ipv6=six), fleet.inventory(nodes)])
+    done = fleet.compiled(texts)
+    found = [each for each in done.diagnostics if each.code == "IPC0209"]
+    said = "contains the InternalIP of 2 nodes: n1, n2; no node gets a block around one of them"
+    for one, cidr, ip in zip(
+        found, ("172.16.8.0/22", "fd00:8::/112"), ("172.16.8.5", "fd00:8::5"), strict=True
+    ):
+        assert one.message == f'{cidr} of pool "over" {said}'
+        assert one.at.path == "clusters/fleet/0001.json"
+        assert [(each.at.path, each.label) for each in one.also] == [
+            ("clusters/fleet/0002.json", f"n1 has {ip}")
+        ]
+    blocks = {str(line.block) for line in done.plan.lock.lines if line.node == "p1"}
+    assert blocks.isdisjoint({"172.16.8.0/26", "fd00:8::/120"})
+    assert len(blocks) == 2

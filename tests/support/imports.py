@@ -20,7 +20,7 @@ SCHEMAS, TEMPLATES = assets("schemas"), assets("templates")
 
 def dump_of(objects: Iterable[dumps.Object]) -> Dump:
     """Read objects as kubectl prints them."""
-    found, _ = read_dump([("dump.json", [dumps.kubectl(*objects).encode()])])
+    found, _ = read_dump([("dump.json", [dumps.kubectl(*objects).encode()])], every=True)
     return found
 
 

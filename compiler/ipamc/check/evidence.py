@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from ipamc.lock.file import line_at
 from ipamc.model.address_sets import index_around, outermost
 from ipamc.model.cidr import Block, address_text
@@ -22,6 +20,8 @@ from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
 """The most nodes of one finding of which both places are listed."""
+_ASKED = ("Node", "CiliumNode", "CiliumEndpoint", "Pod")
+"""The kinds that tell which blocks nodes use."""
 FEW = 3
 """The number of nodes that may always show none of their blocks."""
 
@@ -89,7 +89,9 @@ class Unknown(NamedTuple):
     """The blocks around its addresses in use."""
 
 
-def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diagnostic]:
+def block_unknown(
+    cluster: Cluster, unknown: Sequence[Unknown], dumped: Collection[str] = ()
+) -> Iterator[Diagnostic]:
     """IPC0434: the block of every running node is known, from the lock or from the inputs."""
     if not unknown:
         return
@@ -102,15 +104,19 @@ def block_unknown(cluster: Cluster, unknown: Sequence[Unknown]) -> Iterator[Diag
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
     adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
-    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first)}{adopt}{none}")
+    yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
 
 
-def _add_to_input(cluster: Cluster, node: Node) -> str:
-    """Return how to add the objects that show the blocks of running nodes to the input."""
+def _add_to_input(cluster: Cluster, node: Node, dumped: Collection[str]) -> str:
+    """Return how to add the objects that show the blocks of running nodes to the input, but not those of
+    the kinds of the dump that was just imported.
+    """
     seen = node.name in cluster.cilium_nodes_by_name
     if not node.live:
-        kinds = f"nodes,{'' if seen else 'ciliumnodes,'}ciliumendpoints,pods"
-        return f"make a dump with {kinds}, and run ipamc import {cluster.name} --refresh; "
+        has = {*dumped, "CiliumNode"} if seen else dumped
+        kinds = ",".join(f"{kind.lower()}s" for kind in _ASKED if kind not in has)
+        what = f"add {kinds} to the dump" if dumped else f"make a dump with {kinds}"
+        return f"{what}, and run ipamc import {cluster.name} --refresh; " if kinds else ""
     if seen:
         return ""
     dump = path = node.at.path
@@ -120,14 +126,6 @@ def _add_to_input(cluster: Cluster, node: Node) -> str:
         if folder:
             dump = f"{folder}/nodes.json, and remove the nodes of {path}"
     return f"kubectl get nodes,ciliumnodes -o json > {dump}; "
-
-
-def asking_less(finding: Diagnostic, cluster: str, kinds: Collection[str]) -> Diagnostic:
-    """Return a finding of `block_unknown` that asks only for the kinds that a dump lacks; it has `kinds`."""
-    asked = {"ciliumnodes": "CiliumNode", "ciliumendpoints": "CiliumEndpoint", "pods": "Pod"}
-    lacks = [name for name, kind in asked.items() if kind not in kinds]
-    add = f"add {','.join(lacks)} to the dump, and run ipamc import {cluster} --refresh; " if lacks else ""
-    return replace(finding, help=add + finding.help.partition("; ")[2])
 
 
 def pods_elsewhere(

@@ -186,11 +186,10 @@ def _load(files: Sequence[str]) -> tuple[Dump, list[Diagnostic]]:
     from ipamc.workspace.dump import STDIN, load_dump
 
     with progress("reading the dump"):
-        return load_dump(files or (STDIN,))
+        return load_dump(files or (STDIN,), every=True)
 
 
 def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> int:
-    from ipamc.check.evidence import asking_less
     from ipamc.cli.runner import ClusterRun, Outcome, compile_all, conclude
     from ipamc.importing.bring_in import bring_in
 
@@ -215,12 +214,8 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 
     with accounted(so_far):
         _say_files(folder, imported.files, create_cluster(folder, imported.files))
-        (outcome,) = compile_all([ClusterRun(folder=folder, today=today())], 1)
-        found = tuple(
-            asking_less(each, name, dump.kinds) if each.code == "IPC0434" else each
-            for each in outcome.findings
-            if each.code != _OF_THE_DUMP
-        )
+        (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
+        found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
         both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
         if not (outcome.done or outcome.trouble):
             line = "refused: the files are there, and neither a lock nor anything rendered"
@@ -239,7 +234,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
 def _refresh(
     cluster: str, files: Sequence[str], labels: tuple[str, ...], style: str, *, rebuilt: bool
 ) -> int:
-    from ipamc.importing.refresh import Past, about_nodes, changes, inventories, refresh
+    from ipamc.importing.refresh import Past, about_nodes, changes, inside_ranges, inventories, refresh
     from ipamc.model.dump import SLACK
     from ipamc.read.locate import locate
     from ipamc.read.read import read
@@ -261,7 +256,8 @@ def _refresh(
                 texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
         except Refused as refused:
             raise Refused(locate(refused.diagnostics, sources)) from None
-        print_findings([*warnings, *locate(about_nodes(there, folder, dump), sources)], style)
+        told = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
+        print_findings([*warnings, *told], style)
         found = changes(there, dump, labels)
     with accounted(lambda: _refreshed_so_far(folder, texts)):
         changed = update_cluster(folder, texts)

@@ -59,6 +59,7 @@ class ClusterRun(Struct, frozen=True, kw_only=True):
     """This run compiles no other cluster: neighbours are read only if the cluster names an address space."""
     assume: Version | None = None  # the known minor to assume for a newer Cilium
     spaces: tuple[str, ...] | None = None  # the folders of address spaces beside it, if known
+    dumped: frozenset[str] = frozenset()  # see `Inputs.dumped`
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
     from ipamc.pipeline import compile_cluster, load_cluster
 
     read = Disk(assume=task.assume, spaces=task.spaces).inputs(task.folder)
-    inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked)
+    inputs = replace(read, today=task.today, consent=task.consent, locked=task.locked, dumped=task.dumped)
     merged = None
     if task.onto:
         from ipamc.workspace.lock_onto import onto

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
+from ipamc.importing.accounted import account
 from ipamc.importing.calico import calico_rules
 from ipamc.importing.cilium import about_nodes, draft_of
 from ipamc.importing.clustercidr import draft as draft_of_cluster_cidrs
 from ipamc.importing.clustercidr import is_cluster_cidr
-from ipamc.importing.draft import Draft
+from ipamc.importing.draft import Draft, PoolRange
 from ipamc.importing.facts import Facts, facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
@@ -29,8 +28,7 @@ from ipamc.importing.files import (
     inventory_text,
     pools_text,
 )
-from ipamc.model.address_sets import outermost
-from ipamc.model.cidr import BITS, Block, OverlapIndex
+from ipamc.model.cidr import Block
 from ipamc.model.cilium.features import Capability
 from ipamc.model.cilium.versions import can
 from ipamc.model.cluster import CILIUM_MODES, ManagedBy, Mode, OperatorRole, Version
@@ -156,27 +154,24 @@ def drafted(dump: Dump, facts: Facts, options: Options) -> Draft:
     return draft_of(dump, facts, mode, options.operator)
 
 
-def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, list[Diagnostic]]:
+def _with_excluded(dump: Dump, draft: Draft, facts: Facts) -> tuple[Draft, Sequence[Diagnostic]]:
     """Add the CIDRs that are not for pods to the draft: excluded if outside all pools, else reserved."""
-    found: list[Diagnostic] = []
-    reserved: dict[str, list[Block]] = defaultdict(list)
-    named = [(block, pool.name) for pool in draft.pools for some in pool.ranges.values() for block in some]
-    ranges = OverlapIndex(named, itemgetter(0))
-    nodes = [Block(*ip, BITS[ip[0]]) for node in dump.nodes for ip in node.internal_ips]
-    others = [(item.block, item.why) for item in facts.excluded]
-    others += [(block, "nodes") for block in outermost(nodes)]
-    inside = set()
-    for block, why in others:
-        for part, pool in ranges.over(block):
-            found.append(rules.inside_pool(dump.at, block, why, pool, part))
-            reserved[pool].append(max(block, part, key=lambda one: one.prefix))
-            inside.add(block)
-    excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in inside))
+    ranges = [
+        PoolRange(block=block, pool=pool.name, size=pool.sizes[family])
+        for pool in draft.pools
+        for family, some in pool.ranges.items()
+        for block in some
+    ]
+    held = (block for some in draft.blocks.values() for block, _ in some)
+    kept = [item.block for item in draft.excluded] + [
+        block for pool in draft.pools for block in pool.reserved
+    ]
+    judged = {"IPPool", "IPReservation"} if _calico_gives(dump) else ()
+    found = account(dump, ranges, held, facts.excluded, kept, judged)
+    excluded = (*draft.excluded, *(item for item in facts.excluded if item.block not in found.inside))
     pools = [
-        replace(pool, reserved=tuple(outermost([*pool.reserved, *blocks])))
-        if (blocks := reserved[pool.name])
-        else pool
+        replace(pool, reserved={**found.reserved.get(pool.name, {}), **pool.reserved})
         for pool in draft.pools
         if pool.ranges
     ]
-    return replace(draft, pools=tuple(pools), excluded=excluded), found
+    return replace(draft, pools=tuple(pools), excluded=excluded), found.findings

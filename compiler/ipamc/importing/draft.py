@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block, around
 from ipamc.model.cluster import Mode
-from ipamc.model.diagnostics import Diagnostic
+from ipamc.model.diagnostics import At, Diagnostic
 
 Blocks = tuple[tuple[Block, str], ...]
 """(block, name of its pool), in the order of the source."""
@@ -25,7 +25,7 @@ class DraftPool(Struct, frozen=True, kw_only=True):
     sizes: Mapping[int, int]  # `blockSize`: a prefix length by family
     selector: Any = None  # Calico's text, or a LabelSelector or NodeSelector; None: every node
     priority: int = 0
-    reserved: tuple[Block, ...] = ()
+    reserved: Mapping[Block, str] = field(default_factory=dict)  # with the reason; "": not known
     unlisted: bool = False
     disabled: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -34,10 +34,21 @@ class DraftPool(Struct, frozen=True, kw_only=True):
 
 
 class DraftRange(Struct, frozen=True, kw_only=True):
-    """An entry of `excludedCIDRs`."""
+    """An entry of `excludedCIDRs`, or of `reserved`."""
 
     block: Block
     why: str  # a few words, for the comment beside it
+    at: At | None = None  # its place in the dump, as far as it is known
+    kind: str = ""  # of the object that has it, as far as it is known; findings are one a kind
+
+
+class PoolRange(Struct, frozen=True, kw_only=True):
+    """A range of a pool, of a draft or of a cluster."""
+
+    block: Block
+    pool: str
+    size: int  # the prefix length of the pool's blocks
+    at: At | None = None  # None: it is a draft
 
 
 class Draft(Struct, frozen=True, kw_only=True):

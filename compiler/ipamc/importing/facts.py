@@ -143,20 +143,22 @@ def cidr_of(item: SeenObject, text: str, told: list[Diagnostic], *, pods: bool =
 
 def _excluded(dump: Dump, controller: Mapping[str, str], told: list[Diagnostic]) -> Iterator[DraftRange]:
     """Yield CIDRs that are not for pods, larger ones before those inside them, once each; add to `told`."""
-    found = dict.fromkeys(parse_cidrs(controller.get("service-cluster-ip-range", ""))[0], "services")
+    services = parse_cidrs(controller.get("service-cluster-ip-range", ""))[0]
+    found = {block: DraftRange(block=block, why="services") for block in services}
     for item in dump.of_kind("ServiceCIDR", "CiliumLoadBalancerIPPool"):
-        services = item.kind == "ServiceCIDR"
-        read = read_blocks(list_at(item.value, "spec", "cidrs")) if services else _of_load_balancers(item)
+        is_service = item.kind == "ServiceCIDR"
+        read = read_blocks(list_at(item.value, "spec", "cidrs")) if is_service else _of_load_balancers(item)
+        why = "services" if is_service else f"load balancers ({item.name})"
         for block in read[0]:
-            found.setdefault(block, "services" if services else f"load balancers ({item.name})")
+            found.setdefault(block, DraftRange(block=block, why=why, at=item.at, kind=item.kind))
         told += [unreadable(item.at, f"{item.kind} {item.name}", read[1])] if read[1] else []
     for node in dump.nodes:
         for key in _CALICO_ADDRESS:
             network, odd = _network(node.annotations.get(key, ""))
             if network:
-                found.setdefault(network, "nodes")
+                found.setdefault(network, DraftRange(block=network, why="nodes", at=node.at, kind="Node"))
             told += [unreadable(node.at, f"Node {node.name}", odd)] if odd else []
-    yield from (DraftRange(block=block, why=found[block]) for block in outermost(found))
+    yield from (found[block] for block in outermost(found))
 
 
 def _of_load_balancers(item: SeenObject) -> tuple[list[Block], list[Odd]]:

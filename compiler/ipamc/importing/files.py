@@ -97,12 +97,19 @@ def _pool(pool: DraftPool) -> Iterator[str]:
     fields: dict[str, Any] = {
         "nodeSelector": pool.selector,
         "priority": pool.priority,
-        "reserved": [str(block) for block in pool.reserved],
+        "reserved": [
+            {"cidr": str(block), "reason": why[:256]} if why else str(block)  # a compile reads no more
+            for block, why in sorted(pool.reserved.items())
+        ],
         "unlisted": pool.unlisted,
         "disabled": pool.disabled,
         **pool.more,
     }
-    yield from (f"  {key}: {flow(value)}" for key, value in fields.items() if value)
+    for key, value in fields.items():
+        if key == "reserved" and any(pool.reserved.values()):
+            yield from ("  reserved:", *(f"  - {flow(entry)}" for entry in value))
+        elif value:
+            yield f"  {key}: {flow(value)}"
 
 
 def _comment(text: str) -> str:

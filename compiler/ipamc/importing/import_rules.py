@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ipamc.importing.draft import DraftRange, PoolRange
+from ipamc.model.address_sets import outermost
 from ipamc.model.cidr import Block
-from ipamc.model.diagnostics import At, Diagnostic, count, error, names, note, several, warning
-from ipamc.model.wording import listing, typed
+from ipamc.model.diagnostics import At, Diagnostic, Related, count, error, names, note, several, warning
+from ipamc.model.dump import Dump, Scalar
+from ipamc.model.wording import listing, shown, typed
 from ipamc.read.dump.machines import COMMAND as MACHINES
 from ipamc.read.dump.machines import Machine
 from ipamc.read.dump.managed import Offering
@@ -122,11 +125,38 @@ def without_block(at: At, nodes: Sequence[str], managed: Offering | None) -> Dia
     return note("IPC0818", at, text, help=f"{way_out}; if the operator still gives blocks, refresh first")
 
 
-def inside_pool(at: At, block: Block, why: str, pool: str, inside: Block) -> Diagnostic:
+def inside_pool(
+    dump: Dump, items: Sequence[DraftRange], part: PoolRange, reserved: Mapping[Block, str]
+) -> Diagnostic:
     """IPC0819: ranges of pods and of everything else are apart."""
-    text = f"{inside}, a range of pool {pool}, has addresses of {why}: {block}"
-    way_out = "they are reserved in ippools.yaml; if a node has a block over them, a compile says so"
-    return warning("IPC0819", at, text, help=f"{way_out}: renumber it")
+    whys = dict.fromkeys(item.why for item in items)
+    text = f"{part.block}, a range of pool {part.pool}, has addresses of {names(whys)}"
+    text += f": {names(map(str, outermost(item.block for item in items)))}"
+    way_out = "a node with a block over them gets another one: ipamc lock CLUSTER --renumber NODE"
+    if free := [f"{{cidr: {block}, reason: {shown(why)}}}" for block, why in reserved.items() if why in whys]:
+        add = f"add {names(free)} to reserved of pool {part.pool}"
+        way_out = f"{add if part.at else 'they are reserved in ippools.yaml'}; {way_out}"
+    also = [Related(part.at, "the range here")] if part.at else []
+    return warning("IPC0819", items[0].at or dump.at, text, also=also, help=way_out)
+
+
+def unaccounted(dump: Dump, found: Iterable[tuple[Sequence[Scalar], PoolRange]]) -> Iterator[Diagnostic]:
+    """IPC0835: every address of a dump in a range of pods is explained."""
+    for scalars, part in found:  # of one kind, and the range of the first
+        text = (
+            f"{scalars[0].kind} has {names(scalar.text for scalar in scalars)} in ranges of pods, the first"
+        )
+        text += f" in {part.block} of pool {part.pool}: the dump does not tell what that is"
+        entry = f"{{cidr: {scalars[0].blocks[0]}, reason: another network}}"
+        way_out = f"if another network has it, add {entry} to reserved of pool {part.pool}"
+        also = [Related(part.at, "the range here")] if part.at else []
+        yield warning(
+            "IPC0835", scalars[0].at, text, also=also, help=f"{way_out}; if it is a version, do nothing"
+        )
+    if dump.unread:
+        kinds = names((f"{number:,} {kind}" for kind, number in dump.unread.items()), 20)
+        way_out = "leave them out of the dump, or look for their networks yourself"
+        yield note("IPC0835", dump.at, f"kinds of which only the addresses are read: {kinds}", help=way_out)
 
 
 def other_cluster(at: At, name: str, known: Sequence[str], seen: Sequence[str]) -> Diagnostic:

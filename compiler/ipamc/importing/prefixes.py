@@ -216,7 +216,7 @@ def _drafted(
             ranges={family: tuple(blocks) for family, blocks in ranges.items()},
             sizes=chosen,
             selector=selector or None,
-            reserved=tuple(aggregated(found.reserved)),
+            reserved=dict.fromkeys(aggregated(found.reserved), ""),
         )
         at = {item.block: table.at(item.row, "prefix") for item in found.ranges}
         pools.append(PlannedPool(draft=draft, at=at))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from ipamc.importing import calico
 from ipamc.importing import import_rules as rules
-from ipamc.importing.draft import Blocks
+from ipamc.importing.accounted import account
+from ipamc.importing.draft import Blocks, PoolRange
+from ipamc.importing.facts import facts_of
 from ipamc.importing.files import (
     CILIUM_NODES,
     LABELS,
@@ -173,6 +175,21 @@ def about_nodes(cluster: Cluster, folder: str, dump: Dump) -> Iterator[Diagnosti
             gone.setdefault(node.at.path, []).append(node)
     for path, nodes in gone.items():
         yield rules.never_seen(nodes[0].at, path.removeprefix(f"{folder}/"), [node.name for node in nodes])
+
+
+def inside_ranges(cluster: Cluster, dump: Dump) -> Sequence[Diagnostic]:
+    """Return what a dump shows in ranges of pools besides pods and nodes, and what no pool reserves yet."""
+    ranges = [
+        PoolRange(block=cidr.block, pool=pool.name, size=part.block_size, at=cidr.at)
+        for pool in cluster.pools
+        for part in pool.families.values()
+        for cidr in part.ranges
+    ]
+    nodes = dump.nodes if cluster.mode is Mode.KUBERNETES else ()
+    reserved = (cidr for pool in cluster.pools for cidr in pool.reserved)
+    kept = (cidr.block for cidr in (*cluster.excluded, *reserved))
+    held = (block for node in nodes for block in node.pod_cidrs)
+    return account(dump, ranges, held, facts_of(dump).excluded, kept).findings
 
 
 def is_inventory(path: str, data: bytes) -> bool:

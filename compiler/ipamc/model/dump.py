@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct, field
@@ -141,6 +141,18 @@ class SeenObject(Object, frozen=True, kw_only=True):
     value: Mapping[str, Any]
 
 
+class Scalar(NamedTuple):
+    """An address, a CIDR or a range from-to that stands alone in an object, at its first place in a kind."""
+
+    kind: str
+    owner: str
+    """A few words for what has it, such as `IPAddressPool lan of MetalLB`; "": the kind does not tell."""
+    at: Span
+    text: str
+    blocks: tuple[Block, ...]
+    """Its addresses; of a CIDR with host bits, its network."""
+
+
 class Dump(Struct, frozen=True, kw_only=True, dict=True):
     """All objects in some files of dumps, sorted by name, or by namespace and name."""
 
@@ -161,6 +173,10 @@ class Dump(Struct, frozen=True, kw_only=True, dict=True):
     kinds: frozenset[str] = field(default_factory=frozenset)
     """The kinds of all objects, including unread ones. If a kind is missing, it was not
         requested, or the cluster has no such object: a dump does not distinguish these."""
+    scalars: tuple[Scalar, ...] = ()
+    """Those of all objects, if it was read with `every`; not those of pods and nodes that are fields here."""
+    unread: Mapping[str, int] = {}
+    """The number of objects of which only the `scalars` are read, by `Kind.group`, as kubectl names it."""
     newest: str = ""
     """The latest time in an object, RFC 3339 in UTC: the dump is not older. "": unknown."""
 

@@ -38,12 +38,13 @@ _GZIP = b"\x1f\x8b"
 _WANTED = re.compile(
     rb"""^[ -]*["']?kind["']?: *["']?(Node|Pod|CiliumNode|CiliumPodIPPool|CiliumNodeConfig|CiliumEndpoint|"""
     rb"""CiliumLoadBalancerIPPool|ConfigMap|DaemonSet|Deployment|IPPool|IPAMBlock|BlockAffinity|"""
-    rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration)(List)?\b""",
+    rb"""IPReservation|ClusterCIDR|ServiceCIDR|IPAMConfig|IPAMConfiguration|Service|Ingress|Gateway|"""
+    rb"""IPAddressPool|NetworkAttachmentDefinition)(List)?\b""",
     re.MULTILINE,
 )
 """Matches the kind near the beginning of those documents of a zip that ipamc reads."""
 _NAMED = re.compile(
-    r"(k8s-)?(nodes|no|pods|po)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
+    r"(k8s-)?(nodes|no|pods|po|services|svc)-|(cilium(nodes|endpoints|nodeconfigs)|cn|cep|cilium-(cm|config))-|"
     r"cilium-(operator-deploy|daemonset)|"
     r"[a-z]*(ippools|clustercidrs|servicecidrs|ipamblocks|blockaffinities|ipreservations)\b"
 ).match
@@ -54,13 +55,14 @@ _SHEETS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # the first bytes of files of Ex
 
 
 def load_dump(
-    files: Sequence[str], *, nodes: bool = True, pods: bool = True
+    files: Sequence[str], *, nodes: bool = True, pods: bool = True, every: bool = False
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read dumps (`-` is stdin); return their contents as one, and the warnings.
     With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read. Raises Refused for wrong contents, Trouble and OSError for unreadable files.
+    network are read; `every`: see `read_dump`. Raises Refused for wrong contents, Trouble and OSError for
+    unreadable files.
     """
-    return read_dump(_sources(files), nodes=nodes, pods=pods)
+    return read_dump(_sources(files), nodes=nodes, pods=pods, every=every)
 
 
 def load_machines(

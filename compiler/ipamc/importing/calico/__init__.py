@@ -81,7 +81,7 @@ def draft(dump: Dump, mode: Mode = Mode.MULTI_POOL) -> Draft:
     reserved = outermost([*(block for block, _ in reservations), *held.reserved])
     for number, pool in enumerate(drafts):
         parts = (shared(block, each) for block in _ranges([pool]) for each in blocks_over(reserved, block))
-        drafts[number] = replace(pool, reserved=tuple(aggregated(parts)))
+        drafts[number] = replace(pool, reserved=dict.fromkeys(aggregated(parts), ""))
     found += [*unread, *held.findings]
     tops = outermost(blocks)
     overlaid = [pool for pool in pools if pool.workload and pool.overlay]

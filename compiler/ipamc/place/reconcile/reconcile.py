@@ -54,10 +54,12 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     locked: bool,
     shared: frozenset[str] = frozenset(),
     rendered: Rendered | None = None,
+    dumped: frozenset[str] = frozenset(),
 ) -> tuple[Reconciled, list[Diagnostic]]:
     """Bring every line of the lock to today's state, and list what is still to be placed. O(n log n).
     `today` is an ISO 8601 day in UTC. `locked` refuses an outdated lock (rule 7). Cilium's operator allocates
-    the blocks of `shared` pools. `rendered` is the output of an earlier compile.
+    the blocks of `shared` pools. `rendered` is the output of an earlier compile. `dumped` are
+    the kinds of the dump that was just imported.
     """
     uids = rendered_uids(cluster, lock, consent, rendered) if rendered else {}
     before, found = apply_consent(cluster, lock, consent)
@@ -93,7 +95,7 @@ def reconcile(  # noqa: PLR0913 - everything that decides about a line
     found += conflicts(context, nodes, lines, evidence)
     found += node_and_cilium_node_differ(cluster, lines)
     unknown = list(_unknown(nodes, evidence, context))
-    found += block_unknown(cluster, unknown)
+    found += block_unknown(cluster, unknown, dumped)
     found += consent_about_nobody(cluster, lock, consent)
     if operator_pools and not consent.follow:
         agreeing = len(idle.keys() & cluster.cilium_nodes_by_name.keys())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
 from typing import Any
@@ -23,6 +24,7 @@ from ipamc.model.dump import (
 )
 from ipamc.model.gc_pause import paused_collector
 from ipamc.read import rules
+from ipamc.read.dump.addresses import OF_OTHERS, Addresses
 from ipamc.read.dump.items import MAX_OBJECTS, DumpItem, items
 from ipamc.read.dump.kinds import NAMED, NAMES, Reader, Value, is_app, kind_of, printed
 from ipamc.read.dump.programs import odd_flags
@@ -35,14 +37,15 @@ _PLACES = ("file", "line", "at")
 
 
 def read_dump(
-    sources: Iterable[Source], *, nodes: bool = True, pods: bool = True
+    sources: Iterable[Source], *, nodes: bool = True, pods: bool = True, every: bool = False
 ) -> tuple[Dump, list[Diagnostic]]:
     """Read the files of a dump; return their contents as one Dump, and the warnings.
     With `nodes` a dump without Nodes is refused; without `pods` only pods of the control plane and of the pod
-    network are read. Raises Refused with every finding. Linear; from the output of `kubectl -o json`, only
-    one object at a time is in memory besides the fields that ipamc keeps.
+    network are read; with `every`, all objects are searched for addresses, the `scalars`. Raises Refused
+    with every finding. Linear; from the output of `kubectl -o json`, only one object at a time is in memory
+    besides the fields that ipamc keeps.
     """
-    found, collection = Findings(), _Collection()
+    found, collection, addresses = Findings(), _Collection(), Addresses()
     reader, objects = Reader(), 0
     with paused_collector(), contextlib.suppress(Enough):
         for path, chunks in sources:
@@ -58,6 +61,8 @@ def read_dump(
                         _add(item, reader, collection, found)
                     else:
                         collection.kinds.add(item.kind)
+                    if every:
+                        addresses.search(item, path)
             except Unreadable as broken:
                 found.extend(broken.diagnostics)
             found.extend(reader.found)
@@ -67,7 +72,7 @@ def read_dump(
             found.append(rules.no_nodes(Span(first), sorted(collection.kinds)))
     if found.failed:
         raise Refused(tuple(found))
-    dump = collection.dump(reader.newest)
+    dump = collection.dump(reader.newest, addresses)
     return dump, [*found, *odd_flags(dump)]
 
 
@@ -77,6 +82,7 @@ class _Collection:
     def __init__(self) -> None:
         self.files: list[str] = []
         self.kinds: set[str] = set()
+        self.unread: Counter[str] = Counter()
         self.rendered: list[Mapping[str, Any]] = []
         self.objects: dict[type, dict[Any, Value]] = {}
         self._keys: dict[type, Callable[[Value], Any]] = {}
@@ -91,7 +97,7 @@ class _Collection:
         first = known.setdefault(self._keys[shape](value), value)
         return None if first is value else first
 
-    def dump(self, newest: str) -> Dump:
+    def dump(self, newest: str, addresses: Addresses) -> Dump:
         def by_name(kind: type[Any]) -> tuple[Any, ...]:
             known = self.objects.get(kind, {})
             return tuple([known[key] for key in sorted(known)])
@@ -109,6 +115,8 @@ class _Collection:
             others=by_name(SeenObject),
             rendered=tuple(self.rendered),
             kinds=frozenset(self.kinds),
+            scalars=tuple(addresses.scalars()),
+            unread={kind: self.unread[kind] for kind in sorted(self.unread)},
             newest=newest,
         )
 
@@ -138,6 +146,8 @@ def _add(item: DumpItem, reader: Reader, collection: _Collection, found: Finding
         return
     collection.kinds.add(item.kind)
     if (kind := kind_of(item.api_version, item.kind)) is None:
+        if ((group := item.api_version.rpartition("/")[0]), item.kind) not in OF_OTHERS:
+            collection.unread[f"{item.kind}.{group}" if group else item.kind] += 1
         return
     if (raw := decoded(item, kind.shape, kind.decode, reader.at(item), found)) is None:
         return

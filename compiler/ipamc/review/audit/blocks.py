@@ -142,15 +142,15 @@ def address_of_a_node(context: Context, _: Suppressed) -> Iterator[Result]:
     ]
     if found:
         node, address, line = found[0]
-        holders = list(dict.fromkeys(line.node for _, _, line in found))
+        lines = list(dict.fromkeys(line for *_, line in found))
         ip = address_text(address.family, address.first)
         more = f"; {count(len(found), 'such address', 'such addresses')} in all" if found[1:] else ""
         text = f"node {node.name} has {ip}, which is in {line.block} of {line.node}: a pod may get it{more}"
         also = [
-            Related(line_at(context.lock, line), f"{line.block} of {line.node}")
-            for *_, line in found[:LISTED]
+            Related(line_at(context.lock, each), f"{each.block} of {each.node}") for each in lines[:LISTED]
         ]
-        move = f"ipamc lock {context.cluster.name} --renumber {','.join(holders[:LISTED])}"
+        holders = list(dict.fromkeys(each.node for each in lines))[:LISTED]
+        move = f"ipamc lock {context.cluster.name} --renumber {','.join(holders)}"
         way_out = "" if context.cluster.shared_pools else move
         yield Result(error("IPC0914", node.at, text, also=also, help=way_out))
 
