@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol
 
 import yaml
@@ -28,11 +27,9 @@ from ipamc.read.syntax.document import (
     MAX_NODES,
     MAX_ODD,
     MAX_TAG_LINES,
-    Cut,
     Document,
     Keys,
     Odd,
-    Unread,
     Unreadable,
 )
 from ipamc.read.syntax.encoding import Lines
@@ -147,37 +144,11 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
         raise Unreadable(*builder.broken)
 
 
-def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
-    """Return the documents of a cut text; None if it has findings, or a mark where a value is read."""
-    builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
-    if cut.text.count("%TAG") > MAX_TAG_LINES:
-        return None
-    try:
-        for event in builder.starts():
-            value = builder.node(event, ())
-            if builder.cuts and builder.anchors:  # an alias is counted by its text, which was cut out
-                return None
-            for keys in builder.cuts:
-                owner, below = value, keys  # of a list's item, or of the document
-                if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
-                    owner, below = value["items"][keys[1]], keys[2:]
-                if not isinstance(owner, dict) or not unread(owner, below):
-                    return None
-            met += len(builder.cuts)
-            documents.append(Document(Place(path, builder.index), value, tuple(builder.odd)))
-    except (yaml.YAMLError, Unreadable):
-        return None
-    return documents if met == cut.number and not builder.broken else None
-
-
 class _Builder:
-    """Builds values from events. Equal plain texts share one string and one result of `resolve`.
-    `marks` are the scalars that replace values in a cut text; `cuts` the paths of those in this document.
-    """
+    """Builds values from events. Equal plain texts share one string and one result of `resolve`."""
 
-    def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.marks = marks
         self.lines = Lines(path, text)
         self.next = parser(text).get_event
         self.plain: dict[str, Scalar] = {}
@@ -195,7 +166,6 @@ class _Builder:
         self.sound = True
         self.containers = 0
         self.odd: list[Odd] = []
-        self.cuts: list[Keys] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
     def position(self) -> int:
@@ -280,9 +250,6 @@ class _Builder:
             return self.tagged(event, text)
         if event.style:
             return self.strings.setdefault(text, text)
-        if text in self.marks:
-            self.cuts.append(within if last is None else (*within, last))
-            return self.marks[text]
         value = self.plain.setdefault(text, resolve(text))
         if type(value) is Ambiguous:
             self.note(event, Odd(within, last, key=False, text=value, agreed=False))
