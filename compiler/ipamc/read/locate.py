@@ -6,7 +6,7 @@ import bisect
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
@@ -85,15 +85,14 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
-    """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
+    """Return the findings with a Span for every Place, in order.
     For a value that the document does not have, the place is the first key of its nearest existing parent;
     for a file that is not among the sources, the whole file (line 0). One pass over each file with a Place.
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
     ones = [explained(located(each, texts.span)) for each in found]
-    ones.sort(key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message))
-    return tuple(ones)
+    return tuple(sorted(ones, key=attrgetter("order")))
 
 
 class Texts:
