@@ -62,10 +62,6 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its message selects
 )
 
 
-_SELECTOR = re.compile(
-    r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
-)
-"""A label written as a mapping on the line of its selector."""
 _NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*(?:#.*)?$""")
 """A text in double quotes that contains double quotes, such as a selector."""
 _DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
@@ -103,9 +99,7 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         way_out = f"{way_out or 'write the rest'}; if the file was cut off, write it again, whole"
         return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
     at = lines.span(index, index + 1)
-    if selector := _SELECTOR.match(at.source):
-        also, way_out = (), f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
-    elif nested := _NESTED_QUOTES.match(at.source):
+    if nested := _NESTED_QUOTES.match(at.source):
         also, way_out = (), f"write single quotes around it: {nested[1]}: '{nested[2]}'"
     elif dash := _DASH.match(at.source):
         also, way_out = (), f"write a blank after the dash: - {dash[1]}"
