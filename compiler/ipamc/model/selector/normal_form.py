@@ -240,14 +240,20 @@ Sign = tuple[str, str]
 
 def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
     """Yield sets of signs; every selected node shows one of each. O(form)."""
-    for part in form.parts if isinstance(form, Joint) and form.every else (form,):
-        match part:
-            case Condition(key, outcomes) if outcomes.listed and not outcomes.absent:
-                yield frozenset((key, value) for value in outcomes.members)
-            case OtherTest(Named(name), negated=False):
-                yield frozenset({("", name)})
-            case _:
-                pass
+    match form:
+        case Condition(key, outcomes) if outcomes.listed and not outcomes.absent:
+            yield frozenset((key, value) for value in outcomes.members)
+        case OtherTest(Named(name), negated=False):
+            yield frozenset({("", name)})
+        case Joint(every=True, parts=parts):
+            for part in parts:
+                yield from sets_of_signs(part)
+        case Joint(parts=parts):  # the smallest set of each alternative, if all have one
+            smallest = [found for part in parts if (found := min(sets_of_signs(part), key=len, default=None))]
+            if len(smallest) == len(parts):
+                yield frozenset[Sign]().union(*smallest)
+        case _:
+            return
 
 
 def impossible(form: Normal) -> str:
