@@ -38,7 +38,6 @@ def _texts() -> dict[str, Text]:
             "".join(f"{' ' * i}managedFields:\n" for i in range(1, 9)) + " " * 9 + "- &a b\n" + (" " * 9 + "- c\n") * n
         ),
         "empty fields": lambda n: dump(node(0, FIELD * n)),
-        "marks": lambda n: dump(node(0, FIELD + "    - a\n    labels:\n" + "".join(f"      a{i}: nobody-reads-this\n" for i in range(n)))),
     }  # fmt: skip
 
 

@@ -469,7 +469,7 @@ GOOD = "ipv4: {cidrs: [10.0.0.0/16], blockSize: 24}"
         (
             f"{{{GOOD}, reserved: ~}}",
             [
-                'IPC0007 4:63 null: reserved must be a list; leave the field out, or write for example reserved: ["100.162.224.0/27", {cidr: "100.162.224.32/27", reason: "load balancers of the fabric, NET-123"}]'
+                'IPC0007 4:63 null: reserved must be a list; write for example reserved: ["100.162.224.0/27", {cidr: "100.162.224.32/27", reason: "load balancers of the fabric, NET-123"}]'
             ],
         ),
         (

@@ -164,9 +164,9 @@ def test_findings_come_sorted_and_with_both_ends() -> None:
     found = locate(given, sources)
     assert [(each.at.path, each.at.line, each.code, each.message) for each in found] == [
         ("a.yaml", 0, "IPC0009", "whole"),
+        ("b.yaml", 1, "IPC0003", "m"),
         ("b.yaml", 1, "IPC0001", "m"),
         ("b.yaml", 1, "IPC0001", "n"),
-        ("b.yaml", 1, "IPC0003", "m"),
         ("b.yaml", 2, "IPC0002", "m"),
         ("gone.yaml", 0, "IPC0009", "m"),
     ]

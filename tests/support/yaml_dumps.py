@@ -206,7 +206,7 @@ PIECES = (
     "a: {", "a: [", "}", "]", "{a: b}", "[a, b]", "time: {a: b}", "---", "...", "--- a", "%TAG ! a", "%YAML 1.1", "\tx: y", "a:\tb", "a: b\r", "\r",
     "a:", "a: b: c", "a: b # c", "a: 'x' y", "'a': b", '"time": x', 'v:"1": {}', '"v:\\"10.0.1.0/24\\"": {}', "'v:\"10.0.1.0/24\"': {}",
     'v:"10.0.1.0/24": {}', "pods: 3", '"pods": "3"', "pods : 3", '"p\\x6fds": "3"', "? pods", "type: Ready", "'reason': 'CiliumIsUp'",
-    "nobody-reads-this", "nobody-reads-this-1", "a: nobody-reads-this", "", "  ", "é: é", "\ufeff", "\u2028", "\x85", "\x00", "x" * 90,
+    "", "  ", "é: é", "\ufeff", "\u2028", "\x85", "\x00", "x" * 90,
 )  # fmt: skip
 
 

@@ -102,6 +102,11 @@ class Located(Diagnostic, frozen=True, kw_only=True):
     at: Span
     also: tuple[RelatedSpan, ...] = ()
 
+    @property
+    def order(self) -> tuple[str, int, int, int, str, str]:
+        """The key by which findings are sorted: their place first."""
+        return self.at.path, self.at.line, self.at.column, self.severity, self.code, self.message
+
 
 def error(code: str, at: At, message: str, *, also: Iterable[Related] = (), help: str = "") -> Diagnostic:  # noqa: A002 - the word that users see
     """Return a finding that stops the compile."""

@@ -83,9 +83,7 @@ def explain(value: Any, schema: Schema, root: Place) -> Iterator[Diagnostic | Mi
         here = Place(root.path, root.document, (*root.keys, *path))
         if wrong := next((refusal for refusal in refusals if refusal.validator == "type"), None):
             given, wanted, name = wrong.instance, tuple(types(wrong.schema)), _name(path)
-            better = hints.other_shape(path, given) or hints.mistyped(
-                name, given, wanted, wrong.schema, schema
-            )
+            better = hints.mistyped(name, given, wanted, wrong.schema, schema)
             yield Mistyped(here, given, wanted, better)
             continue
         # The validator reports `required` for each missing name; `_findings` names them all.
@@ -156,8 +154,7 @@ def _unknown_fields(
     unknown = _unknown(value, schema)
     labels = hints.as_selector(value, known, _field(path))
     for key in unknown[:1] if labels else unknown:
-        in_term = hints.of_a_term(value) if key == "matchLabels" and "matchFields" in known else ""
-        better = labels or in_term or hints.unknown(key, value[key], path, schema, root)
+        better = labels or hints.unknown(key, value[key], path, schema, root)
         place = Place(here.path, here.document, (*here.keys, key), key=True)
         yield rules.unknown_field(place, key, _owner(root, path), known, better)
 

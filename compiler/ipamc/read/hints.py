@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
@@ -71,9 +70,6 @@ def _other_tool(value: Mapping[str, Any]) -> str:
     if keys & _KUSTOMIZE and not keys & {"spec", "nodes"}:
         head = "apiVersion: kustomize.config.k8s.io/v1beta1 and kind: Kustomization"
         return f"for kustomize, write {head}: it is passed over then"
-    version = value.get("apiVersion")
-    if isinstance(version, str) and version in {"v1", "v2"} and keys >= {"name", "version"}:
-        return "if this is Helm's Chart.yaml, move it out of the cluster's folder"
     if keys & _HELM and not keys & {"spec", "nodes", "metadata"}:
         ours = "those of ipamc come into rendered/cilium/helm-values.yaml"
         return f"if these are values of Helm, move the file out of the cluster's folder; {ours}"
@@ -112,8 +108,6 @@ def unknown_kind(kind: str, version: str, kinds: Kinds) -> str:
         if meant := nearest(version, versions):
             return f"did you mean apiVersion: {meant}?"
         return f"the apiVersion of {'an' if near[0] in 'AEIOU' else 'a'} {near} is {listing(versions)}"
-    if near and nearest(version, versions):
-        return f"did you mean {near!r} of {listing(versions)}?"
     return _move_out(kinds)
 
 
@@ -136,6 +130,8 @@ def unknown(key: str, value: Any, keys: Keys, schema: Schema, root: Schema) -> s
         opposite = "true" if value is False else "false"
         return str(text).replace("{opposite}", opposite).replace("{value}", _plain(value))
     known = schema.get("properties", {})
+    if key == "matchLabels" and "matchFields" in known:
+        return "write matchExpressions"
     if places := [where for where in _places(root, root, key) if where != keys]:
         if () in places:
             return "write it at the left margin, as apiVersion and kind"
@@ -201,12 +197,6 @@ def mistyped(name: str, value: Any, wanted: Collection[str], schema: Schema, roo
     if found and found[1] in schema.get("properties", {}):
         return f"write a blank after the colon: {found[1]}: {found[2]}"
     line = example(name, schema, root)
-    if value is None and "object" in wanted and len(required := schema.get("required", [])) == 1:
-        only = str(required[0])  # a mapping whose only field is a choice of words
-        if choices := resolve_reference(root, schema["properties"][only]).get("enum", []):
-            return f"write {before}{{{only}: {listing(choices)}}}"
-    if value is None and "default" in schema:
-        return f"leave the field out, or {line}" if line else "leave the field out, or give it a value"
     return f"write {before}{better}" if better else line
 
 
@@ -254,16 +244,10 @@ def _example(schema: Schema, root: Schema) -> Any:
 
 
 def _mapping(value: Any, schema: Schema) -> str:
-    """Return the mapping that a text or a list probably means."""
+    """Return the mapping that a text probably means."""
     needs = [schema, *schema.get("anyOf", [])[:1]]
     if isinstance(value, str) and ["name"] in [each.get("required") for each in needs]:
         return f"{{name: {_plain(value)}}}"
-    if isinstance(value, list) and "string" in types(schema.get("additionalProperties") or {}):
-        pairs = [
-            re.fullmatch(r"([^=:\s]{1,99})[=:]\s*(\S{0,99})", item) for item in value if isinstance(item, str)
-        ]
-        if pairs and all(pairs) and len(pairs) == len(value):
-            return "{" + ", ".join(f"{pair[1]}: {_plain(pair[2])}" for pair in pairs if pair) + "}"
     return ""
 
 
@@ -305,7 +289,6 @@ def _plain(value: Any) -> str:
 _OF_SELECTORS = frozenset({"matchLabels", "matchExpressions"})
 _MOST = 20
 """The most labels that are written out."""
-EXAMPLE = 'rack == "a", or {matchLabels: {rack: a}}'
 
 
 def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) -> str:
@@ -318,37 +301,11 @@ def as_selector(value: Mapping[str, Any], known: Collection[str], field: str) ->
         return ""
     if any(near(key, known, 1) or label_key_problem(key) for key in labels):
         return ""
-    single = {**there, **{key: label for key, label in labels.items() if not isinstance(label, list)}}
-    many = {key: label for key, label in labels.items() if isinstance(label, list)}
-    if not all(map(_is_value, chain(single.values(), *many.values()))):
+    labels = {**there, **labels}
+    if not all(map(_is_value, labels.values())):
         return ""
-    pairs = ", ".join(f"{key}: {_as_label(label)}" for key, label in single.items())
-    parts = [f"matchLabels: {{{pairs}}}"] if single else []
-    return f"write {field}: {{{', '.join([*parts, *([_expressions(many)] if many else [])])}}}"
-
-
-def of_a_term(value: Mapping[str, Any]) -> str:
-    """Return how to write `matchLabels` in a term of a NodeSelector, which does not have that field."""
-    labels = value.get("matchLabels")
-    if isinstance(labels, Mapping) and 0 < len(labels) <= _MOST and all(map(_is_value, labels.values())):
-        return f"write {_expressions({key: [label] for key, label in labels.items()})}"
-    return "write matchExpressions"
-
-
-def other_shape(keys: Keys, value: object) -> str:
-    """Return how to write a selector, or a part of it, that has the wrong type; "" for any other field."""
-    match keys[-1:]:
-        case (str(field),) if field.endswith("elector"):
-            if isinstance(value, bool | int | float):
-                return f"leave it out for every node, or write for example {field}: {EXAMPLE}"
-            return f"write for example {field}: {EXAMPLE}"
-        case ("names",) if isinstance(value, list) and value:
-            return f'write names: "{{{",".join(map(_text, value[:4]))}}}"'
-        case ("matchLabels",):
-            return "write for example matchLabels: {rack: a}"
-        case ("matchExpressions",):
-            return "write a list, for example matchExpressions: [{key: rack, operator: In, values: [a]}]"
-    return ""
+    pairs = ", ".join(f"{key}: {_as_label(label)}" for key, label in labels.items())
+    return f"write {field}: {{matchLabels: {{{pairs}}}}}"
 
 
 def _is_value(value: object) -> bool:
@@ -362,11 +319,3 @@ def _text(value: object) -> str:
 def _as_label(value: object) -> str:
     plain = isinstance(value, str) and value.replace("-", "").isalpha()
     return _text(value) if plain else quoted(_text(value))
-
-
-def _expressions(labels: Mapping[str, Collection[object]]) -> str:
-    terms = (
-        f"{{key: {key}, operator: In, values: [{', '.join(map(_as_label, values))}]}}"
-        for key, values in labels.items()
-    )
-    return f"matchExpressions: [{', '.join(terms)}]"

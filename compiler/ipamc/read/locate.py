@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import bisect
-import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import replace
 
 from ipamc.model.diagnostics import At, Diagnostic, Located, Place, Severity, Span, located
 from ipamc.model.wording import cut as shortened
 from ipamc.model.wording import typed
-from ipamc.read.kinds import FIELDS
 from ipamc.read.syntax.document import Keys
 from ipamc.read.syntax.encoding import BOM, Lines
-from ipamc.read.syntax.positions import Spot, scan_cut_yaml, scan_json, scan_yaml
-from ipamc.read.syntax.yaml_cut import cut
+from ipamc.read.syntax.positions import Spot, scan_json, scan_yaml
+from ipamc.read.syntax.yaml_cut import read_cut
 
 _SYNTAX = "IPC0001"
 _LAST = "IPC02"
@@ -87,15 +85,14 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*[ \t\r\n]+)*")
 
 
 def locate(diagnostics: Iterable[Diagnostic], sources: Mapping[str, bytes]) -> tuple[Located, ...]:
-    """Return the findings with a Span for every Place, sorted by path, line, column, code and message.
+    """Return the findings with a Span for every Place, in order.
     For a value that the document does not have, the place is the first key of its nearest existing parent;
     for a file that is not among the sources, the whole file (line 0). One pass over each file with a Place.
     """
     found = list(diagnostics)
     texts = Texts(sources, [at for each in found for at in (each.at, *(other.at for other in each.also))])
     ones = [explained(located(each, texts.span)) for each in found]
-    ones.sort(key=lambda each: (each.at.path, each.at.line, each.at.column, each.code, each.message))
-    return tuple(ones)
+    return tuple(sorted(ones, key=attrgetter("order")))
 
 
 class Texts:
@@ -143,23 +140,15 @@ class Texts:
 
 
 def _scanned(path: str, data: bytes, wanted: Collection[Keys]) -> tuple[str, Spot]:
-    """Return a text, without unread parts if no wanted value is in one, and the spots of the values."""
-    is_json, found = path.endswith(".json"), None
-    if not is_json:
-        with contextlib.suppress(UnicodeDecodeError):
-            found = cut(data, FIELDS)
-    if found and scan_cut_yaml(found, spots := _spots(wanted)):
-        return found.text, spots
-    text, spots = data.removeprefix(BOM).decode(errors="replace"), _spots(wanted)
-    (scan_json if is_json else scan_yaml)(text, spots)
-    return text, spots
-
-
-def _spots(wanted: Iterable[Keys]) -> Spot:
+    """Return a text, without unread parts, and the spots of the values."""
+    is_json = path.endswith(".json")
+    found = None if is_json else read_cut(path, data)
+    text = found[0] if found else data.removeprefix(BOM).decode(errors="replace")
     spots = Spot()
     for keys in wanted:
         spots.descend(keys)
-    return spots
+    (scan_json if is_json else scan_yaml)(text, spots)
+    return text, spots
 
 
 def _steps(at: Place) -> Keys:

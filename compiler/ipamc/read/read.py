@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 from msgspec import Struct, field
@@ -21,15 +21,15 @@ from ipamc.model.progress import reading as begin_reading
 from ipamc.model.selector.label_syntax import subdomain_problem
 from ipamc.read import rules, space_index
 from ipamc.read.decode import Mistyped, mistyped, shape
-from ipamc.read.kinds import FIELDS, POOL_WORDS, TESTS, Value, unread, walk
+from ipamc.read.kinds import POOL_WORDS, TESTS, Value, walk
 from ipamc.read.locate import Texts
 from ipamc.read.schema import Schemas
 from ipamc.read.syntax import json_stream
-from ipamc.read.syntax.document import MAX_NODES, Document, Unread, Unreadable
+from ipamc.read.syntax.document import MAX_NODES, Document, Unreadable
 from ipamc.read.syntax.encoding import check, decode
 from ipamc.read.syntax.other_text import conflict_marker, other_text
-from ipamc.read.syntax.yaml import cut_documents, yaml_documents
-from ipamc.read.syntax.yaml_cut import cut
+from ipamc.read.syntax.yaml import yaml_documents
+from ipamc.read.syntax.yaml_cut import read_cut
 from ipamc.read.values import Reading
 
 Named = Cluster | Pool | Node | CiliumNode | BgpObject
@@ -220,16 +220,11 @@ def read_shared(
     return tuple([replace(test, shared=True) for test in assembly.tests]), list(reading.found)
 
 
-def documents_of(
-    path: str, data: bytes, fields: Mapping[str, frozenset[str]], unread: Unread
-) -> Iterator[Document]:
-    """Yield the documents of a file; values of unread fields may be None, or those of another object.
-    `fields` are those of `cut`. Raises Unreadable. A file with findings is read as a whole.
-    """
+def _documents(path: str, data: bytes) -> Iterable[Document]:
+    """Return the documents of a YAML file; values of unread fields may be None. Raises Unreadable."""
     check(path, data)
-    found = cut(data, fields)
-    documents = cut_documents(path, found, unread) if found else None
-    yield from yaml_documents(path, decode(path, data)) if documents is None else documents
+    found = read_cut(path, data)
+    return found[1] if found else yaml_documents(path, decode(path, data))
 
 
 def _read_file(
@@ -251,9 +246,7 @@ def _read_file(
     late: list[Mistyped] = []
     try:
         is_json = path.endswith(".json")
-        documents = (
-            json_stream.json_documents(path, data) if is_json else documents_of(path, data, FIELDS, unread)
-        )
+        documents = json_stream.json_documents(path, data) if is_json else _documents(path, data)
         for item in chain.from_iterable(walk(document, reading) for document in documents):
             if isinstance(item, Place):
                 assembly.truncated = assembly.truncated or item

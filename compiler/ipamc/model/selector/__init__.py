@@ -3,8 +3,8 @@
 selector            the value, how texts and objects become one, which of many select a node, their keys
 calico              text to expression and back; calico_tokens: its words, its errors
 kubernetes          objects to expression
-contradictions      why no node can satisfy a normal form
-normal_form         negation normal form, with one condition for each label; its LabelSelector, and its signs
+normal_form         negation normal form, with one condition for each label; its LabelSelector, its
+                    signs, and why no node can satisfy it
 expression          the meaning that all languages share, and its evaluation
 label_syntax        what Kubernetes allows in keys, values and names
 error               the error for a refused selector

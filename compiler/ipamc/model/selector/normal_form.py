@@ -9,11 +9,11 @@ unchanged. Nothing is distributed: the form is no larger than its source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import takewhile
 from typing import TypeVar, assert_never
 
 from msgspec import Struct
 
+from ipamc.model.selector.error import shown
 from ipamc.model.selector.expression import Always, And, Expression, Named, Never, Not, Operator, Or, Test
 from ipamc.model.selector.label_syntax import label_key_problem, label_value_problem
 
@@ -234,31 +234,41 @@ def _entries(condition: Condition) -> list[Entry] | None:
     return [*entries, {"key": key, "operator": "NotIn", "values": values}] if values else entries
 
 
-Sign = tuple[str, str | None]
-"""A sign of a selected node: (label, value); (label, None) for any value. The label "" stands for the node's
-name: no label is empty. Nearly every selector has sets of signs of which a selected node shows one: `zone ==
-"a" && has(rack)` has {zone=a} and {rack}."""
+Sign = tuple[str, str]
+"""A label and its value. The label "" stands for the node's name: no label is empty."""
 
 
 def sets_of_signs(form: Normal) -> Iterator[frozenset[Sign]]:
-    """Yield sets of signs; every selected node shows one of each; none if nothing is known. O(form)."""
+    """Yield sets of signs; every selected node shows one of each. O(form)."""
     match form:
-        case Never():
-            yield frozenset()
-        case Condition(key, outcomes) if not outcomes.absent:
-            values: Iterable[str | None] = outcomes.members if outcomes.listed else (None,)
-            yield frozenset((key, value) for value in values)
+        case Condition(key, outcomes) if outcomes.listed and not outcomes.absent:
+            yield frozenset((key, value) for value in outcomes.members)
         case OtherTest(Named(name), negated=False):
             yield frozenset({("", name)})
-        case OtherTest(test, negated=False) if not isinstance(test, Named):
-            yield frozenset({(test.key, None)})
         case Joint(every=True, parts=parts):
             for part in parts:
                 yield from sets_of_signs(part)
         case Joint(parts=parts):  # the smallest set of each alternative, if all have one
-            sets = (min(sets_of_signs(part), key=len, default=None) for part in parts)
-            smallest = [*takewhile(lambda signs: signs is not None, sets)]
+            smallest = [found for part in parts if (found := min(sets_of_signs(part), key=len, default=None))]
             if len(smallest) == len(parts):
-                yield frozenset[Sign]().union(*filter(None, smallest))
+                yield frozenset[Sign]().union(*smallest)
         case _:
             return
+
+
+def impossible(form: Normal) -> str:
+    """Return why no node satisfies a form, or "" if one may: a reason is certain, "" proves nothing."""
+    match form:
+        case Never(why):
+            return why
+        case Joint(every, parts):
+            reasons = [*map(impossible, parts)]
+            return next(filter(None, reasons), "") if every or all(reasons) else ""
+        case Condition(key, outcomes) if not outcomes.absent:
+            if problem := label_key_problem(key):
+                return f"no node can have the label {shown(key)}, which {problem}"
+            problems = {value: label_value_problem(value) for value in sorted(outcomes.members)}
+            if outcomes.listed and all(problems.values()):
+                value, problem = next(iter(problems.items()))
+                return f"no label can have the value {shown(value)}, which {problem}"
+    return ""

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from ipamc.model.selector import calico, calico_tokens, contradictions, kubernetes, normal_form
+from ipamc.model.selector import calico, calico_tokens, kubernetes, normal_form
 from ipamc.model.selector.error import SelectorError
 from ipamc.model.selector.expression import (
     Always,
@@ -113,7 +113,7 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @cached_property
     def impossible(self) -> str:
         """Return why no node can match, or "". A reason is certain; "" proves nothing."""
-        return contradictions.impossible(self.form)
+        return normal_form.impossible(self.form)
 
     @cached_property
     def form(self) -> Normal:
@@ -123,12 +123,7 @@ class Selector(Struct, frozen=True, kw_only=True, eq=False, dict=True):
     @cached_property
     def signs(self) -> Sequence[frozenset[Sign]]:
         """Return sets of signs of which every selected node shows one; empty if there is none."""
-        return list(sets_of_signs(self.form))
-
-    @cached_property
-    def signs_of_others(self) -> Sequence[frozenset[Sign]]:
-        """Return sets of signs of which every node that is not selected shows one; empty if there is none."""
-        return list(sets_of_signs(normal(self.expression, negated=True)))
+        return tuple(sets_of_signs(self.form))
 
     @cached_property
     def _spots(self) -> Mapping[str, Spot]:
@@ -236,60 +231,44 @@ EVERY = _selector("calico", "all()", Always(), "")
 
 _FEW = 4
 """Up to this number of selectors, each is evaluated."""
-_FREE = 10
-"""This number of selectors that select a node without a test take the time of one test."""
 
 
 class SelectorIndex:
     """Finds the selectors, by index from 0, that select a node, without evaluating each.
-    A selector is evaluated only for nodes that show a sign of the rarest of its sets: it does not select
-    others. One without such a set, as `rack != "r1"`, often has one for the nodes that it does not select: it
-    is evaluated only for those, and selects all others. The remaining ones are evaluated for every node.
+    A selector that wants some values of a label, or a name, is evaluated only for nodes that have one: the
+    rarest, if it wants several. Others are evaluated for every node. It pays for a pool for each node; 20,000
+    nodes in 100 racks take 0.07 s with and without it.
     """
 
     def __init__(self, selectors: Sequence[Selector]) -> None:
+        """Index each selector. O(signs)."""
         numbers: dict[int, list[int]] = {}
         for number, selector in enumerate(selectors):
             numbers.setdefault(id(selector), []).append(number)
         self._numbers = list(numbers.values())
         self._selectors = [selectors[some[0]] for some in self._numbers]
-        self._always = range(len(self._selectors)) if len(self._selectors) <= _FEW else []
-        self._unless: dict[int, None] = {}
-        """Selectors that select every node which shows no sign of theirs."""
+        self._always: list[int] = []
         self._by_sign: dict[Sign, list[int]] = {}
         self.asked = 0
         """How many tests were made, about."""
-        if len(self._selectors) > _FEW:
-            self._arrange()
-
-    def _arrange(self) -> None:
-        """Index each selector by the signs of one of its sets. O(signs)."""
-        sets = [selector.signs or selector.signs_of_others for selector in self._selectors]
+        few = len(self._selectors) <= _FEW
+        sets = [() if few else selector.signs for selector in self._selectors]
         often = Counter(sign for some in sets for sign in frozenset().union(*some))
-        always: list[int] = []
         for number, some in enumerate(sets):
             if not some:
-                always.append(number)
+                self._always.append(number)
                 continue
-            if not self._selectors[number].signs:
-                self._unless[number] = None
             for sign in min(some, key=lambda signs: sum(map(often.__getitem__, signs))):
                 self._by_sign.setdefault(sign, []).append(number)
-        self._always = always
 
     def matching(self, labels: Mapping[str, str], name: str) -> list[int]:
         """Return the indexes of a node's selectors, in order. O(labels + result + evaluated tests)."""
-        selectors = self._selectors
-        found: set[int] = set()
+        asked = set(self._always)
         if self._by_sign:
             get = self._by_sign.get
-            found.update(get(("", name), ()))
-            for key, value in labels.items():
-                found.update(get((key, value), ()), get((key, None), ()))
-        asked = [*self._always, *found]
-        self.asked += sum([selectors[number].effort for number in asked]) + len(self._unless) // _FREE
-        chosen = [number for number in asked if selectors[number].matches(labels, name)]
-        chosen += [number for number in self._unless if number not in found]
+            asked.update(get(("", name), ()), *[get(label, ()) for label in labels.items()])
+        self.asked += sum([self._selectors[number].effort for number in asked])
+        chosen = [number for number in asked if self._selectors[number].matches(labels, name)]
         return sorted([number for one in chosen for number in self._numbers[one]])
 
     def first(self, labels: Mapping[str, str], name: str) -> int | None:

@@ -19,9 +19,9 @@ from ipamc.model.cluster import CiliumNode, Cluster, Node, Pool
 from ipamc.model.diagnostics import Place
 from ipamc.read import hints, rules
 from ipamc.read.kinds import bgp, cluster, nodes, pools, space, tests
-from ipamc.read.syntax.document import Document, Keys, Odd, member
+from ipamc.read.syntax.document import Document, Odd, member
 from ipamc.read.syntax.other_text import cut_off
-from ipamc.read.values import Foreign, Reading
+from ipamc.read.values import Reading
 
 Value = Cluster | Pool | Node | CiliumNode | BgpObject | Range | Assertion
 
@@ -168,37 +168,3 @@ def _walk_list(
     here = at / "items"
     for index, item in enumerate(items):
         yield from _walk(item, here / index, tuple(by_item.get(index, ())), typed, reading)
-
-
-_NOTHING = frozenset[str]()
-_AMOUNTS = frozenset(nodes.RawAmounts.__struct_encode_fields__)
-_PARTS = {
-    "metadata": {"managedFields": _NOTHING},
-    "status": {
-        "allocatable": _AMOUNTS,
-        "capacity": _AMOUNTS,
-        "conditions": frozenset(nodes.RawCondition.__struct_encode_fields__),
-        "daemonEndpoints": _NOTHING,
-        "images": _NOTHING,
-        "nodeInfo": _NOTHING,
-        "runtimeHandlers": _NOTHING,
-        "volumesAttached": _NOTHING,
-        "volumesInUse": _NOTHING,
-    },
-}
-FIELDS = {name: reads for fields in _PARTS.values() for name, reads in fields.items()}
-"""Large fields, most of a dump, each with its inner fields that a kind reads, at any depth."""
-_PATHS = {(part, name) for part, fields in _PARTS.items() for name in fields}
-_FOREIGN = {
-    (version, kind.name) for kind in KINDS if issubclass(kind.shape, Foreign) for version in kind.api_versions
-}
-
-
-def unread(item: Mapping[str, Any], keys: Keys) -> bool:
-    """Return whether a path leads to one of FIELDS, in an object of a kind that reads no more of it.
-    An unknown field of an ipamc kind is a mistake, so all of it is read.
-    """
-    version, kind = item.get("apiVersion"), item.get("kind")
-    return (
-        keys in _PATHS and isinstance(version, str) and isinstance(kind, str) and (version, kind) in _FOREIGN
-    )

@@ -5,7 +5,6 @@ Values have no position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -31,9 +30,6 @@ MAX_ODD = 1_000_000
 
 MAX_TAG_LINES = 1_000
 """The most `%TAG` lines of a file: a YAML parser compares each of them with all others."""
-
-MARK = "nobody-reads-this"
-"""The prefix of the mark that replaces a value that was cut out of a text."""
 
 Keys = tuple[str | int, ...]
 
@@ -68,25 +64,11 @@ class Document(Struct, frozen=True):
     odd: tuple[Odd, ...] = ()
 
 
-class Cut(Struct, frozen=True):
-    """A YAML text in which marks replace some values."""
-
-    text: str
-    number: int
-    """The number of marks in the text."""
-    marks: Mapping[str, Any]
-    """The value of each mark; None if it is unread. They are shared and must not be changed."""
-
-
 def member(value: Any, *keys: str) -> Any:
     """Return the value at a path in an unchecked value; None if there is none."""
     for key in keys:
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-Unread = Callable[[Mapping[str, Any], Keys], bool]
-"""Returns, for an object and the path from it to a value that was cut out, whether it is never read."""
 
 
 class Unreadable(Exception):  # noqa: N818 - a verdict on a file, not a failure of ipamc

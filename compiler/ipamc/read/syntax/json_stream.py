@@ -22,7 +22,6 @@ from ipamc.read.syntax.document import MAX_CONTAINERS, MAX_DEPTH, MAX_NODES, Doc
 from ipamc.read.syntax.encoding import BOM, Lines, check
 from ipamc.read.syntax.other_text import kubectl
 from ipamc.read.syntax.positions import scan_json
-from ipamc.read.syntax.yaml_scalars import quoted
 
 _TOO_DEEP = b"\n" + b" " * (MAX_DEPTH + 1)
 _SMALL = 1 << 16
@@ -36,9 +35,6 @@ _LONE_SURROGATE = (
     r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|"
     r"(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2})"
 )
-_WORD = r"[A-Za-z_][\w.-]*"
-_CONSTANTS = {"None": "null", "nil": "null", "undefined": "null", "True": "true", "False": "false"}
-_SHOWN = 60
 _REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _BLANKS = " \t\n\r"
 _STARTS_WITH_BRACE = re.compile(rb"[ \t\n\r]*+\{").match
@@ -170,7 +166,10 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
             way_out = f"write it again, whole: {kubectl(path)}"
             return rules.json_syntax(at, "the file ends inside a value: it was cut off", way_out)
         at = lines.span(known.pos, known.pos + 1)
-        return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:], _way_out(text, known.pos))
+        comma = text[: known.pos].rstrip(_BLANKS).endswith(",") and text[known.pos] in "]}"
+        missing = "write the comma, colon or bracket that is missing before it, or remove it"
+        way_out = "remove the comma before it" if comma else missing
+        return rules.json_syntax(at, known.msg[0].lower() + known.msg[1:], way_out)
     except _Constant as known:
         index = text.index(str(known))
         at = lines.span(index, index + len(str(known)))
@@ -181,20 +180,6 @@ def _refusal(path: str, data: bytes, problem: Exception) -> Diagnostic:
         return rules.json_syntax(lines.span(*lone.span(1)), "the escape is half of a surrogate pair")
     huge = re.search(_HUGE_NUMBER, text)
     return rules.json_syntax(lines.span(*huge.span()) if huge else Place(path), "the number is too large")
-
-
-def _way_out(text: str, index: int) -> str:
-    """Return what to write instead at the first error: habits of Python, JavaScript and YAML."""
-    if text[:index].rstrip(_BLANKS).endswith(",") and text[index] in "]}":
-        return "remove the comma before it"
-    if text.startswith(("//", "/*", "#"), index):
-        return "remove it: JSON has no comments"
-    if text[index] == "'":
-        return 'write texts and keys in double quotes: "..."'
-    word = re.compile(_WORD).match(text, index)
-    if word:
-        return f"write {_CONSTANTS.get(word[0]) or quoted(word[0][:_SHOWN])}"
-    return "write the comma, colon or bracket that is missing before it, or remove it"
 
 
 class _Constant(Exception):  # noqa: N818 - not an error of ipamc

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Any
 
 import yaml
@@ -23,7 +23,7 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from ipamc.read.syntax.document import MARK, MAX_DEPTH, Cut, Keys
+from ipamc.read.syntax.document import MAX_DEPTH, Keys
 from ipamc.read.syntax.yaml import parser
 
 _BLANKS = re.compile(r"[ \t\n\r]*")
@@ -71,32 +71,19 @@ def scan_yaml(text: str, wanted: Spot) -> None:
         _YamlScan(text).stream(wanted)
 
 
-def scan_cut_yaml(cut: Cut, wanted: Spot) -> bool:
-    """Do the same for a cut text, with its offsets; return whether the whole text has the same spots."""
-    scan = _YamlScan(cut.text, cut.marks)
-    try:
-        end = scan.stream(wanted)
-    except (yaml.YAMLError, _TooDeep):
-        return False
-    return scan.met == cut.text.count(MARK, 0, end)
-
-
 class _TooDeep(Exception):  # noqa: N818 - where the scan ends, not a failure
     """A value has more than MAX_DEPTH levels."""
 
 
 class _YamlScan:
-    def __init__(self, text: str, marks: Container[str] = ()) -> None:
+    def __init__(self, text: str) -> None:
         self.next = parser(text).get_event
         self.depth = 0
-        self.marks = marks
-        self.met = 0
-        """Marks that were skipped as whole scalars, but for wanted ones: their text is not here."""
 
-    def stream(self, wanted: Spot) -> int:
-        """Fill in the spots of all documents; return the offset at which the scan ended."""
+    def stream(self, wanted: Spot) -> None:
+        """Fill in the spots of all documents."""
         last = max((key for key in wanted.children if isinstance(key, int)), default=-1)
-        index, end = -1, 0
+        index = -1
         while index < last and type(event := self.next()) is not StreamEndEvent:
             if type(event) is DocumentStartEvent:
                 index += 1
@@ -105,8 +92,7 @@ class _YamlScan:
                     self.visit(event, wanted.children[index])
                 else:
                     self.skip(event)
-                end = self.offsets(self.next())[1]
-        return end
+                self.next()
 
     def visit(self, event: Any, spot: Spot) -> None:
         """Fill in a spot and those below it. A container's spot is its first key, or up to its bracket."""
@@ -154,13 +140,10 @@ class _YamlScan:
 
     def skip(self, event: Any) -> None:
         """Skip the value that begins with an event."""
-        depth, most, marks, get = 0, MAX_DEPTH - self.depth, self.marks, self.next
+        depth, most, get = 0, MAX_DEPTH - self.depth, self.next
         while True:
             kind = type(event)
-            if kind is ScalarEvent:
-                if event.value in marks and not event.style:
-                    self.met += 1
-            elif kind is MappingStartEvent or kind is SequenceStartEvent:
+            if kind is MappingStartEvent or kind is SequenceStartEvent:
                 depth += 1
                 if depth > most:
                     raise _TooDeep

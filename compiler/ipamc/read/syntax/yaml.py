@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Any, NoReturn, Protocol
 
 import yaml
@@ -28,11 +27,9 @@ from ipamc.read.syntax.document import (
     MAX_NODES,
     MAX_ODD,
     MAX_TAG_LINES,
-    Cut,
     Document,
     Keys,
     Odd,
-    Unread,
     Unreadable,
 )
 from ipamc.read.syntax.encoding import Lines
@@ -65,10 +62,6 @@ _WAYS_OUT = (  # libyaml has one type for all its errors, so its message selects
 )
 
 
-_SELECTOR = re.compile(
-    r"""[\s{-]*([a-zA-Z]*[sS]elector): ([\w./-]{1,317}): ["']?([\w.-]{1,63})["']?\s*(?:#.*)?$"""
-)
-"""A label written as a mapping on the line of its selector."""
 _NESTED_QUOTES = re.compile(r"""\s*([\w.-]{1,63}):\s+"([^'"]*"[^'"]*"[^'"]*)"\s*(?:#.*)?$""")
 """A text in double quotes that contains double quotes, such as a selector."""
 _DASH = re.compile(r"\s*-([{\w][^\s,:]{0,40}:?)")
@@ -106,9 +99,7 @@ def syntax_error(path: str, text: str, problem: yaml.YAMLError) -> Diagnostic:
         way_out = f"{way_out or 'write the rest'}; if the file was cut off, write it again, whole"
         return rules.yaml_syntax(lines.span(end, end), "the file ends inside a value", also, way_out)
     at = lines.span(index, index + 1)
-    if selector := _SELECTOR.match(at.source):
-        also, way_out = (), f'write {selector[1]}: {selector[2]} == "{selector[3]}"'
-    elif nested := _NESTED_QUOTES.match(at.source):
+    if nested := _NESTED_QUOTES.match(at.source):
         also, way_out = (), f"write single quotes around it: {nested[1]}: '{nested[2]}'"
     elif dash := _DASH.match(at.source):
         also, way_out = (), f"write a blank after the dash: - {dash[1]}"
@@ -147,37 +138,11 @@ def yaml_documents(path: str, text: str) -> Iterator[Document]:
         raise Unreadable(*builder.broken)
 
 
-def cut_documents(path: str, cut: Cut, unread: Unread) -> list[Document] | None:
-    """Return the documents of a cut text; None if it has findings, or a mark where a value is read."""
-    builder, documents, met = _Builder(path, cut.text, cut.marks), list[Document](), 0
-    if cut.text.count("%TAG") > MAX_TAG_LINES:
-        return None
-    try:
-        for event in builder.starts():
-            value = builder.node(event, ())
-            if builder.cuts and builder.anchors:  # an alias is counted by its text, which was cut out
-                return None
-            for keys in builder.cuts:
-                owner, below = value, keys  # of a list's item, or of the document
-                if len(keys) > 1 and keys[0] == "items" and isinstance(keys[1], int):
-                    owner, below = value["items"][keys[1]], keys[2:]
-                if not isinstance(owner, dict) or not unread(owner, below):
-                    return None
-            met += len(builder.cuts)
-            documents.append(Document(Place(path, builder.index), value, tuple(builder.odd)))
-    except (yaml.YAMLError, Unreadable):
-        return None
-    return documents if met == cut.number and not builder.broken else None
-
-
 class _Builder:
-    """Builds values from events. Equal plain texts share one string and one result of `resolve`.
-    `marks` are the scalars that replace values in a cut text; `cuts` the paths of those in this document.
-    """
+    """Builds values from events. Equal plain texts share one string and one result of `resolve`."""
 
-    def __init__(self, path: str, text: str, marks: Mapping[str, Any] = MappingProxyType({})) -> None:
+    def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.marks = marks
         self.lines = Lines(path, text)
         self.next = parser(text).get_event
         self.plain: dict[str, Scalar] = {}
@@ -195,7 +160,6 @@ class _Builder:
         self.sound = True
         self.containers = 0
         self.odd: list[Odd] = []
-        self.cuts: list[Keys] = []
         self.anchors: dict[str, tuple[Any, int] | None] = {}
 
     def position(self) -> int:
@@ -280,9 +244,6 @@ class _Builder:
             return self.tagged(event, text)
         if event.style:
             return self.strings.setdefault(text, text)
-        if text in self.marks:
-            self.cuts.append(within if last is None else (*within, last))
-            return self.marks[text]
         value = self.plain.setdefault(text, resolve(text))
         if type(value) is Ambiguous:
             self.note(event, Odd(within, last, key=False, text=value, agreed=False))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -60,7 +61,7 @@ def report(
     location refers to its whole file. `checked` are the tests; their findings are among `findings`.
     """
     chosen = format_of(name)
-    shown, more = first_of_each(sorted(map(with_spans, findings), key=_order), chosen.limit)
+    shown, more = first_of_each(sorted(map(with_spans, findings), key=attrgetter("order")), chosen.limit)
     render: Callable[[Content], str] = import_module(f"{__name__}.{chosen.name}").render
     content = Content(
         findings=tuple(shown),
@@ -82,8 +83,3 @@ def first_of_each(findings: Iterable[Located], limit: int | None) -> tuple[list[
         if seen[finding.code] <= most:
             shown.append(finding)
     return shown, {code: number - most for code, number in sorted(seen.items()) if number > most}
-
-
-def _order(finding: Located) -> tuple[str, int, int, int, str, str]:
-    at = finding.at
-    return at.path, at.line, at.column, finding.severity, finding.code, finding.message
