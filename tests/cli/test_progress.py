@@ -339,6 +339,6 @@ def test_an_interrupt_from_the_terminal_is_told_below_it(
     os.close(handle)
     assert os.waitstatus_to_exitcode(status) == 130
     rest = said.rpartition(ERASE.encode())[2].decode()
-    wanted = r"\s*interrupted while waiting for x{200}: nothing was written; run again: ipamc compile\r\n"
+    wanted = r"\s*interrupted while waiting for x{200}: every file is whole; run again: ipamc compile\r\n"
     assert re.fullmatch(wanted, rest), rest
     assert after == before

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 from msgspec.structs import replace
 
 from ipamc.model.admission import Admission
@@ -24,9 +25,8 @@ from ipamc.model.plan import Plan
 from ipamc.report.runbook import groups, to_json, to_markdown, written
 from ipamc.review.runbook.request import Impossible, Request, Unclear, requested
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.template import parse
+from ipamc.review.runbook.steps import Cut, Runbook, Step, Where, waves
 from ipamc.review.runbook.template import runbook as of_template
-from ipamc.review.runbook.values import Check, Cut, Runbook, Step, waves
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import node, plan, pool, read, rendered
@@ -69,9 +69,17 @@ def made(mode: str = "bystander", **more: Any) -> Plan:
     return plan(word, [pool("default", "10.0.0.0/16")], HELD, nodes=nodes, **{**fields, **more})
 
 
-def ask(change: str, plan: Plan, folder: str = "", cut: Cut = Cut(size=2), **asked: Any) -> Runbook:  # noqa: B008 - frozen
+def ask(
+    change: str,
+    plan: Plan,
+    folder: str = "",
+    cut: Cut = Cut(size=2),  # noqa: B008 - frozen
+    *,
+    loops: bool = False,
+    **asked: Any,
+) -> Runbook:
     request = Request(change=change, cut=cut, today="2026-11-22", **(asked or ASKED[change]))
-    return requested(request, plan, Site(plan, TEMPLATES, folder))
+    return requested(request, plan, Site(plan, TEMPLATES, folder, loops=loops))
 
 
 def steps(runbook: Runbook) -> Iterator[Step]:
@@ -247,30 +255,34 @@ def test_the_loops_of_many_nodes_call_what_the_steps_of_each_wave_call(
     word, fields = MODES[mode]
     some = {"nodes": names} if change in {"renumber", "decommission"} else {}
     large = plan(word, [pool("default", "10.0.0.0/16")], held, **fields)
+    asked = {**ASKED[change], **some}
     try:
-        runbook = ask(change, large, cut=Cut(size=10), **{**ASKED[change], **some})
+        runbook, looped = (
+            ask(change, large, cut=Cut(size=10), loops=loops, **asked) for loops in (False, True)
+        )
     except Unclear:
         return
-    for letter, phase in zip("abcdefghijkl", runbook.phases, strict=False):
-        if len(phase.waves) == 1:
+    for phase, short in zip(runbook.phases, looped.phases, strict=True):
+        assert bool(short.file) is (len(phase.waves) > 1)
+        if not short.file:
+            assert short == phase
             continue
-        found = groups(phase, letter)
-        assert [number for each in found for number in range(each.first, each.last + 1)] == [1, 2, 3, 4]
-        calls(written(phase, letter), tmp_path)
-        for group in found:
-            for number in range(group.first, group.last + 1):
-                wave = phase.waves[number - 1]
-                for short, step in zip(group.steps, wave.steps, strict=True):
-                    once = [short.step.check] if short.step.check else []
-                    full = [step.check] if step.check else []
-                    looped = [f"wave={number}", *short.step.commands, *(check.command for check in once)]
-                    assert calls(looped, tmp_path) == calls(
-                        [*step.commands, *(check.command for check in full)], tmp_path
-                    )
-                    turns = wave.nodes if short.each else ("",)
-                    expected = [check.expect.replace("$node", node) for check in once for node in turns]
-                    assert "\n".join(expected) == "".join(check.expect for check in full)
-                    assert short.step.title.replace("$wave", str(number)) == step.title
+        found = list(groups(short))
+        assert [number for first, last, _ in found for number in range(first, last + 1)] == [1, 2, 3, 4]
+        calls(written(short), tmp_path)
+        for number, (wave, other) in enumerate(zip(phase.waves, short.waves, strict=True), 1):
+            assert (other.name, other.nodes) == (wave.name, wave.nodes)
+            for step, once in zip(wave.steps, other.steps, strict=True):
+                assert calls([f"wave={number}", *lines(once)], tmp_path) == calls(lines(step), tmp_path)
+                assert once.title.replace("$wave", str(number)) == step.title
+                if step.check and once.check:
+                    turns = wave.nodes if once.check.each else ("",)
+                    expected = [once.check.expect.replace("$node", node) for node in turns]
+                    assert "\n".join(expected) == step.check.expect
+
+
+def lines(step: Step) -> list[str]:
+    return [*step.commands, *([step.check.command] if step.check else [])]
 
 
 def test_waves_of_many_nodes_are_one_page() -> None:
@@ -279,7 +291,7 @@ def test_waves_of_many_nodes_are_one_page() -> None:
     held = {name: f"10.{number}.0.0/26" for number, name in enumerate(names[:200])}
     held |= {name: f"11.{number}.0.0/26" for number, name in enumerate(names[200:])}
     large = plan("cluster-pool", [pool("default", "10.0.0.0/8", "11.0.0.0/8")], held)
-    text = to_markdown([ask("renumber", large, nodes=tuple(names), cut=Cut())])
+    text = to_markdown([ask("renumber", large, nodes=tuple(names), cut=Cut(), loops=True)])
     assert "### Waves 1 to 11 of 11" in text
     assert len(text.splitlines()) < 350
 
@@ -290,19 +302,6 @@ def test_waves_of_many_nodes_are_one_page() -> None:
 HOSTILE = st.text(st.sampled_from("a'\"`$();|&<> \\\t\n\0*~#!{}[]%é-:"), min_size=1, max_size=12)
 SHELL = HOSTILE.filter(lambda text: not {"\n", "\0"} & set(text))
 """A line of a shell has neither."""
-MARKS = (
-    "# x",
-    "## x",
-    "### x: y",
-    "- x",
-    "wave: x",
-    "check: x",
-    "if not: x",
-    "```",
-    "```sh",
-    "{{ 7 * 7 }}",
-    "{% if %}",
-)
 
 
 @settings(deadline=None, max_examples=depth.examples(60))
@@ -371,73 +370,57 @@ def test_no_name_and_no_folder_runs_anything(change: str, mode: str, tmp_path: P
     assert [step.key for step in steps(hostile)] == [step.key for step in steps(asked("n1", "r", ""))]
 
 
-EVERY_MARK = """
-# {{ x }}
-- {{ x }}
-## {{ x }}
-wave: {{ (x, [x]) }}
-### key: {{ x }}
+EVERY_FIELD = """
+{{ title(x) }} {{ about(x) }} {{ way_back(x) }}
+{% call(nodes) phase(x, ((x, (x,)),)) %}
+{% call(node) step("key", x, x, nodes=nodes, check=x, prints_each="$node", if_not=x) %}
+echo {{ node }} {{ nodes }} {{ x }}
+{% endcall %}
+{% call edit("other", x, x) %}
 {{ x }}
-{{ x }}
-nodes: {{ [x, x] }}
-```edit
-{{ x }}
-```
-```sh
-echo {{ x }} {{ [x, x] }}
-```
-check: {{ x }}
-```prints
-{{ x }}
-```
-if not: {{ x }}
+{% endcall %}
+{% endcall %}
 """
 
 
 @settings(deadline=None, max_examples=200)
-@given(text=st.one_of(HOSTILE, st.sampled_from(MARKS), st.sampled_from(MARKS).map("\n{}\n".format)))
-def test_a_value_is_no_mark_of_a_template(text: str) -> None:
-    """It is where the template has it, as it is, and shifts nothing."""
-    runbook = of_template({"t.md.j2": EVERY_MARK}, "t", "built", "mode", {"x": text})
+@given(text=st.one_of(HOSTILE, st.sampled_from(["{{ 7 * 7 }}", "{% if %}", "$node", "$wave"])))
+def test_a_value_is_where_the_template_has_it(text: str) -> None:
+    """It is as it is in prose, and one word of a shell in commands."""
+    runbook = of_template({"t.j2": EVERY_FIELD}, "t", "built", "mode", {"x": text}, loops=True)
     (phase,) = runbook.phases
     (wave,) = phase.waves
-    (step,) = wave.steps
-    assert (runbook.title, runbook.about, phase.title, wave.name, wave.nodes) == (
-        text,
-        (text,),
-        text,
-        text,
-        (text,),
-    )
-    assert (step.title, step.why, step.nodes, step.edit, step.if_not) == (
-        text,
-        f"{text} {text}",
-        (text, text),
-        text,
-        text,
-    )
+    step, edit = wave.steps
+    assert (runbook.title, runbook.about, runbook.way_back) == (text, (text,), text)
+    assert (phase.title, wave.name, wave.nodes) == (text, text, (text,))
+    assert (step.title, step.why, step.nodes, step.if_not) == (text, text, (text,), text)
     assert step.commands == (f"echo {' '.join([shlex.quote(text)] * 3)}",)
-    assert step.check == Check(command=shlex.quote(text), expect=text)
+    assert step.check
+    assert step.check.expect == text
+    assert (edit.where, edit.edit) == (Where.EDITOR, text)
 
 
 def test_a_constant_of_a_template_is_a_value() -> None:
-    template = "{% macro m(x) %}<{{ x }}>{% endmacro %}# {{ '<a & b>' }} {{ m('<&>') }}\n## x\n"
-    assert of_template({"t.md.j2": template}, "t", "built", "mode", {}).title == "<a & b> <<&>>"
+    template = (
+        "{% macro m(x) %}<{{ x }}>{% endmacro %}{{ phase('x') }}"
+        "{% call step('k', 'y') %}{{ '<a & b>' }} {{ m('<&>') }}{% endcall %}"
+    )
+    (step,) = steps(of_template({"t.j2": template}, "t", "built", "mode", {}))
+    assert step.commands == ("'<a & b>' <'<&>'>",)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        "# x\nprose",
-        "## x\n### k: t\nwhere: here\nwhere: here",
-        "## x\n### k: t\nwhere: there",
-        "## x\nwhere: node",
-        "## x\n### k: t\n```sh\ntrue",
+        "{{ step('k') }}",
+        "{{ step('k', 't', wher='here') }}",
+        "{{ step('k', 't', where='there') }}",
+        "{{ x }}",
     ],
 )
 def test_a_template_that_is_no_runbook_is_a_bug(wrong: str) -> None:
-    with pytest.raises(ValueError, match=r"prose|cannot be|there|does not end"):
-        parse(wrong, "built", "mode")
+    with pytest.raises((TypeError, ValueError, UndefinedError)):
+        of_template({"t.j2": "{{ phase('x') }}" + wrong}, "t", "built", "mode", {})
 
 
 def test_a_planned_node_is_cut_out_of_its_pattern() -> None:

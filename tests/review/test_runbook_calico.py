@@ -1,6 +1,6 @@
 """From Calico to Cilium as a state machine: whatever pods and collectors do between two steps, no address has two holders.
 
-Calico's rules are those of `templates/runbooks/calico.md.j2`: affine blocks, claims, borrowing, release of empty blocks, and
+Calico's rules are those of `templates/runbooks/calico.j2`: affine blocks, claims, borrowing, release of empty blocks, and
 reservations. Its adversary starts, stops and restarts pods, and collects blocks, between any two steps. The steps are
 read from the runbook: reservations and seeds out of its commands. Steps that are left out are seen to be needed.
 """
@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from ipamc.model.cidr import Block, parse_block
 from ipamc.review.runbook.planners import calico
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.values import Cut, Runbook, Step
+from ipamc.review.runbook.steps import Cut, Runbook, Step
 from ipamc.workspace.disk import assets
 from tests.support import depth
 from tests.support.builders import plan, pool

@@ -47,7 +47,7 @@ EXITS = (
     ("70", "a bug in ipamc; what became of the other clusters is written and printed all the same"),
     (
         "130, 143, 129",
-        "interrupted, or ended by SIGTERM or SIGHUP: no unfinished file is left, and a line says what is on the disk and what to run",
+        "interrupted, or ended by SIGTERM or SIGHUP: every file is whole, and a line says what to run again",
     ),
 )
 """Exit codes of all verbs; the page of a verb has its own reasons."""

@@ -1,7 +1,7 @@
 """Rules about files of an earlier compile: pools, `spec.ipam.mode`, and the list of Cilium's operator.
 
 Between kubernetes and cluster-pool mode, and from both to multi-pool mode, every node keeps its block if its
-objects exist before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.md.j2). The operator of
+objects exist before the flags (tests/e2e/test_mode_change.py, templates/runbooks/mode.j2). The operator of
 cluster-pool mode reads its list when it starts, and may run with the old list for some time.
 """
 

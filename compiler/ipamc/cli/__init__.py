@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import keyword
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -122,11 +123,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         end = problem.__cause__ or problem
         if nested:  # a verb called this one, and knows more
             raise end from None
-        from ipamc.cli.interrupted import tell as tell_end
+        from ipamc.cli.terminal import say
+        from ipamc.report.terminal_text import visible
 
         head = str(end) if isinstance(end, Stopped) else "interrupted"
+        during = f" while {progress.now.text}" if progress.now.text else ""
+        again = shlex.join(("ipamc", *(sys.argv[1:] if arguments is None else arguments)))
         with contextlib.suppress(OSError):  # SIGHUP: the terminal is gone
-            tell_end(end, head, progress.now.text, sys.argv[1:] if arguments is None else arguments)
+            say(visible(f"{head}{during}: every file is whole; run again: {again}"))
         return 128 + end.number if isinstance(end, Stopped) else INTERRUPTED
     except BrokenPipeError:
         discard_stdout()

@@ -8,7 +8,6 @@ import click
 
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, format_option, print_findings
-from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Revision, cluster_argument
 from ipamc.cli.terminal import progress, show
 from ipamc.model.diagnostics import Located, Refused, Severity, count
@@ -65,7 +64,7 @@ def command(
     folder = not_space(*find([cluster]))
     problems = Problems()
     found: Sequence[Located] = ()
-    with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
+    with progress("reading the cluster"), problems.of(folder):
         found = audited(folder, files, applied, routes)
     if problems:
         return problems.conclude(style)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +15,6 @@ from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings
 from ipamc.cli.import_machines import plan_machines
 from ipamc.cli.init import first_files, new_folder, prepare
-from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Diagnostic, Log, Refused, count, names
 from ipamc.model.progress import phase
@@ -24,7 +22,6 @@ from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import today, utc
 from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
-from ipamc.workspace.output import begin, left, there_now
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.trouble import Trouble
@@ -194,41 +191,25 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     from ipamc.importing.bring_in import bring_in
 
     folder, name = new_folder(cluster, "write")
-    begin()
-    with accounted(lambda: NOTHING):
-        dump, warnings = _load(files)
-        with progress("making the files"):
-            imported = bring_in(name, dump, options)
-
-    def so_far() -> Account:
-        there = there_now(folder, imported.files)
-        if not there:
-            return NOTHING
-        if len(there) < len(imported.files):
-            some = f"{len(there)} of {len(imported.files)} input files"
-            return Account(f"{folder}/ has {some}, from this dump: give it again")
-        rest = left(folder)
-        said = "ipam.lock and rendered/ are as they were" if rest.nothing else str(rest)
-        then = f"ipamc init && ipamc compile {quote(folder)}"
-        return Account(f"{folder}/ has all input files, {said}", then)
-
-    with accounted(so_far):
-        _say_files(folder, imported.files, create_cluster(folder, imported.files))
-        (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
-        found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
-        both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
-        if not (outcome.done or outcome.trouble):
-            line = "refused: the files are there, and neither a lock nor anything rendered"
-            both = replace(both, line=line)
-        code = conclude([both], style)
-        prepare(folder)
-        if code == DONE:
-            above = PurePath(folder).parent.as_posix()
-            say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
-        elif not outcome.trouble:
-            where = f"in {folder}/ or in the cluster"
-            say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
-        return code
+    dump, warnings = _load(files)
+    with progress("making the files"):
+        imported = bring_in(name, dump, options)
+    _say_files(folder, imported.files, create_cluster(folder, imported.files))
+    (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
+    found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
+    both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
+    if not (outcome.done or outcome.trouble):
+        line = "refused: the files are there, and neither a lock nor anything rendered"
+        both = replace(both, line=line)
+    code = conclude([both], style)
+    prepare(folder)
+    if code == DONE:
+        above = PurePath(folder).parent.as_posix()
+        say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
+    elif not outcome.trouble:
+        where = f"in {folder}/ or in the cluster"
+        say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
+    return code
 
 
 def _refresh(
@@ -242,25 +223,23 @@ def _refresh(
     from ipamc.workspace.source import Disk
 
     folder = not_space(*find([cluster]))
-    with accounted(lambda: NOTHING):
-        dump, warnings = _load(files)
-        inputs = Disk().inputs(folder)
-        sources = inputs.sources
-        try:
-            with progress("reading the inventory"):
-                there, _ = read(inputs.name, folder, sources, inputs.schemas)
-                phase("making the files")
-                written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
-                second = last_change(folder, *written)
-                past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
-                texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
-        except Refused as refused:
-            raise Refused(locate(refused.diagnostics, sources)) from None
-        told = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
-        print_findings([*warnings, *told], style)
-        found = changes(there, dump, labels)
-    with accounted(lambda: _refreshed_so_far(folder, texts)):
-        changed = update_cluster(folder, texts)
+    dump, warnings = _load(files)
+    inputs = Disk().inputs(folder)
+    sources = inputs.sources
+    try:
+        with progress("reading the inventory"):
+            there, _ = read(inputs.name, folder, sources, inputs.schemas)
+            phase("making the files")
+            written = (path.removeprefix(f"{folder}/") for path in inventories(there, folder))
+            second = last_change(folder, *written)
+            past = Past() if second is None else Past(committed=utc(second), limit=utc(second - SLACK))
+            texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    told = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
+    print_findings([*warnings, *told], style)
+    found = changes(there, dump, labels)
+    changed = update_cluster(folder, texts)
     _say_files(folder, texts, changed)
     said = (
         f"{count(len(some), 'node')} {what}{f' ({names(some)})' if some else ''}"
@@ -293,20 +272,18 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
         (folder,) = find([cluster])
         name = name_of(folder)
     findings: Sequence[Diagnostic] = ()
-    with accounted(lambda: NOTHING):
-        with progress("reading the prefixes"):
-            plan = read_plan(load_table(file, COLUMNS), name, by_family)
-        if is_there:
-            files, findings = _additions(folder, plan)
-        else:
-            files = _first_files(folder, name, plan)
+    with progress("reading the prefixes"):
+        plan = read_plan(load_table(file, COLUMNS), name, by_family)
+    if is_there:
+        files, findings = _additions(folder, plan)
+    else:
+        files = _first_files(folder, name, plan)
     print_findings((*plan.findings, *findings), style)
-    with accounted(lambda: _refreshed_so_far(folder, files)):
-        refuse_links(folder)
-        for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
-            if not disk.create(path, text):
-                raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
-            say(f"{path}: written")
+    refuse_links(folder)
+    for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
+        if not disk.create(path, text):
+            raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
+        say(f"{path}: written")
     if not is_there:
         prepare(folder)
         say(f"next: list your nodes in {folder}/nodes.yaml, then run: ipamc compile {cluster}")
@@ -372,10 +349,3 @@ def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagno
 def _say_quoted(paths: Mapping[str, bytes]) -> None:
     """Print why findings quote files that do not exist."""
     say(f"nothing is written; the findings quote what {' and '.join(sorted(paths))} would have")
-
-
-def _refreshed_so_far(folder: str, files: Mapping[str, str]) -> Account:
-    """Return the account of an interrupted refresh of an inventory."""
-    there = there_now(folder, files)
-    parts = (f"{file} is {'as it is to be' if file in there else 'as it was'}" for file in sorted(files))
-    return Account(f"in {folder}/ {', '.join(parts)}")

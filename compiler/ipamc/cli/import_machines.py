@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 from ipamc.cli.command import DONE
 from ipamc.cli.findings import print_findings
-from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Refused, count, names
 from ipamc.workspace.clusters import find
 from ipamc.workspace.inputs import update_cluster
-from ipamc.workspace.output import there_now
 from ipamc.workspace.spaces import not_space
 from ipamc.workspace.trouble import Trouble
 
@@ -28,35 +26,31 @@ def plan_machines(cluster: str, files: Sequence[str], labels: Sequence[str], sty
 
     folder = not_space(*find([cluster]))
     path = f"{folder}/{FILE}"
-    with accounted(lambda: NOTHING):
-        inputs = Disk().inputs(folder)
-        sources = inputs.sources
-        try:
-            with progress("reading the machines"):
-                tables, objects = load_machines(files, SUFFIXES, COLUMNS)
-                found = [of_table(table) for table in tables]
-                if objects:
-                    first = next((each for each in files if not each.endswith(SUFFIXES)), STDIN)
-                    found.append(of_objects(*objects, first, inputs.name, labels))
-                there, _ = read(inputs.name, folder, sources, inputs.schemas)
-                new = additions(found, there, path)
-            text = extended(path, sources.get(path), new.nodes) if new.nodes else sources.get(path, b"")
-            if text is None:
-                raise Trouble(
-                    f"{path} is no list of nodes to which lines can be added: rename it, and run this again"
-                )
-            sources = {**sources, path: text} if new.nodes else sources
-            after, _ = read(inputs.name, folder, sources, inputs.schemas)
-        except Refused as refused:
-            raise Refused(locate(refused.diagnostics, sources)) from None
-        if len(after.nodes) != len(there.nodes) + len(new.nodes):
-            raise Trouble(f"{path} is not as it is read with more lines: rename it, and run this again")
+    inputs = Disk().inputs(folder)
+    sources = inputs.sources
+    try:
+        with progress("reading the machines"):
+            tables, objects = load_machines(files, SUFFIXES, COLUMNS)
+            found = [of_table(table) for table in tables]
+            if objects:
+                first = next((each for each in files if not each.endswith(SUFFIXES)), STDIN)
+                found.append(of_objects(*objects, first, inputs.name, labels))
+            there, _ = read(inputs.name, folder, sources, inputs.schemas)
+            new = additions(found, there, path)
+        text = extended(path, sources.get(path), new.nodes) if new.nodes else sources.get(path, b"")
+        if text is None:
+            raise Trouble(
+                f"{path} is no list of nodes to which lines can be added: rename it, and run this again"
+            )
+        sources = {**sources, path: text} if new.nodes else sources
+        after, _ = read(inputs.name, folder, sources, inputs.schemas)
+    except Refused as refused:
+        raise Refused(locate(refused.diagnostics, sources)) from None
+    if len(after.nodes) != len(there.nodes) + len(new.nodes):
+        raise Trouble(f"{path} is not as it is read with more lines: rename it, and run this again")
     print_findings(locate(new.findings, inputs.sources), style)
     texts = {FILE: text.decode()} if new.nodes else {}
-    with accounted(
-        lambda: Account(f"{path} is {'as it is to be' if there_now(folder, texts) else 'as it was'}")
-    ):
-        changed = update_cluster(folder, texts)
+    changed = update_cluster(folder, texts)
     say(f"{path}: {'written' if changed else 'unchanged'}")
     listed = f" ({names(node.name for node in new.nodes)})" if new.nodes else ""
     say(f"{inputs.name}: {count(len(new.nodes), 'planned node')} added{listed}, {new.there:,} there already")

@@ -63,7 +63,6 @@ def merge(*, rev: str) -> int:
         1: inputs conflict, a compile was refused, or an I/O or environment error; the work tree is as it was
     """
     from ipamc.cli.ci.matrix import there
-    from ipamc.cli.interrupted import Account, accounted
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
     from ipamc.workspace.revision import known, require_top
@@ -79,22 +78,21 @@ def merge(*, rev: str) -> int:
         raise Trouble(f"git cannot merge {rev}: {problem}")
     finished = False
     try:
-        with accounted(lambda: Account("nothing is merged")):
-            # One side of rendered files is taken, which the compile writes again. Locks stay: `onto` reads
-            # their sides from the index.
-            unmerged = git.unmerged(".")
-            generated = re.compile(
-                rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
-            ).fullmatch
-            if others := sorted(path for path in unmerged if not generated(path)):
-                raise Trouble(f"a person must decide, both sides changed: {names(others)}")
-            rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
-            for side in (2, 3):  # ours, if there is one, else theirs
-                if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
-                    git.restore(".", side, paths)
-            day = today()
-            tasks = [ClusterRun(folder=folder, today=day, onto=commit) for folder in there().values()]
-            code = conclude(compile_all(tasks, None), "full")
+        # One side of rendered files is taken, which the compile writes again. Locks stay: `onto` reads
+        # their sides from the index.
+        unmerged = git.unmerged(".")
+        generated = re.compile(
+            rf"{disk.CLUSTERS}/[^/]+/(?:{re.escape(disk.LOCK)}|{disk.RENDERED}/.+)"
+        ).fullmatch
+        if others := sorted(path for path in unmerged if not generated(path)):
+            raise Trouble(f"a person must decide, both sides changed: {names(others)}")
+        rendered = {path: sides for path, sides in unmerged.items() if not path.endswith(f"/{disk.LOCK}")}
+        for side in (2, 3):  # ours, if there is one, else theirs
+            if paths := [path for path, sides in rendered.items() if (2 in sides) == (side == 2)]:
+                git.restore(".", side, paths)
+        day = today()
+        tasks = [ClusterRun(folder=folder, today=day, onto=commit) for folder in there().values()]
+        code = conclude(compile_all(tasks, None), "full")
         if code == DONE:
             git.finish_merge(".", disk.CLUSTERS)
             finished = True

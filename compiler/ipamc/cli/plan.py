@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from ipamc.cli import options
 from ipamc.cli.command import BUG, CHANGED, DONE, REFUSED, Verb
 from ipamc.cli.findings import files_option, format_option, print_findings, problem_of, tell, tell_bugs
-from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.terminal import colour, progress, show, show_json
 from ipamc.law.change import Gate
 from ipamc.model.cluster import Mode
@@ -154,31 +153,30 @@ def command(  # noqa: PLR0913 - an argument for each option
     base, day = base or "", today()
     reports: list[ClusterReport] = []
     agreed = tuple(before.deleted) if Gate.DELETE_CLUSTER in allow else ()
-    with accounted(lambda: NOTHING):
-        beside = neighbours(folders, progress)
-        at = before.source
-        top, hides = (at.top, hiding(at.top, at.commit)) if isinstance(at, Commit) else ("", {})
-        tasks = [
-            PlanRun(
-                folder=folder,
-                today=day,
-                revision=base,
-                source=before.source,
-                folders=Folders(
-                    now=folder, was=before.renamed.get(folder, folder), renamed=before.renamed, agreed=agreed
-                ),
-                neighbours=beside.get(folder),
-                assume=assume,
-                allow=allow,
-                hiding={path: hides[path] for path in about(top, folder, hides)},
-                filters=filters,
-                mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
-            )
-            for folder in folders
-        ]
-        if tasks:
-            with progress(compiling(folders)):
-                reports += run_all(tasks, jobs, run, failed, prepare)
+    beside = neighbours(folders, progress)
+    at = before.source
+    top, hides = (at.top, hiding(at.top, at.commit)) if isinstance(at, Commit) else ("", {})
+    tasks = [
+        PlanRun(
+            folder=folder,
+            today=day,
+            revision=base,
+            source=before.source,
+            folders=Folders(
+                now=folder, was=before.renamed.get(folder, folder), renamed=before.renamed, agreed=agreed
+            ),
+            neighbours=beside.get(folder),
+            assume=assume,
+            allow=allow,
+            hiding={path: hides[path] for path in about(top, folder, hides)},
+            filters=filters,
+            mapped=not MAPPED.isdisjoint({output, *(name for name, _ in files)}),
+        )
+        for folder in folders
+    ]
+    if tasks:
+        with progress(compiling(folders)):
+            reports += run_all(tasks, jobs, run, failed, prepare)
     reports += [_deleted(folder, lock, base, allow) for folder, lock in before.deleted.items()]
     reports.sort(key=lambda cluster: (cluster.status is not PlanStatus.DELETED, cluster.name))
     scope = tuple(sorted({name_of(text) for text in clusters}))

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import Verb
 from ipamc.cli.findings import format_option
-from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import assume_option, cluster_argument, files_argument, output_option
 from ipamc.cli.terminal import progress, show, show_record
 
@@ -60,19 +59,18 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
     day, name = today(), name_of(folder)
     line = "refused, nothing written"
     try:
-        with accounted(lambda: NOTHING):
-            with progress("reading the dump"):
-                dump, warnings = load_dump(files, nodes=False)
-            with progress("looking at the use of blocks"):
-                inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
-                now = compile_cluster(with_members(inputs))
-                try:
-                    looked, more = look(now.plan, dump, day)
-                except Refused as refused:
-                    raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
-            findings = locate((*warnings, *more), inputs.sources)
-            # An interrupted run wrote the lock with all decisions: the next one writes the manifests.
-            unfinished = now.lock.encode() == inputs.lock and bool(written.compare(folder, None, now.files))
+        with progress("reading the dump"):
+            dump, warnings = load_dump(files, nodes=False)
+        with progress("looking at the use of blocks"):
+            inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
+            now = compile_cluster(with_members(inputs))
+            try:
+                looked, more = look(now.plan, dump, day)
+            except Refused as refused:
+                raise Refused(locate((*warnings, *refused.diagnostics), inputs.sources)) from None
+        findings = locate((*warnings, *more), inputs.sources)
+        # An interrupted run wrote the lock with all decisions: the next one writes the manifests.
+        unfinished = now.lock.encode() == inputs.lock and bool(written.compare(folder, None, now.files))
     except Refused as refused:
         return conclude([Outcome(name=name, folder=folder, findings=refused.diagnostics, line=line)], style)
     if output == "json":

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ipamc.pipeline import Compilation, Inputs
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
-    from ipamc.review.runbook.values import Cut, Runbook
+    from ipamc.review.runbook.steps import Cut, Runbook
 
 CHANGES = (
     "renumber",
@@ -96,7 +96,7 @@ def command(
     from ipamc.report.runbook import to_json, to_markdown
     from ipamc.review.runbook.request import Request
     from ipamc.review.runbook.site import Site
-    from ipamc.review.runbook.values import Cut
+    from ipamc.review.runbook.steps import Cut
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import with_members
 
@@ -113,7 +113,7 @@ def command(
             inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
             compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
-            site = Site(plan, assets("templates/runbooks"), inputs.folder)
+            site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
             if change:
                 found: Sequence[Runbook] = [
                     _requested(Request(change=change, **asked, cut=cut, today=day), plan, site, inputs)

@@ -7,9 +7,8 @@ address space that share an address are refused together.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,7 +16,6 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import BUG, DONE, REFUSED
 from ipamc.cli.findings import print_findings, problem_of, tell, tell_bugs
-from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.terminal import progress
 from ipamc.law.change import UNLAWFUL
 from ipamc.model.diagnostics import Diagnostic, Refused, count, names
@@ -27,8 +25,7 @@ from ipamc.report.findings.content import Failure
 from ipamc.workspace import disk, output
 from ipamc.workspace.cluster_lock import LockedFolder, lock_folder
 from ipamc.workspace.clusters import name_of, parent_of
-from ipamc.workspace.output import Changes, Left, begin, left
-from ipamc.workspace.signals import ENDS
+from ipamc.workspace.output import Changes
 from ipamc.workspace.source import Disk
 from ipamc.workspace.spaces import is_space, spaces_in, survey_members, write_indexes
 from ipamc.workspace.workers import run_all
@@ -74,13 +71,11 @@ class Outcome(Struct, frozen=True, kw_only=True):
     bug: str = ""  # the traceback, where ipamc itself failed
     index: tuple[tuple[str, tuple[IndexLine, ...]], ...] = ()
     """The cluster's new lines in the indexes of address spaces, by path of the index, where they change."""
-    left: Left | None = None  # what is on the disk, where a signal ended the run
 
 
 def run(task: ClusterRun) -> Outcome:
     """Compile one cluster. A refusal is an outcome, too; `failed` makes an outcome of other exceptions."""
     name = name_of(task.folder)
-    begin()
     try:
         with nullcontext() if task.check else lock_folder(task.folder) as held:
             return _run(task, name, held)
@@ -90,12 +85,9 @@ def run(task: ClusterRun) -> Outcome:
 
 
 def failed(task: ClusterRun, exception: BaseException) -> Outcome:
-    """Return the outcome of a run that raised or was ended by a signal."""
-    name, folder = name_of(task.folder), task.folder
-    if isinstance(exception, ENDS):
-        return Outcome(name=name, folder=folder, line="", left=left(folder))
-    problem = problem_of(exception)
-    return Outcome(name=name, folder=folder, line=problem.line, trouble=True, bug=problem.trace)
+    """Return the outcome of a run that raised."""
+    name, problem = name_of(task.folder), problem_of(exception)
+    return Outcome(name=name, folder=task.folder, line=problem.line, trouble=True, bug=problem.trace)
 
 
 def _run(task: ClusterRun, name: str, held: LockedFolder | None) -> Outcome:
@@ -185,7 +177,6 @@ def _next_steps(task: ClusterRun, plan: Plan) -> tuple[str, ...]:
 
 def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outcome]:
     """Compile every task, with the other clusters of its address space; keep the order."""
-    outcomes: dict[int, Outcome] = {}
     spaces = [task for task in tasks if len(tasks) > 1 and is_space(task.folder)]
     if spaces and len(spaces) < len(tasks):
         # Clusters have the ranges that spaces give them.
@@ -193,60 +184,23 @@ def compile_all(tasks: Sequence[ClusterRun], processes: int | None) -> list[Outc
         rest = [task for task in tasks if task.folder not in done]
         done |= {found.folder: found for found in compile_all(rest, processes)}
         return [done[task.folder] for task in tasks]
-    with accounted(lambda: _account(tasks, outcomes)):
-        folders = [task.folder for task in tasks]
-        if len(tasks) == 1:
-            tasks = [replace(tasks[0], alone=True)]
-        else:
-            from ipamc.workspace.neighbours import neighbours
+    folders = [task.folder for task in tasks]
+    if len(tasks) == 1:
+        tasks = [replace(tasks[0], alone=True)]
+    else:
+        from ipamc.workspace.neighbours import neighbours
 
-            beside = neighbours(folders, progress)
-            known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
-            tasks = [
-                replace(task, neighbours=beside.get(task.folder), spaces=known[parent_of(task.folder)])
-                for task in tasks
-            ]
-        with progress(compiling(folders)):
-            found = run_all(tasks, processes, run, failed, prepare, outcomes)
-        if tasks and not tasks[0].check:
-            write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
-        return found
-
-
-def _account(tasks: Sequence[ClusterRun], outcomes: Mapping[int, Outcome]) -> Account:
-    """Return the account of an interrupted compile. `outcomes` are by index of the task."""
-    if tasks[0].check:
-        return NOTHING
-    if len(tasks) > 1:
-        parts = _groups(outcomes.values())
-        rest = [name_of(task.folder) for index, task in enumerate(tasks) if index not in outcomes]
-        rest += [each.name for each in outcomes.values() if each.left and each.left.nothing]
-        return Account("; ".join((*parts, *([f"as before: {names(rest)}"] if rest else []))))
-    task, outcome = tasks[0], outcomes.get(0)
-    if outcome is None or not (outcome.done or outcome.trouble or outcome.left):
-        return Account(str(Left()))  # not begun, or refused
-    said = str(outcome.left) if outcome.left else outcome.line
-    if (outcome.left and outcome.left.nothing) or (task.render and task.consent == Consent()):
-        return Account(said)
-    from ipamc.model.cilium.versions import text
-
-    # The lock has what was consented to. From then on a compile does the rest.
-    assumed = f" --assume {text(task.assume)}" if task.assume else ""
-    return Account(said, f"ipamc compile {quote(task.folder)}{assumed}")
-
-
-def _groups(outcomes: Iterable[Outcome]) -> list[str]:
-    """Return a text for each kind of outcome, without clusters whose files did not change."""
-    groups: dict[str, list[str]] = {"done": [], "refused": [], "failed, perhaps incomplete": []}
-    unfinished = []
-    for each in outcomes:
-        if each.left and not (each.left.nothing or each.left.complete):
-            unfinished.append(f"{each.name}: {each.left}")
-        elif each.done or (each.left and each.left.complete and not each.left.nothing):
-            groups["done"].append(each.name)
-        elif not each.left:
-            groups["failed, perhaps incomplete" if each.trouble else "refused"].append(each.name)
-    return [*(f"{word}: {names(found)}" for word, found in groups.items() if found), *unfinished]
+        beside = neighbours(folders, progress)
+        known = {parent: spaces_in(parent) for parent in set(map(parent_of, folders))}
+        tasks = [
+            replace(task, neighbours=beside.get(task.folder), spaces=known[parent_of(task.folder)])
+            for task in tasks
+        ]
+    with progress(compiling(folders)):
+        found = run_all(tasks, processes, run, failed, prepare)
+    if tasks and not tasks[0].check:
+        write_indexes((path, each.name, lines) for each in found for path, lines in each.index)
+    return found
 
 
 def prepare() -> None:
@@ -266,15 +220,14 @@ def conclude(outcomes: Sequence[Outcome], style: str) -> int:
     """Print the findings of all clusters, then a line for each; return the exit code.
     A bug of ipamc in one cluster is printed at the end, and decides on the exit code.
     """
-    with accounted(lambda: Account("; ".join(_groups(outcomes)))):
-        failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
-        # A space finds what its clusters find.
-        found = dict.fromkeys(finding for outcome in outcomes for finding in outcome.findings)
-        print_findings(list(found), style, failures)
-        tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
-        if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
-            return BUG
-        return DONE if all(outcome.done for outcome in outcomes) else REFUSED
+    failures = [Failure(outcome.folder, outcome.line) for outcome in outcomes if outcome.trouble]
+    # A space finds what its clusters find.
+    found = dict.fromkeys(finding for outcome in outcomes for finding in outcome.findings)
+    print_findings(list(found), style, failures)
+    tell(style, *(f"{outcome.name}: {outcome.line}" for outcome in outcomes if not outcome.trouble))
+    if tell_bugs([(outcome.name, outcome.bug) for outcome in outcomes], style):
+        return BUG
+    return DONE if all(outcome.done for outcome in outcomes) else REFUSED
 
 
 def placed(plan: Plan, today: str) -> str:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import format_option, print_findings, problem_of, tell, tell_bugs
-from ipamc.cli.interrupted import NOTHING, accounted
 from ipamc.cli.options import Minor, assume_option, clusters_argument, jobs_option, output_option
 from ipamc.cli.runner import ClusterRun, compiling, prepare
 from ipamc.cli.terminal import colour, progress, show, show_record
@@ -67,7 +66,7 @@ def command(
     from ipamc.workspace.environment import today
 
     folders, day = find(clusters), today()
-    with accounted(lambda: NOTHING), progress(compiling(folders)):
+    with progress(compiling(folders)):
         tasks = [ClusterRun(folder=folder, today=day, assume=assume) for folder in folders]
         done = run_all(tasks, jobs, run, failed, prepare)
     if not clusters:

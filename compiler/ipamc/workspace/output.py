@@ -7,9 +7,7 @@ the lock is. So the lock of one branch is not written into another.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterable, Mapping
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -35,62 +33,6 @@ class Changes(Struct, frozen=True, kw_only=True):
 
     def __bool__(self) -> bool:
         return self.lock or bool(self.written) or bool(self.removed)
-
-
-class Left(Struct, frozen=True):
-    """What an interrupted run has changed."""
-
-    lock: bool | None = None  # the new lock is written; None: it was not to change
-    files: int = 0
-    """Files below `rendered/` that this run has written or removed."""
-    of: int = 0  # files to write or to remove
-
-    @property
-    def nothing(self) -> bool:
-        """Whether this run has changed nothing."""
-        return not (self.lock or self.files)
-
-    @property
-    def complete(self) -> bool:
-        """Whether this run has written everything."""
-        return self.lock is not False and self.files == self.of
-
-    def __str__(self) -> str:
-        if self.nothing:
-            return "nothing was written"
-        lock = {True: "ipam.lock is written", False: "ipam.lock is as it was", None: "ipam.lock is unchanged"}
-        if self.files == self.of:
-            return f"{lock[self.lock]}{', rendered/ is complete' if self.of else ''}"
-        return f"{lock[self.lock]}, rendered/ is incomplete: {self.files:,} of {self.of:,} files"
-
-
-class _Intent(Struct, frozen=True):
-    """The files that a run is about to write and to remove, by path below a cluster's folder."""
-
-    folder: str
-    texts: Mapping[str, str]
-    removed: Collection[str]
-
-
-_INTENT: ContextVar[_Intent | None] = ContextVar("intent", default=None)
-"""An interrupt compares the disk with it: a signal may come between a rename and a note of that."""
-
-
-def begin() -> None:
-    """Begin a run that has not written anything."""
-    _INTENT.set(None)
-
-
-def left(folder: str) -> Left:
-    """Return how much of this run's intended files is written. Reads the files again."""
-    intent = _INTENT.get()
-    if intent is None or intent.folder != folder:
-        return Left()
-    there = there_now(intent.folder, intent.texts)
-    gone = sum(not os.path.lexists(Path(intent.folder, path)) for path in intent.removed)
-    lock = LOCK in there if LOCK in intent.texts else None
-    files = intent.texts.keys() - {LOCK}
-    return Left(lock, len(files & there) + gone, len(files) + len(intent.removed))
 
 
 def there_now(folder: str, texts: Mapping[str, str]) -> set[str]:
@@ -135,7 +77,6 @@ def write(held: LockedFolder, lock: str | None, files: Mapping[str, str] | None,
     texts = {f"{RENDERED}/{path}": (files or {})[path] for path in changes.written}
     if changes.lock and lock is not None:
         texts = {LOCK: lock, **texts}
-    _INTENT.set(_Intent(held.folder, texts, [f"{RENDERED}/{path}" for path in changes.removed]))
     staged: dict[str, str] = {}
     try:
         for path in track(texts, "preparing", "files"):

@@ -210,12 +210,7 @@ class ProcessPool(Struct, Generic[Work, Result]):
             if self.dismissed and code == STOPPED:
                 raise Dismissed
             raise Lost(_how_it_ended(code))
-        result: Any = pickle.loads(answer)  # noqa: S301 - from our own process
-        if not isinstance(result, Ended):
-            return cast("Result", result)
-        if not self.dismissed:  # somebody else ended it
-            raise Lost(_how_it_ended(process.wait()))
-        return cast("Result", result.result)
+        return cast("Result", pickle.loads(answer))  # noqa: S301 - from our own process
 
     def dismiss(self) -> None:
         """End all processes; busy ones first clean up. Returns when they are gone."""
@@ -271,12 +266,6 @@ def receive(stream: IO[bytes] | None) -> bytes | None:
     return data if len(data) == length else None
 
 
-class Ended(Struct, frozen=True):
-    """The answer of a worker that was interrupted in a task: the result that `failed` makes of that."""
-
-    result: Any
-
-
 def serve() -> None:
     """Run the tasks from stdin until it is closed; never returns."""
     code = 0
@@ -291,17 +280,12 @@ def serve() -> None:
         let_into_this_thread()
         while True:
             do, task = pickle.loads(inbox.get())  # noqa: S301 - from our own process
+            result = do(task)
             try:
-                result = do(task)
-                try:
-                    answer = pickle.dumps(result)
-                except Exception as problem:  # noqa: BLE001 - any exception is a failed task
-                    answer = pickle.dumps(do.args[1](task, problem))
-                keep_from_this_thread()  # half an answer would be unreadable
-            except Stopped as stopped:
-                with contextlib.suppress(OSError):  # the parent process is gone
-                    send(answers, Ended(do.args[1](task, stopped)))
-                raise
+                answer = pickle.dumps(result)
+            except Exception as problem:  # noqa: BLE001 - any exception is a failed task
+                answer = pickle.dumps(do.args[1](task, problem))
+            keep_from_this_thread()  # half an answer would be unreadable
             send(answers, answer)
             let_into_this_thread()
     except Stopped as stopped:

@@ -22,29 +22,21 @@ def run_all(
     run: Callable[[Work], Result],
     failed: Callable[[Work, BaseException], Result],
     prepare: Callable[[], None],
-    results: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Run every task; return the results in the order of the tasks.
-    The result of a task that raises is made by `failed`. Only a request to end the process passes through:
-    then `results` has the finished results by index of the task, and what `failed` makes of interrupted
-    tasks. A task whose process was killed runs once more, alone, after all others; if that process is killed,
+    The result of a task that raises is made by `failed`. Only a request to end the process passes through.
+    A task whose process was killed runs once more, alone, after all others; if that process is killed,
     too, `failed` gets a Trouble. Several tasks run in processes, by default one for each processor; one task,
     or `processes` = 1, runs in this process. `run`, `failed`, tasks and results are pickled. `prepare`
     imports the modules of a task, in each process at once.
     """
     do = partial(perform, run, failed)
-    results = {} if results is None else results
     if len(tasks) <= 1 or processes == 1:
-        for index in track_clusters(range(len(tasks))):
-            try:
-                results[index] = do(tasks[index])
-            except ENDS as end:
-                results[index] = failed(tasks[index], end)
-                raise
-        return [results[index] for index in range(len(tasks))]
+        return [do(tasks[index]) for index in track_clusters(range(len(tasks)))]
     from ipamc.workspace.process_pool import ProcessPool, can_fork
 
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    results: dict[int, Result] = {}
     pool, processes = ProcessPool(do=do, results=results), min(processes or processors, len(tasks))
     try:
         if can_fork():

@@ -6,7 +6,7 @@ Here are the options and the choice of clusters; `apply_cluster` has the steps o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -15,7 +15,6 @@ from ipamc.cli.ci.apply_cluster import Options, apply_cluster
 from ipamc.cli.ci.jobs import is_name, touched
 from ipamc.cli.command import BUG, DONE, REFUSED, Verb
 from ipamc.cli.findings import print_findings, problem_of, tell_bugs
-from ipamc.cli.interrupted import Account, accounted
 from ipamc.cli.options import Function, trunk_option
 from ipamc.cli.runner import ClusterRun, compile_all, conclude
 from ipamc.cli.terminal import say
@@ -115,44 +114,33 @@ def apply(*, targets: tuple[str, ...], trunk: str, receipt: str, check: bool, **
         not_space(f"{disk.CLUSTERS}/{name}")
         wanted.setdefault(name, []).append(part)
     options, done, bugs = Options(**flags), True, []
-    sent: dict[str, bool] = {}
-    with accounted(lambda: _account(sent)):
-        for name, given in wanted.items():
-            try:
-                if trunk and is_old(name, trunk):
-                    say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
-                    continue
-                if check and not is_up_to_date(name):
-                    done = False
-                    continue
-                parts = [] if "" in given else given
-                well = apply_cluster(name, parts, options, sent)
-                done &= well
-                whole = well and not options.repair and not options.before_flags
-                if receipt and whole and (reason := write_receipt(receipt, name, parts)):
-                    say(f"{name}: no receipt is written: {reason}")
-            except Refused as refused:  # the next cluster is applied
-                print_findings(refused.diagnostics, "full")
-                unknown = "so it is not known what must be there; nothing was applied"
-                say(f"error: {name}: a compile refuses it, {unknown}")
+    for name, given in wanted.items():
+        try:
+            if trunk and is_old(name, trunk):
+                say(f"{name}: skipped, because {trunk} has a newer state, which its own job applies")
+                continue
+            if check and not is_up_to_date(name):
                 done = False
-            except Exception as exception:  # noqa: BLE001 - a bug in one cluster stops no other
-                problem = problem_of(exception)
-                say(f"error: {name}: {problem.line}")
-                bugs.append((name, problem.trace))
-                done = False
-        if tell_bugs(bugs):
-            return BUG
+                continue
+            parts = [] if "" in given else given
+            well = apply_cluster(name, parts, options)
+            done &= well
+            whole = well and not options.repair and not options.before_flags
+            if receipt and whole and (reason := write_receipt(receipt, name, parts)):
+                say(f"{name}: no receipt is written: {reason}")
+        except Refused as refused:  # the next cluster is applied
+            print_findings(refused.diagnostics, "full")
+            unknown = "so it is not known what must be there; nothing was applied"
+            say(f"error: {name}: a compile refuses it, {unknown}")
+            done = False
+        except Exception as exception:  # noqa: BLE001 - a bug in one cluster stops no other
+            problem = problem_of(exception)
+            say(f"error: {name}: {problem.line}")
+            bugs.append((name, problem.trace))
+            done = False
+    if tell_bugs(bugs):
+        return BUG
     return DONE if done else REFUSED
-
-
-def _account(sent: Mapping[str, bool]) -> Account:
-    """Return the account of an interrupted apply. `sent` maps each part to whether kubectl had finished."""
-    if not sent:
-        return Account("nothing was applied")
-    done = [part for part, whole in sent.items() if whole]
-    parts = [f"{part}: some of its objects may be applied" for part, whole in sent.items() if not whole]
-    return Account("; ".join(([f"sent: {names(done)}"] if done else []) + parts))
 
 
 def is_up_to_date(name: str) -> bool:

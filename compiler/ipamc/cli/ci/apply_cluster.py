@@ -72,10 +72,8 @@ class Seen(Struct, frozen=True, kw_only=True):
     version: str  # the version of its CiliumNodes, from which they can be watched; "" where they are not
 
 
-def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[str, bool]) -> bool:
-    """Apply a cluster, or `cilium/` and the given parts. Print the problems; return whether there are none.
-    `sent` gets each part that is sent to the cluster: False while kubectl is at work, then True.
-    """
+def apply_cluster(name: str, given: Sequence[str], options: Options) -> bool:
+    """Apply a cluster, or `cilium/` and the given parts. Print problems; return whether there are none."""
     phase(f"comparing {name} with the cluster")
     kube = Kube(context=name)
     there, waiting, built = _tree(kube, name, given)
@@ -99,12 +97,10 @@ def apply_cluster(name: str, given: Sequence[str], options: Options, sent: dict[
     send = functools.partial(_send, kube, name, late, options.timeout)
     for part, objects in parts.items():
         phase(f"applying {name}/{part}")
-        sent[f"{name}/{part}"] = False
         if options.repair:
             refused |= _repair(send, name, part, objects, drifts, withheld)
         else:
             refused |= _apply(send, name, part, objects, withheld)
-        sent[f"{name}/{part}"] = True
         # Shards need the policies, the flags and the pools.
         stops = part in BEFORE_SHARDS and refused and not options.repair
         if stops or (part == FIRST and restart):

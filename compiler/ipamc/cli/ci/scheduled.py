@@ -12,7 +12,6 @@ from ipamc.cli.ci.forge import LONGEST
 from ipamc.cli.ci.jobs import is_name
 from ipamc.cli.command import DONE, REFUSED, Verb
 from ipamc.cli.findings import Problems, print_findings
-from ipamc.cli.interrupted import NOTHING, Account, accounted
 from ipamc.cli.options import FORMER, files_argument, write_option
 from ipamc.cli.terminal import progress, say
 from ipamc.model.diagnostics import Located, count
@@ -110,7 +109,7 @@ def audit(*, cluster: str, files: tuple[str, ...], url: str) -> int:
     folder = _folder(cluster)
     problems = Problems()
     found: Sequence[Located] = ()
-    with accounted(lambda: NOTHING), progress("reading the cluster"), problems.of(folder):
+    with progress("reading the cluster"), problems.of(folder):
         applied = None
         try:
             if named := last_applied(url, cluster).get(cluster, ""):
@@ -209,8 +208,7 @@ def refresh(*, cluster: str, files: tuple[str, ...], url: str, target: str) -> i
         raise Trouble(f"there are uncommitted changes below {disk.CLUSTERS}/: commit or stash them first")
     title, commit = f"{cluster}: refresh the inventory", ""
     try:
-        with accounted(lambda: Account("the work tree is as it was, and nothing was pushed")):
-            code, report = _refreshed(cluster, folder, files)
+        code, report = _refreshed(cluster, folder, files)
         if code:
             return code
         if report:

@@ -17,7 +17,7 @@ from ipamc.model.masquerade import native_limit
 from ipamc.model.plan import Plan
 from ipamc.read.node_names import less
 from ipamc.review.runbook.site import Site, in_order
-from ipamc.review.runbook.values import FEW, Cut, Runbook, waves
+from ipamc.review.runbook.steps import FEW, Cut, Runbook, waves
 
 Blocks = Mapping[str, Sequence[Line]]  # lines by node
 
@@ -112,7 +112,7 @@ def decommission(
         "lines": sum(line.pool not in followers for line in left),
         "planned": [node for node in going if planned.get(node)],
         "patterns": [
-            (pattern, ", ".join(less(pattern, frozenset(going))) or "nothing")
+            f"{', '.join(less(pattern, frozenset(going))) or 'nothing'} in place of {pattern}"
             for pattern in sorted({node.pattern for node in plan.cluster.nodes if node.name in going} - {""})
         ],
         "pools": pools,
@@ -150,8 +150,9 @@ def dual_stack(plan: Plan, site: Site, cut: Cut, family: int, *, begun: bool) ->
 def calico(plan: Plan, site: Site, cut: Cut) -> Runbook:
     """Return the steps by which each node keeps its blocks. `plan` holds them, from `ipamc import`."""
     nodes = [node.name for node in plan.cluster.nodes if plan.held.get(node.name)]
+    reserved = {node: ",".join(str(line.block) for line in plan.held[node]) for node in nodes}
     values = {"total": len(nodes), "waves": waves(plan.cluster, nodes, cut), "blocks": plan.held}
-    return site.runbook("calico", values)
+    return site.runbook("calico", {**values, "reserved": reserved})
 
 
 def calico_distinct(plan: Plan, site: Site, cut: Cut) -> Runbook:
@@ -233,9 +234,9 @@ def mode_change(
     # An agent restores addresses of running pods only from the pool default.
     in_default = all(line.pool == "default" for lines in held.values() for line in lines)
     blocks = {
-        node: (",".join(str(line.block) for line in in_order(lines)), site.allocated(node, plan.held[node]))
-        for node, lines in sorted(held.items())
+        node: ",".join(str(line.block) for line in in_order(lines)) for node, lines in sorted(held.items())
     }
+    in_both = {node: f"{text} {site.allocated(node, plan.held[node])}" for node, text in blocks.items()}
     values = {
         "LAST": LAST,
         "before": before,
@@ -243,7 +244,7 @@ def mode_change(
         "blocks": blocks,
         "drained": sorted(plan.held),
         "from_bystander": lock.mode is Mode.CLUSTER_POOL and not (before and before.operator_adopts),
-        "holders": list(blocks),
+        "in_both": in_both,
         "in_brief": in_brief,
         "node_by_node": online and multi and not (cluster.shared_pools and in_default),
         "of_mode": of_mode,

@@ -25,7 +25,7 @@ from ipamc.place.reconcile.reconcile import reconcile
 from ipamc.review.diff import ClusterBase, Difference
 from ipamc.review.runbook import planners
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.values import Cut, Runbook
+from ipamc.review.runbook.steps import Cut, Runbook
 
 
 class Request(Struct, frozen=True, kw_only=True):

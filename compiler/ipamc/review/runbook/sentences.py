@@ -10,7 +10,7 @@ from ipamc.model.lock import Lock, State
 from ipamc.model.plan import Plan
 from ipamc.review.runbook.planners import mode_under_way
 from ipamc.review.runbook.site import Site
-from ipamc.review.runbook.values import Cut, Step, Where
+from ipamc.review.runbook.steps import Cut, Step, Where
 
 KINDS = frozenset({"Node", "Nodes", "Cilium", "Calico"})  # first words that keep their capital letter
 LONGEST = 220  # the most characters of commands in a line; longer ones are only in the runbook
@@ -100,7 +100,7 @@ def after_renumber(plan: Plan, templates: Templates) -> tuple[str, ...]:
 
 
 def _phases(plan: Plan, node: str, templates: Templates) -> list[dict[str, Step]]:
-    """Return the steps of each phase of the template `next.md.j2`, by key."""
+    """Return the steps of each phase of the template `next.j2`, by key."""
     site = Site(plan, templates)
     runbook = site.runbook("next", {"nodes": (node,), "blocks": {node: plan.held.get(node, ())}})
     return [{step.key: step for step in phase.waves[0].steps} for phase in runbook.phases]

@@ -22,8 +22,8 @@ from ipamc.model.plan import Plan
 from ipamc.render.targets.cilium_node import Allocated, allocated
 from ipamc.render.targets.context import texts
 from ipamc.render.targets.node import pod_cidrs
+from ipamc.review.runbook.steps import FEW, Runbook
 from ipamc.review.runbook.template import runbook
-from ipamc.review.runbook.values import FEW, Runbook
 
 WELL_KNOWN = {
     "kubernetes.io/hostname",
@@ -45,6 +45,7 @@ class Site(Struct, frozen=True, dict=True):
     plan: Plan
     templates: Mapping[str, str] = {}  # the texts of `templates/runbooks/` by file name
     folder: str = ""  # the cluster's folder, as the user would type it; "": below `clusters/`
+    loops: bool = False  # whether steps of many nodes have loops, for Markdown
 
     @property
     def cluster(self) -> Cluster:
@@ -54,7 +55,8 @@ class Site(Struct, frozen=True, dict=True):
     def runbook(self, change: str, values: Mapping[str, object], template: str = "") -> Runbook:
         """Return the runbook of a change. `template` is its file without suffix, if it has another name."""
         common = {"cluster": self.cluster, "site": self, "FEW": FEW}
-        return runbook(self.templates, template or change, self.cluster.name, change, common | {**values})
+        name, every = template or change, {**common, **values}
+        return runbook(self.templates, name, self.cluster.name, change, every, loops=self.loops)
 
     @property
     def where(self) -> str:
@@ -172,14 +174,14 @@ class Site(Struct, frozen=True, dict=True):
     def _nodes(self) -> dict[str, Node]:
         return {node.name: node for node in self.cluster.nodes}
 
-    def labels(self, nodes: Sequence[str], olds: Sequence[str]) -> list[tuple[str, list[str]]]:
-        """Return nodes with the labels that `olds` have in git, as `key=value`, but for those of kubelets."""
-        pairs = {
-            node: [f"{key}={value}" for key, value in sorted(labels.items()) if key not in WELL_KNOWN]
-            for node, old in zip(nodes, olds, strict=True)
-            if (labels := self._nodes[old].labels if old in self._nodes else {})
-        }
-        return [(node, some) for node, some in pairs.items() if some]
+    def labels(self, nodes: Sequence[str], olds: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the labels that `olds` have in git, as `key=value`, but for those of kubelets, by node."""
+        known = [self._nodes[old].labels if old in self._nodes else {} for old in olds]
+        some = [
+            sorted((key, value) for key, value in each.items() if key not in WELL_KNOWN) for each in known
+        ]
+        found = zip(nodes, some, strict=True)
+        return {node: tuple(f"{key}={value}" for key, value in pairs) for node, pairs in found if pairs}
 
 
 def _printed(parts: Iterable[Sequence[str]]) -> str:

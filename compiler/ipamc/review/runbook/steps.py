@@ -1,6 +1,6 @@
-"""The parts of a runbook: phases, waves of nodes, steps, and checks that a step worked.
+"""The steps of a runbook, in phases and waves of nodes, each with a check that it worked.
 
-JSON has the fields of these structs, in their order.
+JSON has the fields of these structs, in their order, but for those of runbooks with loops.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ class Where(enum.StrEnum):
     EDITOR = "editor"  # a file is edited as `Step.edit` says
 
 
-class Check(Struct, frozen=True, kw_only=True):
+class Check(Struct, frozen=True, omit_defaults=True):
     """How to verify a step; the result may take a minute."""
 
     command: str  # reads only
     expect: str
     """The expected stdout, where one blank stands for any white space; "" is nothing."""
+    each: bool = False  # with loops: whether it prints this once for each node, as `$node`
 
 
 class Step(Struct, frozen=True, kw_only=True):
@@ -50,19 +51,21 @@ class Step(Struct, frozen=True, kw_only=True):
     if_not: str = ""  # what to do if the step failed or the check prints something else
 
 
-class Wave(Struct, frozen=True, kw_only=True):
+class Wave(Struct, frozen=True):
     """Steps for nodes that change together. A wave is finished before the next one begins."""
 
-    name: str = ""  # the label's value, if waves are made by label; "" in a phase without nodes
-    nodes: tuple[str, ...] = ()
+    name: str  # the label's value, if waves are made by label; "" in a phase without nodes
+    nodes: tuple[str, ...]
     steps: tuple[Step, ...]
 
 
-class Phase(Struct, frozen=True, kw_only=True):
+class Phase(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part of a change with a purpose of its own."""
 
     title: str
     waves: tuple[Wave, ...]  # at least one
+    file: str = ""
+    """With loops: the file that has the nodes of a wave, a line each; `$wave` is the number of the wave."""
 
 
 class Runbook(Struct, frozen=True, kw_only=True):
@@ -77,6 +80,7 @@ class Runbook(Struct, frozen=True, kw_only=True):
     way_back: str = ""  # how the whole change is undone
 
 
+MANY = 12  # a phase with more nodes may have loops
 FEW = 25  # the most nodes whose blocks a check lists; for more, the audit is the check
 SHORT = {
     "zone": "topology.kubernetes.io/zone",
