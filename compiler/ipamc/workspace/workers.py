@@ -34,29 +34,28 @@ def run_all(
     """
     do = partial(perform, run, failed)
     results = {} if results is None else results
-    if len(tasks) <= 1 or processes == 1:
-        for index in track_clusters(range(len(tasks))):
-            try:
-                results[index] = do(tasks[index])
-            except ENDS as end:
-                results[index] = failed(tasks[index], end)
-                raise
-        return [results[index] for index in range(len(tasks))]
-    from ipamc.workspace.process_pool import ProcessPool, can_fork
+    if len(tasks) > 1 and processes != 1:
+        from ipamc.workspace.process_pool import ProcessPool, can_start
 
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    pool, processes = ProcessPool(do=do, results=results), min(processes or processors, len(tasks))
-    try:
-        if can_fork():
-            pool.copy(processes, prepare)
-        pool.work(dict(enumerate(tasks)), processes)
-        for index in sorted(pool.lost):  # others may have taken the memory
-            pool.work({index: tasks[index]}, 1)
-    finally:
-        pool.dismiss()
-        for index in pool.lost.keys() - results.keys():
-            results[index] = failed(tasks[index], Trouble(pool.lost[index]))
+        if can_start():
+            pool = ProcessPool(tasks=tasks, run=do, failed=failed, prepare=prepare, results=results)
+            try:
+                pool.work(min(processes or _processors(), len(tasks)))
+            finally:
+                for index in pool.lost.keys() - results.keys():
+                    results[index] = failed(tasks[index], Trouble(pool.lost[index]))
+            return [results[index] for index in range(len(tasks))]
+    for index in track_clusters(range(len(tasks))):
+        try:
+            results[index] = do(tasks[index])
+        except ENDS as end:
+            results[index] = failed(tasks[index], end)
+            raise
     return [results[index] for index in range(len(tasks))]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def perform(
