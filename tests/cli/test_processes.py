@@ -16,7 +16,7 @@ import pytest
 from tests.cli.test_cli import CLUSTER
 from tests.e2e.processes import commands, until
 from tests.support import depth, in_process
-from tests.support.altered import Installed, install
+from tests.support.altered import SCRIPT, Installed, install
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -36,6 +36,17 @@ def repository(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return install(tmp_path_factory.mktemp("sound"))
+
+
+@pytest.fixture(scope="module")
+def spawning(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    """An installation whose processes are new interpreters, as on a terminal, where a thread draws progress."""
+    installed = install(tmp_path_factory.mktemp("spawning"))
+    pool = installed.folder / "ipamc/workspace/process_pool.py"
+    text, copies = pool.read_text(), 'sys.platform == "linux" and threading.active_count() == 1'
+    assert text.count(copies) == 1
+    pool.write_text(text.replace(copies, "False"))
+    return installed
 
 
 def locks(repository: Path) -> list[str]:
@@ -113,6 +124,20 @@ def test_nor_by_an_entry_of_the_search_path_that_means_it(
         "compile", "--jobs", "2", cwd=repository, command=command, PYTHONPATH=path.format(sound.folder)
     )
     assert done.returncode == 0, done.stderr
+    assert not (repository / "IMPORTED").exists(), (repository / "IMPORTED").read_text()
+
+
+@pytest.mark.parametrize("flags", ["", "-P", "-E", "-I"])
+def test_nor_by_processes_that_are_new_interpreters(
+    spawning: Installed, repository: Path, flags: str
+) -> None:
+    spoil(repository, [*LATE, "threading", "site", "runpy"])
+    script = spawning.folder / "bin/start.py"
+    script.write_text(f"import sys; sys.path.insert(0, {str(spawning.folder)!r})\n{SCRIPT}")
+    command = [sys.executable, *flags.split(), str(script)]
+    done = spawning.run("compile", "--jobs", "2", cwd=repository, command=command, PYTHONPATH="/nowhere:")
+    assert done.returncode == 0, done.stderr
+    assert locks(repository) == list(NAMES)
     assert not (repository / "IMPORTED").exists(), (repository / "IMPORTED").read_text()
 
 

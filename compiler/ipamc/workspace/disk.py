@@ -60,12 +60,6 @@ def lock_path(folder: str) -> str:
     return (PurePath(folder) / LOCK).as_posix()
 
 
-def lock_size(folder: str) -> int:
-    """Return the size of a cluster's lock in bytes; 0 if there is none."""
-    path = Path(lock_path(folder))
-    return path.lstat().st_size if path.is_file() else 0
-
-
 def read_lock(folder: str) -> bytes | None:
     """Read a cluster's lock; None without one. Raises Trouble if it, or a folder above, is a link."""
     refuse_links(folder)

@@ -12,15 +12,10 @@ def leave_working_directory() -> None:
     """Remove the working directory and relative folders from the module search path.
     `python -m` puts the working directory there, and so does an empty entry of PYTHONPATH. Imports of Python
     itself before this call are out of reach: the installed command has the working directory on its path only
-    by PYTHONPATH, and `python -P -m ipamc` has not.
+    by PYTHONPATH, and `python -P -m ipamc` has not. A folder from which ipamc itself was imported stays.
     """
-    sys.path[:] = search_path()
-
-
-def search_path() -> list[str]:
-    """Return the module search path without these; a folder from which ipamc itself was imported stays."""
     strange = {_real(".")} - {os.path.realpath(f"{__file__}/../../..")}
-    return [path for path in filter(os.path.isabs, sys.path) if _real(path) not in strange]
+    sys.path[:] = [path for path in filter(os.path.isabs, sys.path) if _real(path) not in strange]
 
 
 def _real(path: str) -> str:

@@ -10,7 +10,6 @@ from typing import TypeVar
 from ipamc.model.gc_pause import paused_collector
 from ipamc.model.progress import track_clusters
 from ipamc.workspace.signals import ENDS
-from ipamc.workspace.trouble import Trouble
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -31,24 +30,17 @@ def run_all(
     imports the modules of a task, in each process at once.
     """
     do = partial(perform, run, failed)
-    if len(tasks) <= 1 or processes == 1:
-        return [do(tasks[index]) for index in track_clusters(range(len(tasks)))]
-    from ipamc.workspace.process_pool import ProcessPool, can_fork
+    if len(tasks) > 1 and processes != 1:
+        from ipamc.workspace.process_pool import ProcessPool, can_start
 
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    results: dict[int, Result] = {}
-    pool, processes = ProcessPool(do=do, results=results), min(processes or processors, len(tasks))
-    try:
-        if can_fork():
-            pool.copy(processes, prepare)
-        pool.work(dict(enumerate(tasks)), processes)
-        for index in sorted(pool.lost):  # others may have taken the memory
-            pool.work({index: tasks[index]}, 1)
-    finally:
-        pool.dismiss()
-        for index in pool.lost.keys() - results.keys():
-            results[index] = failed(tasks[index], Trouble(pool.lost[index]))
-    return [results[index] for index in range(len(tasks))]
+        if can_start():
+            pool = ProcessPool(tasks=tasks, do=do, failed=failed, prepare=prepare)
+            return pool.work(min(processes or _processors(), len(tasks)))
+    return [do(tasks[index]) for index in track_clusters(range(len(tasks)))]
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def perform(

@@ -6,10 +6,10 @@ alone: `lab/nodes/000`. Names are checked before they are written: they end in Y
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import count
 
 from msgspec import Struct, structs
 
@@ -25,8 +25,6 @@ Where a name has more than 255, GitLab silently creates no pipeline (gitlab-org/
 LARGE = 8  # the most shards that one job applies; a cluster with more gets a job for each shard
 SEVERAL = "ipamc"
 """The environment of a job with several clusters that share no other."""
-ALWAYS = 1 << 16
-"""The fixed cost of a cluster in a job, as bytes of a lock: a compile and kubectl take some seconds."""
 
 
 def is_name(text: str) -> bool:
@@ -67,79 +65,39 @@ def jobs(
     apply: bool,
     large: int,
     most: int,
-    sizes: Mapping[str, int] | None = None,
     environments: Mapping[str, str] | None = None,
 ) -> tuple[Job, ...]:
     """Return at most `most` jobs for clusters, which are given by name with their parts.
     A cluster is one job. To apply, a cluster with more than `large` shards has one job for each shard. These
     jobs need no order, because each applies `cilium/` first. If there would be more than `most` jobs,
-    neighbours in the order of names share jobs, balanced by their `sizes` (bytes of their locks). No cluster
-    is dropped. A cluster is divided only if it is larger than a job's share. A job has one environment,
-    so only clusters of one environment share jobs; `environments` lists clusters whose environment has
-    another name than the cluster. If the remaining clusters outnumber the jobs, they share SEVERAL. Raises
-    ValueError if there are more `environments` than jobs.
+    neighbours in the order of names share jobs, equally many in each, and none is dropped. A job has one
+    environment, so only clusters of one environment share jobs; `environments` lists clusters whose
+    environment has another name than the cluster. If the remaining clusters outnumber the jobs, they share
+    SEVERAL. Raises ValueError if there are more `environments` than jobs.
     """
-    sizes, environments = sizes or {}, environments or {}
-    every = _Targets(clusters, large if apply else None, sizes)
-    if len(found := [target for name in sorted(clusters) for target, _ in every.of(name, 0)]) <= most:
-        named = ((target, target.partition("/")[0]) for target in found)
-        return tuple(Job(targets=(each,), environment=environments.get(name, name)) for each, name in named)
-    own = len(clusters) - len(environments) + len(set(environments.values())) <= most
-    groups: dict[str, list[str]] = {}
+    environments = environments or {}
+    targets = []
     for name in sorted(clusters):
-        groups.setdefault(environments.get(name, name if own else SEVERAL), []).append(name)
+        shards = shards_of(clusters[name]) if apply else ()
+        divided = [f"{name}/{shard}" for shard in shards] if len(shards) > large else [name]
+        targets += [(target, name) for target in divided]
+    if len(targets) <= most:
+        return tuple(Job(targets=(each,), environment=environments.get(name, name)) for each, name in targets)
+    own = len({environments.get(name, name) for name in clusters}) <= most
+    groups: dict[str, list[str]] = {}
+    for target, name in targets:
+        groups.setdefault(environments.get(name, name if own else SEVERAL), []).append(target)
     if len(groups) > most:
         raise ValueError(f"{len(groups)} environments need a job each, and there are {most}")
-    shares = {environment: sum(map(every.size, names)) for environment, names in groups.items()}
+    size = next(size for size in count(2) if sum(-(-len(group) // size) for group in groups.values()) <= most)
     planned = []
-    for environment, count in _divided(shares, most).items():
-        share = shares[environment] / count
-        targets = [target for name in groups[environment] for target in every.of(name, share)]
-        for some in _even(targets, count):
+    for environment, group in groups.items():
+        for at in range(0, len(group), size):
+            some = tuple(group[at : at + size])
             only = {target.partition("/")[0] for target in some}
             single = len(only) == 1 and only.isdisjoint(environments)
             planned.append(Job(targets=some, environment=only.pop() if single else environment))
     return tuple(planned)
-
-
-class _Targets(Struct, frozen=True):
-    clusters: Mapping[str, Sequence[str]]
-    large: int | None  # None: no cluster is divided
-    sizes: Mapping[str, int]
-
-    def size(self, name: str) -> int:
-        return ALWAYS + self.sizes.get(name, 0)
-
-    def of(self, name: str, share: float) -> list[tuple[str, float]]:
-        """Return the targets of a cluster, each with its size: its shards if it is larger than a share."""
-        shards = shards_of(self.clusters[name])
-        if self.large is None or len(shards) <= self.large or self.size(name) <= share:
-            return [(name, self.size(name))]
-        return [(f"{name}/{shard}", self.size(name) / len(shards)) for shard in shards]
-
-
-def _divided(shares: Mapping[str, int], most: int) -> dict[str, int]:
-    """Divide `most` jobs among environments: one each, then one more where the jobs are largest."""
-    counts = dict.fromkeys(sorted(shares), 1)
-    largest = [(-float(shares[environment]), environment) for environment in counts]
-    heapq.heapify(largest)
-    for _ in range(most - len(counts)):
-        environment = largest[0][1]
-        counts[environment] += 1
-        heapq.heapreplace(largest, (-shares[environment] / counts[environment], environment))
-    return counts
-
-
-def _even(targets: Sequence[tuple[str, float]], count: int) -> list[tuple[str, ...]]:
-    """Divide targets, in their order, into at most `count` lists whose total sizes are as even as possible.
-    A target is in the list that its middle falls into, where all targets lie on a line.
-    """
-    lists: dict[int, list[str]] = {}
-    total, at = sum(size for _, size in targets), 0.0
-    for target, size in targets:
-        lists.setdefault(int((at + size / 2) * count / total), []).append(target)
-        at += size
-    return [tuple(some) for some in lists.values()]
 
 
 def of_environments(patterns: str, names: Iterable[str]) -> dict[str, str]:

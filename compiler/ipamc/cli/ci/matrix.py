@@ -85,9 +85,9 @@ def matrix(
     that a cluster whose apply failed is listed until one succeeds.
 
     There are at most 256 jobs for GitHub and 200 for GitLab. Where there are more clusters, several share a
-    job, by the sizes of their locks. A job that applies has one environment of the forge: each cluster's own,
-    or one of --environments, whose clusters share jobs. Where there are more environments than jobs, jobs of
-    several clusters have the environment 'ipamc'.
+    job, equally many in each. A job that applies has one environment of the forge: each cluster's own, or one
+    of --environments, whose clusters share jobs. Where there are more environments than jobs, jobs of several
+    clusters have the environment 'ipamc'.
 
     Options:
         --base: List clusters that changed since HEAD branched off this revision, or, with 'last-success',
@@ -161,14 +161,12 @@ class _Shares(Struct, frozen=True, kw_only=True):
 
     def jobs(self, clusters: Mapping[str, Sequence[str]], *, apply: bool) -> tuple[jobs.Job, ...]:
         """Return the jobs of clusters, which are given by name with their parts. Raises UsageError."""
-        sizes = {name: disk.lock_size(f"{disk.CLUSTERS}/{name}") for name in clusters}
         try:
             return jobs.jobs(
                 clusters,
                 apply=apply,
                 large=self.large,
                 most=self.most,
-                sizes=sizes,
                 environments=jobs.of_environments(self.environments, clusters),
             )
         except ValueError as problem:
