@@ -65,7 +65,8 @@ class ProcessPool(Struct, Generic[Work, Result]):
             self._work(waiting, min(processes, len(waiting)), count)
         for index in sorted(self.lost):  # others may have taken the memory
             self._work(deque([index]), 1, count)
-            self.results.setdefault(index, self.failed(self.tasks[index], Trouble(self.lost[index])))
+            if index not in self.results:
+                self.results[index] = self.failed(self.tasks[index], Trouble(self.lost[index]))
         return [self.results[index] for index in range(len(self.tasks))]
 
     def _work(self, waiting: deque[int], processes: int, count: Iterator[int]) -> None:
