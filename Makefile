@@ -30,12 +30,12 @@ help:
 	@echo 'make soak-e2e random histories of live clusters: STEPS=200 a mode, on the servers of OPERATORS, from SEED'
 	@echo 'make soak-agents random histories of pods, nodes and runbooks with real agents: STEPS=200 a mode, AGENTS, from SEED'
 	@echo 'make growth  how the cost of hostile inputs grows with their size: fails above 1.3 times linear'
-	@echo 'make bench   ipamc beside helm, cue, jsonnet, kapitan and kustomize, and its goals: writes benchmarks/RESULTS.md; BENCH="--help" shows options'
+	@echo 'make bench   ipamc beside helm, cue, jsonnet, kapitan and kustomize, and its goals: writes tools/benchmarks/RESULTS.md; BENCH="--help" shows options'
 	@echo 'make profile where the time of a compile goes, by stage and by function: PROFILE="--nodes 100000 --inventory \"slim YAML\"", --help'
 	@echo 'make clean   remove .venv and caches'
 
 demo: .venv/.made
-	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python demo.py
+	@build="$$(.ci/kustomize)"; KUSTOMIZE_BUILD="$$build" $(BIN)/python tools/demo.py
 
 # real-agents.tape has what a run of tests/e2e/agents/test_recording.py printed: `make e2e-agents` compares it, pytest's --update keeps a new one.
 recordings: .venv/.made-for-tests
@@ -43,14 +43,14 @@ recordings: .venv/.made-for-tests
 
 dist: .venv/.made-for-tests
 	@$(BIN)/python -m pip install --quiet --group release
-	$(BIN)/python -m release.build
-	$(BIN)/python -m release.sbom dist/ipamc-*.whl
+	$(BIN)/python -m tools.release.build
+	$(BIN)/python -m tools.release.sbom dist/ipamc-*.whl
 
 reference: .venv/.made-for-tests
-	$(BIN)/python -m website.reference
+	$(BIN)/python -m tools.website.reference
 
 site: .venv/.made-for-docs
-	@$(BIN)/python -m website.build
+	@$(BIN)/python -m tools.website.build
 
 test-all: export IPAMC_TESTS := all
 test test-all: .venv/.made-for-tests
@@ -152,17 +152,17 @@ soak-agents: .venv/.made-for-tests
 	@touch $@
 
 growth: .venv/.made-for-tests
-	$(BIN)/python benchmarks/growth.py
+	$(BIN)/python tools/benchmarks/growth.py
 
 # Some 40 minutes on 2 cores that do nothing else. The first run installs the others, some 5 minutes more.
-BENCH ?= --output benchmarks/RESULTS.md
+BENCH ?= --output tools/benchmarks/RESULTS.md
 
 bench: .venv/.made-for-tests
 	peers="$$(PYTHON=$(BIN)/python .ci/peers)"; build="$$(.ci/kustomize)"; \
-	IPAMC_PEERS="$$peers" KUSTOMIZE_BUILD="$$build" $(BIN)/python benchmarks/bench.py $(BENCH)
+	IPAMC_PEERS="$$peers" KUSTOMIZE_BUILD="$$build" $(BIN)/python tools/benchmarks/bench.py $(BENCH)
 
 profile: .venv/.made-for-tests
-	$(BIN)/python benchmarks/stages.py $(PROFILE)
+	$(BIN)/python tools/benchmarks/stages.py $(PROFILE)
 
 clean:
 	rm -rf .venv build .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -82,7 +82,7 @@ def none_outlives_its_test() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of the documentation's site, built once in a process: some 3 s."""
-    from website.build import build
+    from tools.website.build import build
 
     into = tmp_path_factory.mktemp("site")
     build(into)

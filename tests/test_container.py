@@ -56,7 +56,7 @@ def test_it_takes_nothing_that_is_not_named_by_a_hash_or_signed() -> None:
     assert {rest.split()[0] for word, rest in instructions() if word == "FROM"} == {
         f"${{{name}}}" for name in bases
     }
-    sums = (ROOT / "container/tools/go.sum").read_text()
+    sums = (ROOT / "tools/container/go.sum").read_text()
     assert "k8s.io/kubernetes v1." in sums
     assert "sigs.k8s.io/kustomize/kustomize/v5 v5." in sums
 

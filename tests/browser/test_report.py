@@ -283,7 +283,9 @@ def test_clusters_of_every_sort(opened: Open, tmp_path: Path) -> None:
         mapped = map_of(plan.cluster, plan.lock, plan.wants, "2026-11-22")
         parts.append(Part(map=mapped, versions=versions, lock_path=name))
     path = tmp_path / "page.html"
-    path.write_text(render(parts, assets("page"), About(title="all", subtitle="cases", day="2026-11-22")))
+    path.write_text(
+        render(parts, assets("templates/page"), About(title="all", subtitle="cases", day="2026-11-22"))
+    )
     page = opened(path)
     on_maps = page.evaluate(
         """() => page.views.map((view) => {

@@ -16,7 +16,7 @@ from ipamc.report.explain import Concept, concepts, fields_of
 from ipamc.workspace.disk import assets, schemas
 from tests.cli.test_options import EVERY
 
-CONCEPTS = concepts(assets("words"))
+CONCEPTS = concepts(assets("rules/words"))
 
 
 def explained(capsys: pytest.CaptureFixture[str], word: str, code: int = 0) -> str:

@@ -16,7 +16,7 @@ from tests.support import casefile
 from tests.support.casefile import Case
 
 LARGEST = 64 << 10
-"""The most bytes of all files of a mutated case: what it costs to read is a matter of benchmarks/."""
+"""The most bytes of all files of a mutated case: what it costs to read is a matter of tools/benchmarks/."""
 LINE_END = "\n"
 RENDERED, BASE = "rendered/", "base/"
 

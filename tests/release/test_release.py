@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ipamc import __version__
-from release import smoke
-from release.build import reproduced
-from release.notes import notes
+from tools.release import smoke
+from tools.release.build import reproduced
+from tools.release.notes import notes
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,4 +1,4 @@
-"""The programs of `benchmarks/`, as modules and as processes."""
+"""The programs of `tools/benchmarks/`, as modules and as processes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "benchmarks"
+FOLDER = Path(__file__).parents[2] / "tools/benchmarks"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py") if "__main__" in path.read_text())
 
 
 class Cost(NamedTuple):
-    """What a process took: the fields of `benchmarks/measure.py`, in its order."""
+    """What a process took: the fields of `tools/benchmarks/measure.py`, in its order."""
 
     wall: float
     seconds: float

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from website.build import as_zensical_reads, inside, leads_out
+from tools.website.build import as_zensical_reads, inside, leads_out
 
 
 @pytest.mark.deep

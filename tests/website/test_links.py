@@ -16,7 +16,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from website.reference.markdown import anchor
+from tools.website.reference.markdown import anchor
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

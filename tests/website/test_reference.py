@@ -18,11 +18,11 @@ from ipamc.model.cilium.versions import since, text
 from ipamc.read.kinds import KINDS, OURS
 from ipamc.report.findings import NAMES
 from ipamc.workspace.disk import assets
-from website import reference
-from website.reference import codes, fields, law, outputs, verbs
-from website.reference.markdown import anchor, prose
-from website.reference.schema import Field, example, in_place, resolve
-from website.reference.schema import fields as fields_of
+from tools.website import reference
+from tools.website.reference import codes, fields, law, outputs, verbs
+from tools.website.reference.markdown import anchor, prose
+from tools.website.reference.schema import Field, example, in_place, resolve
+from tools.website.reference.schema import fields as fields_of
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "compiler" / "ipamc"

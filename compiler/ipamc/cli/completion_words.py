@@ -146,7 +146,7 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:
     program = ctx.find_root().command
     verbs = program.list_commands(ctx) if isinstance(program, click.Group) else []
     paths = fields_of(schemas())
-    words = (each.name for each in concepts(assets("words")) if " " not in each.name)
+    words = (each.name for each in concepts(assets("rules/words")) if " " not in each.name)
     names = {*words, "versions", "concepts", *verbs}
     return {*names, *paths} if "." in start else {*names, *(path.rpartition(".")[2] for path in paths), "IPC"}
 

@@ -41,7 +41,7 @@ def command(*, words: tuple[str, ...]) -> int:
     elif word == "concepts":
         from ipamc.report.explain import concepts
 
-        for concept in concepts(assets("words")):
+        for concept in concepts(assets("rules/words")):
             first = " ".join(concept.text.split()).split(". ")[0].rstrip(".")
             name = f"{concept.name:<15} "
             click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
@@ -66,7 +66,7 @@ def _meanings(word: str) -> list[str]:
     from ipamc.report.explain import concepts, field_text, fields_of, matching
     from ipamc.workspace.disk import assets, schemas
 
-    texts = [str(concept) for concept in concepts(assets("words")) if concept.is_named(word)]
+    texts = [str(concept) for concept in concepts(assets("rules/words")) if concept.is_named(word)]
     every = fields_of(schemas())
     found = matching(word, every)
     found = [field for field in found if field.path.lower() == word.lower()] or found
@@ -103,7 +103,7 @@ def _unknown(word: str) -> str:
         paths = fields_of(schemas())
         names = {path.rpartition(".")[2] for path in paths} | set(paths)
         names |= {
-            each for concept in concepts(assets("words")) for each in (concept.name, *concept.also)
+            each for concept in concepts(assets("rules/words")) for each in (concept.name, *concept.also)
         } | set(_verbs())
         meant = near(word, names, 3)
         what = f"nothing about {word!r}"

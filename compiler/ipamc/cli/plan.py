@@ -358,6 +358,6 @@ def rendered(report: PlanReport, style: str, day: str, *, coloured: bool = False
     if style == "html":
         from ipamc.report.page import render_plan
 
-        return render_plan(report, disk.assets("page"), day)
+        return render_plan(report, disk.assets("templates/page"), day)
     render: Callable[..., str] = import_module(f"ipamc.report.plan.{style}").render
     return render(report, colour=coloured) if style == "text" else render(report)

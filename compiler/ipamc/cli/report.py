@@ -75,7 +75,7 @@ def command(*, path: str, most: int, style: str, **where: Any) -> int:
             day=day,
             failures=[visible(f"{names(missing)} could not be read: not on this page")] if missing else (),
         )
-        text = page.render(parts, disk.assets("page"), about)
+        text = page.render(parts, disk.assets("templates/page"), about)
         if path == "-":
             show(text)
         else:

@@ -28,7 +28,7 @@ _CODE = re.compile(r"(?:IPC)?\d{4}", re.IGNORECASE).fullmatch
 
 
 class OtherTools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Words of other tools, and their counterparts in ipamc: an entry of `words/tools/`."""
+    """Words of other tools, and their counterparts in ipamc: an entry of `rules/words/tools/`."""
 
     words: tuple[str, ...]
     says: str = ""
@@ -40,7 +40,7 @@ class OtherTools(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def of_other_tools(kind: str) -> dict[str, OtherTools]:
     """Return the known `verbs`, `options` or `ci` systems of other tools, by word."""
-    entries = msgspec.yaml.decode(assets("words/tools")[f"{kind}.yaml"], type=list[OtherTools])
+    entries = msgspec.yaml.decode(assets("rules/words/tools")[f"{kind}.yaml"], type=list[OtherTools])
     return {word: each for each in entries for word in each.words}
 
 

@@ -1,4 +1,4 @@
-"""Text of `ipamc explain`: a rule with its example, a field, a word of `words/`, or the table of versions.
+"""Text of `ipamc explain`: a rule with its example, a field, a word of `rules/words/`, or all versions.
 
 A word is a section of a file: `# NAME`, `Also: other names`, the text, commands to run (indented), and
 `Codes: rules about it`. Only the name and the text are required.
@@ -191,7 +191,7 @@ class Concept(NamedTuple):
 
 
 def concepts(files: Mapping[str, str]) -> tuple[Concept, ...]:
-    """Return the concepts in the order of `files`, the texts of `words/` by name."""
+    """Return the concepts in the order of `files`, the texts of `rules/words/` by name."""
     return tuple(
         Concept(
             name=found["name"],

@@ -48,7 +48,7 @@ class About(Struct, frozen=True, kw_only=True):
 
 def render(parts: Sequence[Part], assets: Mapping[str, str], about: About) -> str:
     """Return the page of some clusters.
-    `assets` are the files of `page/`: scripts (joined by name), `style.css`, `dark.css`, the template.
+    `assets` are files of `templates/page/`: scripts (joined by name), `style.css`, `dark.css`, the template.
     """
     script = "\n".join(assets[name] for name in sorted(assets) if name.endswith(".js"))
     # The dark theme is inserted in two places: CSS cannot name a list of declarations.

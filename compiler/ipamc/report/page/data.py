@@ -1,6 +1,6 @@
 """A cluster as columns for the page's script: 100,000 nodes are some 6 MB, 5,000 nodes 400 KB.
 
-Objects with a name for each field would be four times as long. `page/20-data.js` reads it.
+Objects with a name for each field would be four times as long. `templates/page/20-data.js` reads it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""What a repository needs besides its program: benchmarks, releases, the site, the demo."""

@@ -1,6 +1,0 @@
-"""`python -m website.reference`: write docs/reference/, and the table of the law in docs/concepts/verify.md."""
-
-from website.reference import REFERENCE, law, write
-
-write(REFERENCE)
-law.write()
