@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-HERE = Path(__file__).parent
+TOP = Path(__file__).parents[1]
 MANY = 1000
 """Objects from which on shards are built one by one: kustomize takes quadratic time."""
 
@@ -26,7 +26,7 @@ MANY = 1000
 def main() -> int:
     """Run the demo; 1 if anything failed or an object was lost."""
     with tempfile.TemporaryDirectory(prefix="ipamc-demo-") as copy:
-        shutil.copytree(HERE / "clusters", Path(copy, "clusters"))
+        shutil.copytree(TOP / "clusters", Path(copy, "clusters"))
         commands = (["compile"], ["show"], ["compile", "--check"])
         if any([ipamc(copy, *arguments) for arguments in commands]):
             return 1
