@@ -1,8 +1,6 @@
-"""Behaviour, one case file each: the pages under tests/cases."""
+"""Behaviour: the cases of tests/cases."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -12,24 +10,24 @@ from ipamc.model.lock import Consent
 from ipamc.pipeline import compile_cluster
 from tests.support import casefile
 
-CASES = sorted(casefile.ROOT.rglob("*.txtar"))
+CASES = casefile.names()
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
-def test_case(path: Path, update: bool) -> None:  # noqa: FBT001 - a fixture
-    case = casefile.load(path)
+@pytest.mark.parametrize("name", CASES)
+def test_case(name: str, update: bool) -> None:  # noqa: FBT001 - a fixture
+    case = casefile.load(name)
     got = casefile.run(case)
     if update:
-        path.write_text(casefile.text(got), encoding="utf-8")
+        casefile.save(name, got)
         return
     assert casefile.text(got) == casefile.text(case)
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
-def test_a_second_compile_changes_nothing(path: Path) -> None:
+@pytest.mark.parametrize("name", CASES)
+def test_a_second_compile_changes_nothing(name: str) -> None:
     """What a compile wrote is not stale for the next one, which needs no consent to nodes, blocks or modes."""
-    case = casefile.load(path)
+    case = casefile.load(name)
     for each in case.each.values() or (case,):
         inputs = casefile.inputs(each)
         try:
@@ -55,7 +53,7 @@ def test_a_second_compile_changes_nothing(path: Path) -> None:
 )
 def test_a_lock_that_was_cut_off_is_refused(cut: bytes) -> None:
     """A text without its last newline fits into no case file."""
-    inputs = casefile.inputs(casefile.load(casefile.ROOT / "lock" / "leaver.txtar"))
+    inputs = casefile.inputs(casefile.load("lock/leave/leaver"))
     with pytest.raises(Refused) as refused:
         compile_cluster(
             replace(inputs, lock=b'{"lock":1,"cluster":"case","mode":"cluster-pool","shards":1}' + cut)

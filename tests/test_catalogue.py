@@ -19,7 +19,6 @@ from ipamc.cli import ipamc as main_command
 from ipamc.model.admission import Admission
 from ipamc.workspace.disk import assets
 from tests.support import builders, casefile
-from tests.test_cases import CASES
 
 PACKAGE = Path(__file__).parent.parent / "compiler" / "ipamc"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -76,8 +75,8 @@ HELP = re.compile(r"^ +=? help: (.*)$", re.MULTILINE)
 
 @cache
 def cases() -> dict[str, casefile.Case]:
-    """Read every case, by its path."""
-    return {path.relative_to(casefile.ROOT).as_posix(): casefile.load(path) for path in CASES}
+    """Read every case, by its name."""
+    return {name: casefile.load(name) for name in casefile.names()}
 
 
 def fired() -> dict[str, set[str]]:

@@ -295,10 +295,10 @@ LONG = 20_000
 def _names() -> Iterator[str]:
     """Yield the example clusters, and the cases whose nodes are in an inventory without evidence."""
     yield from (folder.name for folder in examples.FOLDERS)
-    for path in sorted(casefile.ROOT.rglob("*.txtar")):
-        text = path.read_text(encoding="utf-8")
+    for name in casefile.names():
+        text = casefile.text(casefile.load(name))
         if len(text) < LONG and not EVIDENT(text):
-            yield path.relative_to(casefile.ROOT).as_posix()
+            yield name
 
 
 @cache
@@ -306,7 +306,7 @@ def _inputs(name: str) -> Inputs:
     for folder in examples.FOLDERS:
         if folder.name == name:
             return replace(Disk().inputs(str(folder)), today="2026-11-21")
-    return casefile.inputs(casefile.load(casefile.ROOT / name))
+    return casefile.inputs(casefile.load(name))
 
 
 @cache

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
 from ipamc.model.diagnostics import Diagnostic, Refused, Span
 from ipamc.pipeline import Inputs, compile_cluster
 from tests.support import casefile
-
-CASES = sorted(casefile.ROOT.rglob("*.txtar"))
 
 
 def findings(inputs: Inputs) -> tuple[Diagnostic, ...]:
@@ -36,9 +33,9 @@ def quotes(inputs: Inputs) -> Iterator[Span]:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("path", CASES, ids=lambda path: str(path.relative_to(casefile.ROOT)))
-def test_a_finding_quotes_what_is_written_there(path: Path) -> None:
-    case = casefile.load(path)
+@pytest.mark.parametrize("name", casefile.names())
+def test_a_finding_quotes_what_is_written_there(name: str) -> None:
+    case = casefile.load(name)
     for each in case.each.values() or (case,):
         inputs = casefile.inputs(each)
         written = files(inputs)

@@ -90,8 +90,8 @@ def subjects() -> tuple[Subject, ...]:
     A case with templates of its own shows what a bug of ours would do: it is left out.
     """
     found = []
-    for path in sorted(casefile.ROOT.rglob("*.txtar")):
-        case = casefile.load(path)
+    for label in casefile.names():
+        case = casefile.load(label)
         if any(name.startswith("templates/") for name in case.files):
             continue
         whole = casefile.inputs(case)
@@ -100,7 +100,7 @@ def subjects() -> tuple[Subject, ...]:
             **({"ipam.lock": whole.lock} if whole.lock is not None else {}),
             **{f"rendered/{name}": text for name, text in whole.published.items()},
         }
-        subject = Subject(path.relative_to(casefile.ROOT).as_posix(), replace(case, files={}), files)
+        subject = Subject(label, replace(case, files={}), files)
         if files and subject.size <= LARGEST:
             found.append(subject)
     return tuple(found)

@@ -37,8 +37,8 @@ SEED = int(os.environ.get("VERIFY_SEED", "47"))
 def trees() -> dict[str, tuple[Files, Compilation]]:
     """Return every case that compiles, as files below `clusters/`, and its compilation."""
     found = {}
-    for path in sorted(casefile.ROOT.rglob("*.txtar")):
-        case = casefile.load(path)
+    for label in casefile.names():
+        case = casefile.load(label)
         for minor, each in [*case.each.items()] or [((0, 0), case)]:
             inputs = casefile.inputs(each)
             try:
@@ -49,7 +49,7 @@ def trees() -> dict[str, tuple[Files, Compilation]]:
             files = {f"{name}/{Path(at).name}": text for at, text in inputs.sources.items()}
             files[f"{name}/ipam.lock"] = result.lock.encode()
             files |= {f"{name}/rendered/{at}": text.encode() for at, text in result.files.items()}
-            found[f"{path.relative_to(casefile.ROOT)} {minor}"] = files, result
+            found[f"{label} {minor}"] = files, result
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -55,9 +54,9 @@ def test_the_native_form_can_be_pasted_and_moves_nobody(pools: list[fleet.Docume
     assert fleet.compiled(pasted).lock == before.lock
 
 
-@pytest.mark.parametrize("name", ["pools/advice-by-dialect", "selection/no-room-by-dialect-multi-pool"])
+@pytest.mark.parametrize("name", ["pools/advice-by-dialect", "selection/no-room/by-dialect-multi-pool"])
 def test_every_native_form_in_a_report_is_one_document(name: str) -> None:
-    case = casefile.load(Path(casefile.ROOT, f"{name}.txtar"))
+    case = casefile.load(name)
     with pytest.raises(Refused) as refused:
         compile_cluster(casefile.inputs(case))
     forms = [_form(each.help) for each in refused.value.diagnostics if "{apiVersion" in each.help]

@@ -15,7 +15,6 @@ from ipamc.pipeline import Inputs, compile_cluster, load_cluster
 from ipamc.review.explain_node import ExplainedNode, NodeStatus, explain_node
 from ipamc.review.explain_pools import PoolRole
 from tests.support import casefile
-from tests.test_cases import CASES
 
 OF_THE_INVENTORY = {
     *(NodeStatus.HELD, NodeStatus.PENDING, NodeStatus.NEWCOMER, NodeStatus.RETURNING),
@@ -37,8 +36,8 @@ def explanations(cluster: Cluster, lock: Lock, today: str) -> Iterator[Explained
         yield found
 
 
-def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
-    case = casefile.load(casefile.ROOT / path)
+def read(name: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
+    case = casefile.load(name)
     for each in list(case.each.values())[-1:] or (case,):
         inputs = replace(casefile.inputs(each), consent=Consent(), locked=False)
         try:
@@ -48,9 +47,9 @@ def read(path: str) -> Iterator[tuple[Inputs, Cluster, Lock]]:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("path", [path.relative_to(casefile.ROOT).as_posix() for path in CASES])
-def test_every_node_is_explained_as_it_is_compiled(path: str) -> None:
-    for inputs, cluster, lock in read(path):
+@pytest.mark.parametrize("name", casefile.names())
+def test_every_node_is_explained_as_it_is_compiled(name: str) -> None:
+    for inputs, cluster, lock in read(name):
         inventory = {node.name for node in cluster.nodes}
         try:
             plan = compile_cluster(inputs).plan

@@ -1,6 +1,8 @@
-"""Case files: inputs and what they must give, in one file that reads like a page of the manual.
+"""Cases: inputs and what they must give, in files that read like a page of the manual.
 
-A case is a txtar archive: a header that says what it shows, then files between `-- name --` lines.
+A case is a txtar archive: a header that says what it shows, then files between `-- name --` lines. A file of several cases has a line `=== NAME ===`
+above each: the files before the first of these lines are the cases' own, too, unless they have another one of that name. A case is called as its path,
+`lock/first-compile`, `lock/settle/one-family` of a file of several.
 
     -- cluster.yaml --            inputs; any number, YAML or JSON
     -- ipam.lock --               the lock before
@@ -38,7 +40,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from functools import cache
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +77,7 @@ from ipamc.workspace.disk import assets
 from ipamc.workspace.rendered import Manifests
 
 ROOT = Path(__file__).parents[1] / "cases"
+_CASE = re.compile(r"^=== (\S+) ===\n", re.MULTILINE)
 _FILE = re.compile(r"^-- (\S+) --$", re.MULTILINE)
 _MARK = re.compile(
     r"[ \t]*# ((?:ERROR|WARNING|NOTE): IPC\d{4}(?:, (?:ERROR|WARNING|NOTE): IPC\d{4})*)$", re.MULTILINE
@@ -120,17 +124,61 @@ class Case(Struct, frozen=True, dict=True):
         )
 
 
-def load(path: Path) -> Case:
-    """Read a case file, its expectations gathered from marks and from want/findings."""
-    header, *rest = _FILE.split(path.read_text(encoding="utf-8"))
-    files = {name: text.removeprefix("\n") for name, text in zip(rest[::2], rest[1::2], strict=True)}
+@cache
+def names() -> tuple[str, ...]:
+    """Return the names of all cases, sorted."""
+    return tuple(sorted(_places()))
+
+
+@cache
+def _places() -> dict[str, tuple[Path, str]]:
+    """Return the file of each case, and its name there; "" of the only case of a file."""
+    found: dict[str, tuple[Path, str]] = {}
+    for path in ROOT.rglob("*.txtar"):
+        of_file = path.relative_to(ROOT).with_suffix("").as_posix()
+        several = _CASE.findall(path.read_text(encoding="utf-8"))
+        assert len(set(several)) == len(several), f"{path}: two cases of one name"
+        found |= {f"{of_file}/{name}": (path, name) for name in several} or {of_file: (path, "")}
+    return found
+
+
+def load(name: str) -> Case:
+    """Read a case, its expectations gathered from marks and from want/findings."""
+    path, section = _places()[name]
+    common, cases = _split(path.read_text(encoding="utf-8"))
+    header, files = _archive(cases[section])
+    files = {**_archive(common)[1], **files}
     findings = set(files.get("want/findings", "").splitlines())
-    for name, text in files.items():
-        if _markable(name):
+    for file, text in files.items():
+        if _markable(file):
             for number, line in enumerate(text.splitlines(), 1):
                 if mark := _MARK.search(line):
-                    findings |= {f"{name}:{number}: {_word(each)}" for each in mark.group(1).split(", ")}
+                    findings |= {f"{file}:{number}: {_word(each)}" for each in mark.group(1).split(", ")}
     return Case(header, files, frozenset(findings))
+
+
+def save(name: str, case: Case) -> None:
+    """Write a case into its file, without what is common to all cases of the file."""
+    path, section = _places()[name]
+    common, cases = _split(path.read_text(encoding="utf-8"))
+    known = _archive(common)[1]
+    cases[section] = text(
+        replace(case, files={file: body for file, body in case.files.items() if known.get(file) != body})
+    )
+    heads = ((f"=== {each} ===\n" if each else "", body) for each, body in cases.items())
+    path.write_text(common + "".join(chain(*heads)), encoding="utf-8")
+
+
+def _split(text: str) -> tuple[str, dict[str, str]]:
+    """Return what is common to the cases of a file, and the text of each by its name there."""
+    common, *several = _CASE.split(text)
+    return (common, dict(zip(several[::2], several[1::2], strict=True))) if several else ("", {"": text})
+
+
+def _archive(text: str) -> tuple[str, dict[str, str]]:
+    """Return the header and the files of a text."""
+    header, *rest = _FILE.split(text)
+    return header, {name: text.removeprefix("\n") for name, text in zip(rest[::2], rest[1::2], strict=True)}
 
 
 def _markable(name: str) -> bool:

@@ -22,7 +22,7 @@ from tests.support.living import Living, endpoint, short
 from tests.test_laws import clusters
 
 MOVING = {
-    f"kubernetes/{name}.txtar": ["warning IPC0912"]
+    f"kubernetes/{name}": ["warning IPC0912"]
     for name in (
         "settled-but-not-joined-again",
         "settle-after-a-family-was-given-up",
