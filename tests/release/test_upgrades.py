@@ -9,22 +9,37 @@ from msgspec.structs import replace
 
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace.source import Disk
+from release.keep import keep, unpack
 
 ROOT = Path(__file__).parents[2]
-KEPT = sorted(path.parent for path in (ROOT / "tests/upgrades").glob("*/*/ipam.lock"))
+KEPT = sorted((ROOT / "tests/upgrades").glob("*.txtar"))
 DAY = "2100-01-01"
 """Long after: what waits in quarantine is free by then, and still nothing moves."""
 
 
-@pytest.mark.parametrize("folder", KEPT, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+@pytest.mark.parametrize("archive", KEPT, ids=lambda path: path.stem)
 @pytest.mark.parametrize("day", ["2026-11-21", DAY])
-def test_the_lock_stays_byte_for_byte(folder: Path, day: str) -> None:
-    inputs = Disk().inputs(str(folder))
-    compilation = compile_cluster(replace(inputs, today=day, locked=True))
-    assert compilation.lock.encode() == inputs.lock
+def test_the_locks_stay_byte_for_byte(archive: Path, day: str, tmp_path: Path) -> None:
+    folders = unpack(archive, tmp_path)
+    assert folders
+    moved = []
+    for folder in folders:
+        inputs = Disk().inputs(str(folder))
+        compilation = compile_cluster(replace(inputs, today=day, locked=True))
+        if compilation.lock.encode() != inputs.lock:
+            moved.append(folder.name)
+    assert moved == []
 
 
-def test_every_example_is_kept_of_every_release() -> None:
+def test_every_example_is_kept_of_every_release(tmp_path: Path) -> None:
     names = {path.parent.name for path in (ROOT / "clusters").glob("*/ipam.lock")}
-    newest = max(KEPT, key=lambda folder: [*map(int, folder.parent.name.split("."))]).parent
-    assert {folder.name for folder in KEPT if folder.parent == newest} >= names
+    newest = max(KEPT, key=lambda path: [*map(int, path.stem.split("."))])
+    assert {folder.name for folder in unpack(newest, tmp_path)} >= names
+
+
+def test_what_is_kept_is_what_is_there(tmp_path: Path) -> None:
+    names = keep("9.9.9", tmp_path)
+    folders = unpack(tmp_path / "9.9.9.txtar", tmp_path / "kept")
+    assert [folder.name for folder in folders] == names
+    for path in (path for path in (tmp_path / "kept").rglob("*") if path.is_file()):
+        assert path.read_bytes() == (ROOT / "clusters" / path.relative_to(tmp_path / "kept")).read_bytes()
