@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ipamc.pipeline import compile_cluster
 from ipamc.workspace.source import Disk
-from release.keep import keep, unpack
+from tools.release.keep import keep, unpack
 
 ROOT = Path(__file__).parents[2]
 KEPT = sorted((ROOT / "tests/upgrades").glob("*.txtar"))
