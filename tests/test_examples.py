@@ -1,4 +1,4 @@
-"""The examples of rules, below `examples/`: the wrong side gives the code, the right side does not, and passes."""
+"""The examples of rules, below `rules/`: the wrong side gives the code, the right side does not, and passes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from ipamc.catalogue import catalogue
-from ipamc.catalogue.examples import DELETED, LINK, Example, Side, examples
+from ipamc.catalogue import DELETED, LINK, Example, Side, catalogue, example_of
 from ipamc.report.explain import rule_text
 from ipamc.workspace.disk import assets
 from tests.support.in_process import ipamc
 
-FOLDER = Path(__file__).parents[1] / "examples"
-EXAMPLES = examples(assets("examples"))
+FOLDER = Path(__file__).parents[1] / "rules"
+RULES = catalogue(assets("rules"))
+EXAMPLES = {code: example for code in RULES if (example := example_of(code, assets("rules")))}
 
 NOT_SHOWN = {
     "IPC0013": "ten thousand findings are no example",
@@ -126,7 +126,7 @@ def test_right_passes_without_it(code: str, tmp_path: Path) -> None:
 
 
 def test_every_code_has_an_example() -> None:
-    assert sorted(EXAMPLES.keys() | NOT_SHOWN.keys()) == list(catalogue(assets("rules")))
+    assert sorted(EXAMPLES.keys() | NOT_SHOWN.keys()) == list(RULES)
     assert not EXAMPLES.keys() & NOT_SHOWN.keys()
 
 
@@ -140,6 +140,6 @@ def test_an_example_reads_well(code: str) -> None:
         assert sum(text.count("\n") for text in side.files.values()) <= LINES
         for name, text in side.files.items():
             assert text == "" or text.endswith("\n"), name
-    shown = rule_text(catalogue(assets("rules"))[code], example)
+    shown = rule_text(RULES[code], example)
     assert not re.search(r"[ \t]$|\n{3,}", shown, re.MULTILINE), shown
     assert example.said in re.sub(r"(?m)^    ", "", shown)

@@ -76,7 +76,7 @@ def install(folder: Path, red: str = "") -> Installed:
     _INSTALLED.append(folder)
     package = folder / "ipamc"
     shutil.copytree(ROOT / "compiler" / "ipamc", package, copy_function=_copy)
-    for kind in ("examples", "page", "rules", "schemas", "templates", "words"):
+    for kind in ("page", "rules", "schemas", "templates", "words"):
         (package / kind).symlink_to(ROOT / kind)
     if red:
         pipeline = package / "pipeline.py"

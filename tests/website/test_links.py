@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from fnmatch import filter as matching
 from functools import cache
 from html import unescape
 from pathlib import Path
@@ -16,12 +17,15 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from tools.website.build import pages
 from tools.website.reference.markdown import anchor
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOP = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 PAGES = [*(ROOT / name for name in TOP if (ROOT / name).exists()), *sorted(DOCS.rglob("*.md"))]
+SITE = pages()
+"""What is built: the pages of docs/, and one for each code."""
 
 
 def inline(page: Path) -> Iterator[Token]:
@@ -130,10 +134,9 @@ def listed(entries: list[object]) -> Iterator[str]:
 
 def test_every_page_is_in_the_navigation() -> None:
     nav = list(listed(tomllib.loads((ROOT / "zensical.toml").read_text())["project"]["nav"]))
-    found = {entry: {path.relative_to(DOCS).as_posix() for path in DOCS.glob(entry)} for entry in nav}
-    assert [entry for entry, pages in found.items() if not pages] == [], "no such page"
-    there = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert sorted(there - set().union(*found.values())) == [], "in no section of zensical.toml"
+    found = {entry: matching(SITE, entry) for entry in nav}
+    assert [entry for entry, there in found.items() if not there] == [], "no such page"
+    assert sorted(SITE.keys() - set().union(*found.values())) == [], "in no section of zensical.toml"
 
 
 Section = list["str | Section"]
@@ -147,11 +150,7 @@ def sections(entries: list[Any]) -> Section:
     return [
         each
         for value in values
-        for each in (
-            [sections(value)]
-            if isinstance(value, list)
-            else [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.glob(value))]
-        )
+        for each in ([sections(value)] if isinstance(value, list) else matching(SITE, value))
     ]
 
 
@@ -177,8 +176,7 @@ def test_every_page_is_within_two_clicks_of_home() -> None:
         )
 
     first = reached("index.md")
-    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
-    assert sorted(pages - first.union(*map(reached, first))) == []
+    assert sorted(SITE.keys() - first.union(*map(reached, first))) == []
 
 
 ARTICLE = re.compile(r"<article.*?</article>", re.DOTALL)
@@ -193,7 +191,7 @@ def test_every_link_of_the_site_leads_somewhere(site: Path) -> None:
         path: path.read_text(encoding="utf-8") for path in site.rglob("*.html") if path.name != "404.html"
     }
     names = {path: set(ID.findall(text)) for path, text in texts.items()}
-    assert len(texts) == len(list(DOCS.rglob("*.md")))
+    assert len(texts) == len(SITE)
     dead = []
     for path, text in texts.items():
         article = ARTICLE.search(text)
@@ -218,5 +216,5 @@ def reached(page: Path) -> set[Path]:
 def test_every_page_of_the_site_is_within_two_clicks_of_home(site: Path) -> None:
     first = reached(site / "index.html")
     second = first.union(*map(reached, first))
-    pages = {path for path in site.rglob("*.html") if path.name != "404.html"}
-    assert sorted(path.relative_to(site).as_posix() for path in pages - second) == []
+    every = {path for path in site.rglob("*.html") if path.name != "404.html"}
+    assert sorted(path.relative_to(site).as_posix() for path in every - second) == []

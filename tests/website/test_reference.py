@@ -53,7 +53,7 @@ def test_the_law_on_its_page_is_that_of_the_code(update: bool) -> None:  # noqa:
 def test_every_verb_code_and_kind_has_a_page() -> None:
     made = reference.pages()
     assert {f"verbs/{name}.md" for name in VERBS} <= made.keys()
-    assert {f"codes/{code}.md" for code in catalogue(assets("rules"))} <= made.keys()
+    assert {f"codes/{code}.md" for code in catalogue(assets("rules"))} <= codes.pages_of_site().keys()
     assert {f"fields/{name}.md" for name in KIND} <= made.keys()
     assert verbs.EXPLAINED.keys() <= VERBS.keys()
     assert {code[3:5] for code in catalogue(assets("rules"))} == codes.SUBJECTS.keys()
@@ -191,11 +191,19 @@ def test_prose(given: str, shown: str) -> None:
     assert prose(given) == shown
 
 
-def test_codes_are_links_where_their_pages_are() -> None:
+def test_codes_are_links_where_their_index_is() -> None:
     assert (
         prose("see IPC0207, not `IPC0208`", "../codes/")
-        == "see [IPC0207](../codes/IPC0207.md), not `IPC0208`"
+        == "see [IPC0207](../codes/README.md#ipc0207), not `IPC0208`"
     )
+
+
+def test_links_to_codes_lead_to_their_pages_in_the_site() -> None:
+    given = (
+        "[IPC0207](../codes/README.md#ipc0207), [a](README.md#ipc0208), [b](../codes/README.md#02-addresses)"
+    )
+    wanted = "[IPC0207](../codes/IPC0207.md), [a](IPC0208.md), [b](../codes/README.md#02-addresses)"
+    assert codes.to_pages(given) == wanted
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@
 
 A forge reads CommonMark, and Zensical Python-Markdown, which differs in three things that pages use. So what Zensical
 gets is a copy of docs/ in which lists are indented by four columns and stand, as tables do, behind an empty line. A
-link that leads out of docs/, to a folder of `clusters/` or a test, is its text there: the site has no such page.
+link that leads out of docs/, to a folder of `clusters/` or a test, is its text there: the site has no such page. Each
+code of `rules/` has a page in the site.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pathlib import Path, PurePosixPath
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from tools.website.reference import codes
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -59,14 +62,21 @@ def prepare(into: Path) -> None:
     into.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / CONFIG, into / CONFIG)
     shutil.copytree(ROOT / "tools/website/theme", into / "tools/website/theme")
-    for path in sorted(DOCS.rglob("*.md")):
-        page = path.relative_to(DOCS)
-        text = path.read_text(encoding="utf-8")
+    for page, text in pages().items():
         to = into / "docs" / page
         to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(as_zensical_reads(inside(text, PurePosixPath(page.as_posix()))), encoding="utf-8")
+        to.write_text(as_zensical_reads(inside(text, PurePosixPath(page))), encoding="utf-8")
         for link in LINK.findall(text):
-            _copy((path.parent / link).resolve(), into / "docs")
+            _copy((DOCS / page).parent.joinpath(link).resolve(), into / "docs")
+
+
+def pages() -> dict[str, str]:
+    """Return the pages of the site by path, in order: those of docs/, and one for each code."""
+    there = {
+        path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")
+    }
+    made = {f"reference/{name}": text for name, text in codes.pages_of_site().items()}
+    return {page: codes.to_pages(text) for page, text in sorted({**there, **made}.items())}
 
 
 def _copy(file: Path, to: Path) -> None:

@@ -140,7 +140,7 @@ def _explained(ctx: click.Context, start: str) -> Iterable[str]:
     from ipamc.workspace.disk import assets, schemas
 
     if start.upper().startswith("I") and start.upper().startswith("IPC"[: len(start)]):
-        return [name.removesuffix(".md") for name in assets("rules")]
+        return [name.removesuffix(".txtar") for name in assets("rules") if name.startswith("IPC")]
     from ipamc.report.explain import concepts, fields_of
 
     program = ctx.find_root().command

@@ -27,7 +27,7 @@ def command(*, words: tuple[str, ...]) -> int:
         ipamc explain  # every code and its rule
         ipamc explain versions  # what each Cilium minor does, and how that is known
     """
-    from ipamc.catalogue import catalogue
+    from ipamc.catalogue import catalogue, example_of
     from ipamc.workspace.disk import assets
 
     word = " ".join(words)
@@ -46,10 +46,9 @@ def command(*, words: tuple[str, ...]) -> int:
             name = f"{concept.name:<15} "
             click.echo(f"{name}{textwrap.shorten(first, 136 - len(name), placeholder=' …')}")
     elif _NUMBER(word) and (known := catalogue(assets("rules")).get(_code(word))):
-        from ipamc.catalogue.examples import examples
         from ipamc.report.explain import rule_text
 
-        click.echo(rule_text(known, examples(assets("examples")).get(known.code)), nl=False)
+        click.echo(rule_text(known, example_of(known.code, assets("rules"))), nl=False)
     elif texts := _meanings(word):
         click.echo("\n".join(texts), nl=False)
     else:

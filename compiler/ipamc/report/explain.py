@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from ipamc.catalogue import Entry
-from ipamc.catalogue.examples import Example, Side, what_it_is
+from ipamc.catalogue import Entry, Example, Side, what_it_is
 from ipamc.model.cilium import versions
 from ipamc.model.cilium.support import APISERVER, APISERVER_TABLE, TABLE, Known
 from ipamc.read.schema import with_reference

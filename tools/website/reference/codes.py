@@ -1,20 +1,23 @@
-"""An index of the codes by subject, and a page for each code.
+"""An index of the codes by subject, and in the site a page for each code.
 
 People search for a code as a finding prints it: a page of its own, with the code in its title, is what search finds first.
+They are not committed, because they say what `rules/` says. A link to a code leads to its heading in the index, and in
+the site to its page.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from ipamc.catalogue import Entry, catalogue
-from ipamc.catalogue.examples import Example, examples, what_it_is
+from ipamc.catalogue import Entry, Example, catalogue, example_of, what_it_is
 from ipamc.workspace.disk import assets
 from tools.website.reference.markdown import anchor, code, fence, page, paragraphs, prose, sentence, table
 
 FOLDER = "codes/"
+INDEX = f"{FOLDER}README.md"
 HERE = "./"
 SUBJECTS = {
     "00": "syntax of files",
@@ -33,22 +36,45 @@ SUBJECTS = {
 
 
 def pages() -> dict[str, str]:
-    """Return the pages by path."""
-    entries, shown = catalogue(assets("rules")), examples(assets("examples"))
-    made = {f"{FOLDER}{code}.md": page(*_code(entry, shown.get(code))) for code, entry in entries.items()}
-    parts: list[str] = []
-    for subject, codes in groupby(entries.values(), lambda entry: _subject(entry.code)):
-        rows = [[f"[{each.code}]({each.code}.md)", prose(each.title)] for each in codes]
-        parts += [f"## {subject}", table(["code", "rule"], rows)]
+    """Return the index by its path. Each code is a heading: a place that links lead to on every forge."""
+    return {INDEX: _index(lambda entries: map(_heading, entries))}
+
+
+def pages_of_site() -> dict[str, str]:
+    """Return by path what the site has in its place: a shorter index, and a page for each code."""
+    files = assets("rules")
+    made = {
+        f"{FOLDER}{code}.md": page(*_code(entry, example_of(code, files)))
+        for code, entry in catalogue(files).items()
+    }
+    return {**made, INDEX: _index(lambda entries: [table(["code", "rule"], map(_row, entries))])}
+
+
+def to_pages(text: str) -> str:
+    """Let the links of a page that lead to a code's heading lead to its page."""
+    return re.sub(r"(?<=[(/])README\.md#ipc(\d{4})(?=\))", r"IPC\1.md", text)
+
+
+def _index(listed: Callable[[Iterable[Entry]], Iterable[str]]) -> str:
     subjects = (f"{digits}: {name}" for digits, name in SUBJECTS.items())
-    index = page(
+    parts: list[str] = []
+    for subject, entries in groupby(catalogue(assets("rules")).values(), lambda each: _subject(each.code)):
+        parts += [f"## {subject}", *listed(entries)]
+    return page(
         "# Codes",
-        "Every rule that ipamc checks, by its code. A finding ends with its code; `ipamc explain CODE` prints what its page here says.",
+        "Every rule that ipamc checks, by its code. A finding ends with its code; `ipamc explain CODE` says what its link leads to: why, an example, what to do.",
         "The first two digits are the subject:",
         "\n".join(f"- [{each}](#{anchor(each)})" for each in subjects),
         *parts,
     )
-    return {**made, f"{FOLDER}README.md": index}
+
+
+def _heading(entry: Entry) -> str:
+    return f"### [{entry.code}](../../../rules/{entry.code}.txtar)\n\n{prose(sentence(entry.title))}"
+
+
+def _row(entry: Entry) -> list[str]:
+    return [f"[{entry.code}]({entry.code}.md)", prose(entry.title)]
 
 
 def _code(entry: Entry, example: Example | None) -> Iterator[str]:

@@ -29,19 +29,16 @@ _SPECIAL = re.compile(r"([\\`*_<>\[\]|#~])")
 def prose(text: str, codes: str = "") -> str:
     """Return plain text as Markdown in one line: commands, options and the like as code, the rest as it reads.
 
-    Codes become links, where `codes` says where their pages are: `../codes/`.
+    Codes become links, where `codes` says where their index is: `../codes/`.
     """
     parts = _SPAN.split(" ".join(text.split()))
     return "".join(part if index % 2 else linked(_escaped(part), codes) for index, part in enumerate(parts))
 
 
 def linked(text: str, codes: str) -> str:
-    """Return Markdown with a link for each code, to the pages in a folder, which may be `./`; "" for none."""
-    return (
-        _RULE.sub(lambda code: f"[{code[0]}]({codes.removeprefix('./')}{code[0]}.md)", text)
-        if codes
-        else text
-    )
+    """Return Markdown with a link for each code, to the index in a folder, which may be `./`; "" for none."""
+    index = f"{codes.removeprefix('./')}README.md"
+    return _RULE.sub(lambda code: f"[{code[0]}]({index}#{anchor(code[0])})", text) if codes else text
 
 
 def _escaped(text: str) -> str:

@@ -173,7 +173,7 @@ def pages() -> dict[str, str]:
         "Findings go to stderr, each with a code that [a page](../codes/README.md) and `ipamc explain CODE` explain. `--format` chooses how they look; "
         "`--report FORMAT=FILE`, as often as you like, writes them to files as well: also where there are none, where the compile was refused, and where "
         "the disk failed. Paths in `github`, `gitlab`, `sarif` and `junit` are relative to the root of the repository. A cluster whose folder cannot be "
-        "read is in every report: none passes for a clean one. A stage of a compile stops at its 10,000th error ([IPC0013](../codes/IPC0013.md)).",
+        "read is in every report: none passes for a clean one. A stage of a compile stops at its 10,000th error ([IPC0013](../codes/README.md#ipc0013)).",
         table(["format", "for"], [[code(name), whom] for name, whom in FINDINGS.items()]),
         fence("ipamc compile --locked --check --format github --report sarif=ipamc.sarif", "sh"),
         "## Exit codes",
