@@ -15,7 +15,7 @@ from ipamc.model.cluster import CiliumNode, Cluster, Mode, Node
 from ipamc.model.diagnostics import Diagnostic, Related, Span, and_others, error, names, several, warning
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import Consent, Line, Lock, State
-from ipamc.model.ownership import Law, Ownership
+from ipamc.model.ownership import Ownership, OwnershipRules
 from ipamc.model.plan import NodeState, ShownBlock
 
 PAIRS = 4
@@ -41,7 +41,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     """IPC0506: a Node and its CiliumNode show the same blocks."""
     if not cluster.cilium_nodes or not pod_cidrs_count(cluster):
         return
-    seen, law = cluster.cilium_nodes_by_name, Law(cluster, lines)
+    seen, ownership = cluster.cilium_nodes_by_name, OwnershipRules(cluster, lines)
     differ = [
         (node, other)
         for node in cluster.nodes
@@ -49,7 +49,7 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
         and (other := seen.get(node.name))
         and other.blocks
         and sorted(node.pod_cidrs) != sorted(other.blocks)
-        and any(_differ(law, node, other, family) for family in cluster.families)
+        and any(_differ(ownership, node, other, family) for family in cluster.families)
     ]
     if not differ:
         return
@@ -68,13 +68,15 @@ def node_and_cilium_node_differ(cluster: Cluster, lines: Sequence[Line]) -> Iter
     yield error("IPC0506", node.at, message, also=also, help=fix)
 
 
-def _differ(law: Law, node: Node, other: CiliumNode, family: int) -> bool:
+def _differ(ownership: OwnershipRules, node: Node, other: CiliumNode, family: int) -> bool:
     """Return whether two objects show different blocks of a family, other than by a move in progress."""
     both = (node.pod_cidrs, other.blocks)
     one, two = ({block for block in blocks if block.family == family} for blocks in both)
     if one == two:
         return False
-    mine, theirs = ({law.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two))
+    mine, theirs = (
+        {ownership.of(ShownBlock(block, node.name, node.at)) for block in its} for its in (one, two)
+    )
     is_moving = Ownership.FORMER in mine | theirs <= {Ownership.OWN, Ownership.FORMER}
     return not (is_moving and ({Ownership.OWN} in (mine, theirs) or not (mine and theirs)))
 

@@ -27,7 +27,7 @@ def give_way(context: Context, evidence: Evidence) -> Context:
     own = {(block.block, block.node) for block in shown}
     gone: dict[Block, Line] = {}
     for block in shown:
-        if context.law.operator_gave(block):
+        if context.ownership.operator_gave(block):
             for line in lines_over(lines, block.block):
                 others = line.node != block.node and (line.block, line.node) not in own
                 if others and line.state is not State.RELEASED:

@@ -58,7 +58,8 @@ class _Tables:
             found += [
                 shown
                 for shown in blocks
-                if context.law.of(shown) in {*_RIGHT, Ownership.OPERATORS} and context.ranges.of(shown.block)
+                if context.ownership.of(shown) in {*_RIGHT, Ownership.OPERATORS}
+                and context.ranges.of(shown.block)
             ]
         return sorted(found, key=lambda shown: shown.block)
 
@@ -87,7 +88,7 @@ class _Tables:
         }
 
     def _announced(self, table: Table, route: Route, node: str) -> _Announced:
-        law, block = self.context.law, route.block
+        ownership, block = self.context.ownership, route.block
         pool = self.context.ranges.pool_of(block)
         part = ShownBlock(block, node, Span(table.path), pool.name if pool else "", part=True)
         inside = [shown for shown in self._over(block) if shown.block.prefix > block.prefix]
@@ -95,13 +96,13 @@ class _Tables:
             mine = self.own_routes[table.path]
             wrong = [shown for shown in inside if shown.node != node and shown.block not in mine]
             return _Announced(route, node, wrong if node else (), "")
-        if law.operator_gave(part):
+        if ownership.operator_gave(part):
             holders = self._over(block)
             others = [] if node in {shown.node for shown in holders} else holders
             return _Announced(route, node, others, "" if holders else "no node has it")
-        if law.of(part) in _RIGHT:
+        if ownership.of(part) in _RIGHT:
             return _Announced(route, node, (), "")
-        lines = law.others(part)
+        lines = ownership.others(part)
         held = [line for line in lines if line.state is State.HELD]
         return _Announced(route, node, held, "" if held else self._nobody(part, lines))
 
