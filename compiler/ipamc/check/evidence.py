@@ -87,7 +87,7 @@ class Unknown(NamedTuple):
     node: Node
     shown: tuple[ShownBlock, ...]
     """The blocks that its object shows, although they do not contain its addresses in use."""
-    told: tuple[ShownBlock, ...]
+    inferred: tuple[ShownBlock, ...]
     """The blocks around its addresses in use."""
 
 
@@ -98,13 +98,13 @@ def block_unknown(
     if not unknown:
         return
     first, lock = unknown[0].node, f"ipamc lock {cluster.name}"
-    told = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.told]
+    inferred = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.inferred]
     shows = [f"{shown.block} of {shown.node}" for each in unknown for shown in each.shown]
     what = "without a line in the lock, whose blocks are not known"
     message = several([each.node.name for each in unknown], "running node", what)
-    message += f"; addresses in use tell {names(told)}" if told else ""
+    message += f"; addresses in use tell {names(inferred)}" if inferred else ""
     message += f", and no address in use is in {names(shows)}, which the input shows" if shows else ""
-    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if told else ""
+    adopt = f"to take over what the addresses tell: {lock} --adopt-pods all; " if inferred else ""
     none = f"if they have no pods of Cilium's yet: {lock} --no-pods all, or NODE for each"
     yield error("IPC0434", first.at, message, help=f"{_add_to_input(cluster, first, dumped)}{adopt}{none}")
 

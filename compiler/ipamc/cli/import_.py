@@ -236,8 +236,8 @@ def _refresh(
             texts = refresh(there, folder, dump, past, sources=sources, labels=labels, rebuilt=rebuilt)
     except Refused as refused:
         raise Refused(locate(refused.diagnostics, sources)) from None
-    told = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
-    print_findings([*warnings, *told], style)
+    about = locate([*about_nodes(there, folder, dump), *inside_ranges(there, dump)], sources)
+    print_findings([*warnings, *about], style)
     found = changes(there, dump, labels)
     changed = update_cluster(folder, texts)
     _say_files(folder, texts, changed)

@@ -92,7 +92,7 @@ class Evidence:
                 longest[family] = max(longest.get(family, 0), size)
         return longest
 
-    def told(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
+    def inferred(self, node: Node, own: Iterable[Line] = ()) -> tuple[ShownBlock, ...]:
         """Return the blocks of our pools around the addresses in use on a node: each once, by address.
         Addresses in blocks that the node's object gives it, or that are in its `own` lines in use, are
         skipped. O(addresses log ranges).
@@ -112,12 +112,12 @@ class Evidence:
             if (pool := self._ranges.pool_of(block))
         )
 
-    def with_told(self, node: Node) -> tuple[ShownBlock, ...]:
+    def with_inferred(self, node: Node) -> tuple[ShownBlock, ...]:
         """Return the blocks that a node shows; in a family without a used one, those around its addresses."""
         wrong = self.contradicted(node)
         given = [shown for shown in self.of(node) if shown.block.family not in wrong]
         have = {shown.block.family for shown in given}
-        return (*given, *(shown for shown in self.told(node) if shown.block.family not in have))
+        return (*given, *(shown for shown in self.inferred(node) if shown.block.family not in have))
 
     def contradicted(self, node: Node) -> frozenset[int]:
         """Return the families in which all used addresses of a node are outside its object's blocks."""
@@ -159,7 +159,7 @@ class Evidence:
         """Yield blocks around used addresses that are in no block of their node, shown or in the lock."""
         for node in self._cluster.nodes:
             if node.pod_ips or node.name in self._seen:
-                yield from self.told(node, ownership.lines.get(node.name, ()))
+                yield from self.inferred(node, ownership.lines.get(node.name, ()))
 
     def taken(self, lines: Sequence[Line]) -> tuple[ShownBlock, ...]:
         """Return the blocks that are in use without a line, except a node's own pins.

@@ -73,8 +73,8 @@ class Context(Struct, frozen=True, kw_only=True, dict=True):
         if not self.operator_pools:
             return False
         shown = tuple(shown)
-        told = want.node.running and not want.node.live  # an import marks unknown blocks
-        return self.follows(shown) if shown else bool(held) and told
+        imported = want.node.running and not want.node.live  # an import marks unknown blocks
+        return self.follows(shown) if shown else bool(held) and imported
 
     def taken_back(self, lines: Iterable[Line], shown: Sequence[ShownBlock]) -> Iterator[Line]:
         """Yield a node's lines that the operator took back, in pools that it allocates from."""

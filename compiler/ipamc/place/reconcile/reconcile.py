@@ -165,11 +165,13 @@ def _unknown(nodes: Iterable[NodeState], evidence: Evidence, context: Context) -
         entry = node.want.node
         have = {line.block.family for line in node.held}
         lacks = {family for demand in node.demands for family in demand.families} - have
-        told = evidence.told(entry, node.held)
+        inferred = evidence.inferred(entry, node.held)
         wrong = () if consent.adopts(node.name) else evidence.contradicted(entry)
         news = entry.running and not (node.shown or waits(entry, seen.get(node.name)))
-        if (lacks and news) or not have.issuperset(shown.block.family for shown in told) or wrong:
-            yield Unknown(entry, tuple(shown for shown in node.shown if shown.block.family in wrong), told)
+        if (lacks and news) or not have.issuperset(shown.block.family for shown in inferred) or wrong:
+            yield Unknown(
+                entry, tuple(shown for shown in node.shown if shown.block.family in wrong), inferred
+            )
 
 
 def _by_node(
@@ -185,7 +187,7 @@ def _by_node(
         name, shown, own = node.name, evidence.of(node), by_node.pop(node.name, None)
         if own is None:
             if consent.adopt_pods and consent.adopts(name):
-                shown = evidence.with_told(node)
+                shown = evidence.with_inferred(node)
             nodes.append(
                 transitions.newcomer(want, context)
                 if not shown
