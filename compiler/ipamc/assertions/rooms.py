@@ -21,7 +21,7 @@ from ipamc.model.diagnostics import Related, count
 from ipamc.model.evidence import Evidence
 from ipamc.model.lock import State
 from ipamc.model.plan import Demand, Offer, Want
-from ipamc.model.pool_words import more_room, never, range_for
+from ipamc.model.pool_words import more_room, range_for, why_only_pins
 from ipamc.model.wording import cut, shown
 from ipamc.place.allocate.free_space import Space
 from ipamc.place.allocate.newcomers import Newcomers
@@ -185,7 +185,10 @@ class Rooms:
             return Judgement(1, "pool", "pools", ())
         why, way_out = f"pool {pool.name} is full then", self._way_out((pool,), asserts.nodes - room)
         if pool.disabled:
-            why, way_out = f"pool {pool.name} {never(pool)}", "let it give out blocks again: disabled: false"
+            why, way_out = (
+                f"pool {pool.name} {why_only_pins(pool)}",
+                "let it give out blocks again: disabled: false",
+            )
             if pool.pods_only:
                 way_out = "remove the test: only pods get addresses of the pool"
             if pool.follows:
