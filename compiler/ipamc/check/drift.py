@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from ipamc.check.evidence import PAIRS, cidr_texts, which_case
+from ipamc.check.evidence import PAIRS, cidr_texts, mismatch_advice
 from ipamc.lock.file import line_at
 from ipamc.model.cidr import Block, address_text
 from ipamc.model.cluster import CiliumNode, Mode, Node
@@ -56,7 +56,7 @@ def _which_case(plan: Plan, node: str) -> str:
     blocks = [line.block for line in plan.held.get(node, ())]
     returned = [block for block in blocks if plan.origins.get(block) is Origin.RETURNED]
     if not returned:
-        return which_case(plan.lock)
+        return mismatch_advice(plan.lock)
     release = f"ipamc lock {plan.cluster.name} {' '.join(f'--release {block}' for block in returned)}"
     away = f"if {node} was away, and runs with what it shows: {release}"
     return f"{away}; if this dump is of another cluster, replace it; else "

@@ -224,7 +224,7 @@ def in_one_block(one: ShownBlock, other: ShownBlock, block: Block) -> Diagnostic
     return error("IPC0437", other.at, message, also=[Related(one.at, f"CiliumNode {one.node}")], help=fix)
 
 
-def which_case(lock: Lock) -> str:
+def mismatch_advice(lock: Lock) -> str:
     """Return the beginning of a fix: the possible relations of evidence and lock."""
     live = ", write the CIDRs of the live CiliumPodIPPools first and as they are"
     pools = live if lock.mode is Mode.MULTI_POOL else ""
@@ -246,7 +246,7 @@ def already_given(
         fix = f"{gone}; if it runs: add it to the inventory, and drain one of the two"
     else:
         drain = "drain the other, delete its Node and CiliumNode, and let it join again"
-        fix = f"{which_case(lock)}find out which of the two nodes uses it; {drain}"
+        fix = f"{mismatch_advice(lock)}find out which of the two nodes uses it; {drain}"
     goes, wait = _goes(cluster, shown.node, line.node)
     message = f"node {shown.node} shows {block}, which overlaps {line.block} {state} {line.node}{goes}"
     also = [Related(line_at(lock, line, otherwise=shown.at), f"{state} {line.node} here")]

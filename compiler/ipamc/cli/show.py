@@ -132,7 +132,7 @@ def command(  # noqa: PLR0913 - an argument for each option
     from ipamc.review.shown_pools import Choice
 
     if runway or changes:
-        return tell_future(source_of(**where), changes, pools, runway=runway, output=output, style=style)
+        return forecast(source_of(**where), changes, pools, runway=runway, output=output, style=style)
     if output == "prometheus" and (show_blocks or nodes or states):
         only = "metrics are of pools: --output prometheus takes no --show-blocks, --node or --state"
         raise click.UsageError(only)
@@ -289,7 +289,7 @@ _COMMON = {"clusters", "output", "at", "assume", "style", "report"}
 """Parameters of `show` that both questions have, too."""
 
 
-def tell_future(
+def forecast(
     source: Source, changes: tuple[str, ...], pools: tuple[str, ...], *, runway: bool, output: str, style: str
 ) -> int:
     """Answer --what-if or --runway; return the exit code. Raises UsageError for other options."""

@@ -122,9 +122,9 @@ class _Search(Struct):
 
     def unheld(self, block: Block) -> Iterator[InputAnswer]:
         """Yield what the inputs say of a block that overlaps no line of a lock."""
-        from ipamc.workspace.spaces import silent_members
+        from ipamc.workspace.spaces import members_without
 
-        silent = silent_members(self.source.folders, self.source.spaces or (), block)
+        silent = members_without(self.source.folders, self.source.spaces or (), block)
         for folder in self.source.folders:
             with self.problems.of(folder):
                 if folder not in silent:

@@ -74,7 +74,7 @@ def spaces_in(parent: str) -> tuple[str, ...]:
         return ()
 
 
-def silent_members(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
+def members_without(folders: Iterable[str], spaces: Iterable[str], block: Block) -> frozenset[str]:
     """Return those folders of address spaces and their members that certainly say nothing about a block:
     neither an index nor their own files have an address of it. They take a twentieth of what reading takes.
     """
