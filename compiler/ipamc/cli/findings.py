@@ -27,9 +27,9 @@ from ipamc.report.findings.content import Checked, Failure, Rule, span_of, with_
 from ipamc.report.terminal_text import harmless, harmless_json, tally, visible
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import name_of
+from ipamc.workspace.failure import one_line
 from ipamc.workspace.safe_read import refuse_way_out
 from ipamc.workspace.signals import ENDS
-from ipamc.workspace.trouble import one_line
 
 _KEY = "ipamc.cli.findings"
 

@@ -21,10 +21,10 @@ from ipamc.model.progress import phase
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import find, name_of
 from ipamc.workspace.environment import today, utc
+from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.inputs import create_cluster, source_paths, update_cluster
 from ipamc.workspace.safe_read import refuse_links
 from ipamc.workspace.spaces import not_space
-from ipamc.workspace.trouble import Trouble
 
 if TYPE_CHECKING:
     from ipamc.importing.bring_in import Options
@@ -198,7 +198,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     (outcome,) = compile_all([ClusterRun(folder=folder, today=today(), dumped=dump.kinds)], 1)
     found = (each for each in outcome.findings if each.code != _OF_THE_DUMP)
     both: Outcome = replace(outcome, findings=(*warnings, *imported.findings, *found))
-    if not (outcome.done or outcome.trouble):
+    if not (outcome.done or outcome.failed):
         line = "refused: the files are there, and neither a lock nor anything rendered"
         both = replace(both, line=line)
     code = conclude([both], style)
@@ -206,7 +206,7 @@ def _start(cluster: str, files: Sequence[str], options: Options, style: str) -> 
     if code == DONE:
         above = PurePath(folder).parent.as_posix()
         say(f"next: read {folder}/, then commit it: git add .gitattributes {above} && git commit")
-    elif not outcome.trouble:
+    elif not outcome.failed:
         where = f"in {folder}/ or in the cluster"
         say(f"next: decide what is refused, {where}, then run: ipamc compile {cluster}")
     return code
@@ -282,7 +282,7 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     refuse_links(folder)
     for path, text in sorted((f"{folder}/{each}", text) for each, text in files.items()):
         if not disk.create(path, text):
-            raise Trouble(f"{path} is there already, and was not a moment ago: run it again")
+            raise EnvironmentFailure(f"{path} is there already, and was not a moment ago: run it again")
         say(f"{path}: written")
     if not is_there:
         prepare(folder)
@@ -337,7 +337,9 @@ def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagno
         files = {POOLS: pools_text(drafts)}
     sources = {f"{folder}/{file}": text.encode() for file, text in files.items()}
     if clash := sorted(sources.keys() & inputs.sources.keys()):
-        raise Trouble(f"{clash[0]} is there already, without the pool that it would have: rename it")
+        raise EnvironmentFailure(
+            f"{clash[0]} is there already, without the pool that it would have: rename it"
+        )
     try:
         load_cluster(replace(inputs, sources={**inputs.sources, **sources}))
     except Refused:

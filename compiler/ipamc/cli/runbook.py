@@ -153,7 +153,7 @@ def _requested(request: Request, plan: Plan, site: Site, inputs: Inputs) -> Runb
 def _under_way(
     folder: str, revision: str | None, inputs: Inputs, compilation: Compilation, site: Site, cut: Cut
 ) -> Sequence[Runbook]:
-    """Return the runbooks of changes that have begun. Raises Refused and Trouble."""
+    """Return the runbooks of changes that have begun. Raises Refused and EnvironmentFailure."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
     from ipamc.workspace.plan_base import cluster_base, look

@@ -16,7 +16,7 @@ from ipamc.cli.findings import Problems, format_option, tell
 from ipamc.cli.options import assume_option, at_option, clusters_argument, output_option, source_of
 from ipamc.cli.terminal import colour, columns, has_blocks, is_terminal, progress, show, show_csv, show_record
 from ipamc.model.diagnostics import count
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.model.cluster import Cluster
@@ -201,7 +201,7 @@ def _aggregated(choice: Choice, by: str | None) -> Callable[[Cluster, Lock], Clu
             try:
                 key = label_key(cluster, by)
             except LabelError as problem:
-                raise Trouble(str(problem)) from None
+                raise EnvironmentFailure(str(problem)) from None
             groups = by_label(cluster, lines, key)
         if choice.of_lines:
             groups = tuple(group for group in groups if group.blocks)

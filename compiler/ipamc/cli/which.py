@@ -17,7 +17,7 @@ from ipamc.cli.terminal import columns, progress, show, show_record
 from ipamc.model.diagnostics import Refused, count
 from ipamc.model.lock import State
 from ipamc.workspace.clusters import name_of
-from ipamc.workspace.trouble import Trouble
+from ipamc.workspace.failure import EnvironmentFailure
 
 if TYPE_CHECKING:
     from ipamc.model.cidr import Block
@@ -104,7 +104,9 @@ class _Search(Struct):
         found.update(of(text, path, self.query.node) if self.query.node else ())
         if named(text) != name:
             instead = "restore this cluster's, or delete the copied one"
-            raise Trouble(f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}")
+            raise EnvironmentFailure(
+                f"{path} is the lock of cluster {named(text)!r}, not of {name!r}: {instead}"
+            )
         started: frozenset[Block] = frozenset()
         if any(row.line.in_use for row in found) and b'"mode":"multi-pool"' in text[: text.find(b"\n")]:
             from ipamc.pipeline import load_cluster

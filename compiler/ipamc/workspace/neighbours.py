@@ -17,11 +17,11 @@ from ipamc.model.gc_pause import paused_collector
 from ipamc.read.space_index import may_ask
 from ipamc.workspace import disk
 from ipamc.workspace.clusters import folder_of, name_of, parent_of
+from ipamc.workspace.failure import EnvironmentFailure, one_line
 from ipamc.workspace.inputs import read_sources
 from ipamc.workspace.safe_read import link_on_the_way
 from ipamc.workspace.source import Commit, Disk
 from ipamc.workspace.spaces import spaces_in
-from ipamc.workspace.trouble import Trouble, one_line
 
 if TYPE_CHECKING:
     from ipamc.address_space import Neighbours
@@ -217,7 +217,7 @@ def _read_in(source: Disk | Commit, folder: str) -> ClusterPrefixes | None:
 
     try:
         found = survey(source.inputs(folder, rendered=False), every=True) if source.has(folder) else None
-    except (Refused, Trouble, OSError):
+    except (Refused, EnvironmentFailure, OSError):
         return None
     return found if isinstance(found, ClusterPrefixes) else None
 
@@ -227,7 +227,7 @@ def _texts(findings: Iterable[Diagnostic]) -> dict[str, bytes]:
     paths = {other.at.path for finding in findings for other in finding.also}
     found: dict[str, bytes] = {}
     for path in sorted(paths):
-        with suppress(Trouble):  # a folder, or a file that may not be read
+        with suppress(EnvironmentFailure):  # a folder, or a file that may not be read
             if (data := disk.read_bytes(path)) is not None:
                 found[path] = data
     return found
