@@ -62,7 +62,7 @@ def command(*, cluster: str, files: tuple[str, ...], every: bool, output: str, s
         with progress("reading the dump"):
             dump, warnings = load_dump(files, nodes=False)
         with progress("looking at the use of blocks"):
-            inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, untested=True)
+            inputs = replace(Disk(assume=run["assume"]).inputs(folder), today=day, skip_tests=True)
             now = compile_cluster(with_members(inputs))
             try:
                 looked, more = look(now.plan, dump, day)

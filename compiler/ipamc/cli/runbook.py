@@ -110,7 +110,7 @@ def command(
     try:
         with progress("planning the steps"):
             # With consent to the mode that the Cluster names; nothing is written.
-            inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), untested=True)
+            inputs = replace(Disk().inputs(folder), today=day, consent=Consent(mode=True), skip_tests=True)
             compilation = compile_cluster(with_members(inputs))
             plan = compilation.plan
             site = Site(plan, assets("templates/runbooks"), inputs.folder, loops=output == "markdown")
