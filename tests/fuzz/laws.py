@@ -35,7 +35,7 @@ from ipamc.report.plan import text as plan_text
 from ipamc.report.show import prometheus as show_prometheus
 from ipamc.report.show import text as show_text
 from ipamc.report.show.columns import Screen
-from ipamc.report.show.text import Look
+from ipamc.report.show.text import ShowOptions
 from ipamc.review import GATES
 from ipamc.review.diff import Difference, UnreadableBase, compare, empty_base, read_base
 from ipamc.review.diff.plan_report import ClusterReport, PlanReport, refusals
@@ -282,8 +282,8 @@ def _answers(inputs: Inputs) -> Iterator[str]:
     seen = shown(
         cluster, lock, Choice(), inputs.today or LATER, lines=True, started=started_with(cluster, lock)
     )
-    for look in (Look(blocks=True), Look(sort="room", ranges=True, every=True)):
-        yield show_text.render([seen], look, Screen(width=40, blocks=True, cuts=True))
+    for options in (ShowOptions(blocks=True), ShowOptions(sort="room", ranges=True, every=True)):
+        yield show_text.render([seen], options, Screen(width=40, blocks=True, cuts=True))
     yield show_prometheus.render([seen])
     yield json.dumps(report_utilisation.record(seen))
     for block in questions:

@@ -57,7 +57,7 @@ from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
 from ipamc.model.lock import Consent
 from ipamc.pipeline import Compilation, Inputs, compile_cluster
 from ipamc.place.resize.decide import resizes
-from ipamc.place.resize.look import look
+from ipamc.place.resize.resize_rules import checked_decisions
 from ipamc.read.dump.read import read_dump
 from ipamc.read.locate import locate
 from ipamc.report import explanation
@@ -216,13 +216,13 @@ def _resized(
     pieces = [(f"dump/{name}", [text.encode()]) for name, text in dumps.items()]
     dump, warnings = read_dump(pieces, nodes=False)
     try:
-        looked, found = look(compile_cluster(given).plan, dump, given.today)
+        looked, found = checked_decisions(compile_cluster(given).plan, dump, given.today)
     except Refused as refused:
         raise Refused(locate((*warnings, *refused.diagnostics), given.sources)) from None
     produced["resize"] = resize_table(looked.rows, every=True)
     done = compile_cluster(replace(given, consent=replace(given.consent, resize=resizes(looked.rows))))
     later = replace(given, lock=done.lock.encode(), consent=Consent())
-    again, _ = look(compile_cluster(later).plan, dump, given.today)
+    again, _ = checked_decisions(compile_cluster(later).plan, dump, given.today)
     settled = compile_cluster(replace(later, consent=Consent(resize=resizes(again.rows))))
     assert (settled.lock, settled.files) == (done.lock, done.files), "a second look changes something"
     return done, locate((*warnings, *found), given.sources)

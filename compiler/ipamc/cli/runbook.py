@@ -156,10 +156,10 @@ def _under_way(
     """Return the runbooks of changes that have begun. Raises Refused and EnvironmentFailure."""
     from ipamc.review.diff import compare, empty_base
     from ipamc.review.runbook.request import under_way
-    from ipamc.workspace.plan_base import cluster_base, look
+    from ipamc.workspace.plan_base import cluster_base, find_base
 
     plan, known = compilation.plan, _known(folder, revision)
-    source: Source = Disk((folder,)) if known is None else look(known, [folder], []).source
+    source: Source = Disk((folder,)) if known is None else find_base(known, [folder], []).source
     before = cluster_base(source, folder, inputs, compilation)
     base = before or empty_base(inputs.name, plan.lock.mode)
     difference = compare(base, compilation, inputs.today, assets("templates/runbooks"))

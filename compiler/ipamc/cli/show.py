@@ -153,15 +153,15 @@ def command(  # noqa: PLR0913 - an argument for each option
         found = pooled = reading.read(_shown(choice, reading.source.day(), lines=lines))
         if output == "text":
             from ipamc.report.show.columns import Screen
-            from ipamc.report.show.text import Look, render
+            from ipamc.report.show.text import ShowOptions, render
 
-            look = Look(
+            options = ShowOptions(
                 sort=sort, reverse=reverse, ranges=ranges, every=every, blocks=lines, filtered=choice.any
             )
             screen = Screen(
                 width=columns(), colour=colour(sys.stdout), blocks=has_blocks(), cuts=is_terminal()
             )
-            show(render(pooled, look, screen))
+            show(render(pooled, options, screen))
         else:
             _write(output, pooled, reading, blocks=lines)
     missing = reading.missing()

@@ -158,11 +158,11 @@ def near_inputs(folder: str) -> tuple[Diagnostic, ...]:
     """
     lock = disk.lock_path(folder)
     others = (Path(path) for path in _files(folder) if not _is_candidate(path) and path != lock)
-    found = (_look(path) for path in sorted(others) if not is_leftover(path))
+    found = (_ignored(path) for path in sorted(others) if not is_leftover(path))
     return tuple(finding for finding in found if finding)
 
 
-def _look(path: Path) -> Diagnostic | None:
+def _ignored(path: Path) -> Diagnostic | None:
     from ipamc.read.rules import not_an_input
 
     shown, name = path.as_posix(), ""

@@ -32,7 +32,7 @@ class Base(Struct, frozen=True, kw_only=True):
     """A cluster's folder in the base, by its present folder."""
 
 
-def look(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
+def find_base(revision: str, folders: list[str], deleted: list[str] | None) -> Base:
     """Compare the planned folders with those of a revision.
     `deleted` are folders to look for in the revision; None means all that no longer exist. A new folder is
     taken for a renamed one if its lock has every line of the former one, unchanged. Raises EnvironmentFailure

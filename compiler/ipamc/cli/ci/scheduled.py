@@ -238,7 +238,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
     from ipamc.workspace.neighbours import Folders, neighbours
-    from ipamc.workspace.plan_base import look
+    from ipamc.workspace.plan_base import find_base
 
     if code := main(["import", "--refresh", "--", cluster, *files]):
         return code, None
@@ -253,7 +253,7 @@ def _refreshed(cluster: str, folder: str, files: tuple[str, ...]) -> tuple[int, 
         folder=folder,
         today=day,
         revision="HEAD",
-        source=look("HEAD", [folder], []).source,
+        source=find_base("HEAD", [folder], []).source,
         folders=Folders(now=folder, was=folder),
         neighbours=neighbours([folder], progress).get(folder),
     )

@@ -214,9 +214,9 @@ def wrong_routes(context: Context, suppressed: Suppressed) -> Iterator[Result]:
         also += context.line_of(one.name)
     more = and_others([each.name for each, _ in apart])
     has = f"podCIDRs {texts(node.pod_cidrs)}, and its CiliumNode {texts(seen.blocks)}"
-    look = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
+    command = f"kubectl get pods -A -o wide --field-selector spec.nodeName={node.name}"
     again = f"drain {node.name}, delete its Node and CiliumNode, let it join again, and apply"
-    way_out = f"see which block the pods use: {look}; {again}"
+    way_out = f"see which block the pods use: {command}; {again}"
     text = f"node {node.name} has {has}{more}: {_effect(_speaker(context))}"
     # The object that is not the source of the node's blocks is wrong: in kubernetes mode the CiliumNode.
     kind = CILIUM_NODE if context.shows_nodes else NODE

@@ -205,8 +205,8 @@ def wrong_next_hop(tables: _Tables) -> Iterator[Result]:
         nodes = and_others(list(dict.fromkeys(each.node for each in wrong)))
         text = f"{first.route.block} {leads} node {first.node}, and {holders} holds it{more}{nodes}"
         make = error if any(each.route.used for each in wrong) else warning
-        look = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
-        way_out = f"see which blocks {first.node} has: {look}; else find out which router announces it"
+        command = f"kubectl get ciliumnode {first.node} -o jsonpath='{{.spec.ipam}}'"
+        way_out = f"see which blocks {first.node} has: {command}; else find out which router announces it"
         yield Result(make("IPC0953", table.at(first.route), text, also=also[1:], help=way_out))
 
 
@@ -281,10 +281,12 @@ def held_missing(tables: _Tables) -> Iterator[Result]:
             for each, _ in some[:LISTED]:
                 also.append(context.related(each.node, f"{each.node} has {each.block}"))
                 also += context.line_of(each.node, each.block.family)
-            look = f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
+            command = (
+                f"see whether its session is up: cilium-dbg bgp peers, in the agent's pod of {shown.node}"
+            )
             router = "if this router need not know it, leave its table out"
             at = table.at(caught) if caught else Span(table.path)
-            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{look}; {router}"))
+            yield Result(make("IPC0955", at, f"{what}{more}", also=also, help=f"{command}; {router}"))
 
 
 def not_attributed(tables: _Tables) -> Iterator[Result]:
