@@ -28,7 +28,7 @@ from ipamc.render.arrange import arrange
 from ipamc.report import explanation, holders
 from ipamc.report import utilisation as report_utilisation
 from ipamc.report.findings import FORMATS, report
-from ipamc.report.findings.content import Rule
+from ipamc.report.findings.content import RuleText
 from ipamc.report.plan import json as plan_json
 from ipamc.report.plan import markdown as plan_markdown
 from ipamc.report.plan import text as plan_text
@@ -108,8 +108,8 @@ def findings_can_be_shown(inputs: Inputs, found: Iterable[Diagnostic], rendered:
 
 
 @cache
-def _rules() -> Mapping[str, Rule]:
-    return {code: Rule(entry.title, entry.body) for code, entry in catalogue(assets("rules")).items()}
+def _rules() -> Mapping[str, RuleText]:
+    return {code: RuleText(entry.title, entry.body) for code, entry in catalogue(assets("rules")).items()}
 
 
 def readable(name: str, text: str, number: int) -> None:

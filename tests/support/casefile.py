@@ -49,8 +49,8 @@ from ipamc.cli.why import explain
 from ipamc.lock.consent import parse_consent
 from ipamc.lock.file import load as load_lock
 from ipamc.model.cilium.features import Capability
-from ipamc.model.cilium.support import Known
-from ipamc.model.cilium.versions import known, minors
+from ipamc.model.cilium.support import Basis
+from ipamc.model.cilium.versions import basis, minors
 from ipamc.model.cilium.versions import text as minor_text
 from ipamc.model.cluster import Version
 from ipamc.model.diagnostics import Diagnostic, Refused, Severity, Span, count
@@ -328,7 +328,7 @@ def _wanted(name: str) -> str:
 
 def _row(case: Case, version: Version, outcome: Outcome) -> str:
     """Write a line of want/minors."""
-    weakest = max((known(version, capability) for capability in case.shows), key=list(Known).index)
+    weakest = max((basis(version, capability) for capability in case.shows), key=list(Basis).index)
     codes = sorted({_short(each) for each in outcome.found})
     refused = any(each.severity is Severity.ERROR for each in outcome.found)
     return (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ipamc.assertions import assertion_rules as rules
 from ipamc.assertions.blocks import Judgement, no_nodes, no_nodes_of
-from ipamc.assertions.subjects import Group, Subjects, TooMany
+from ipamc.assertions.subjects import NodeGroup, Subjects, TooMany
 from ipamc.law.change import last_day
 from ipamc.model.assertion import Assertion, Room
 from ipamc.model.cidr import Block
@@ -104,7 +104,7 @@ class Rooms:
 
     def _kinds(self, asserts: Room) -> Iterator[_Kind]:
         """Yield the kinds of nodes of a test, each once, in order of value and name."""
-        by_value: Mapping[str, Sequence[Group]]
+        by_value: Mapping[str, Sequence[NodeGroup]]
         if asserts.each:
             by_value = self._subjects.by_value(asserts.each, asserts.selector)
         else:

@@ -28,7 +28,7 @@ from ipamc.workspace.spaces import not_space
 
 if TYPE_CHECKING:
     from ipamc.importing.bring_in import Options
-    from ipamc.importing.prefixes import Plan
+    from ipamc.importing.prefixes import PlannedPools
     from ipamc.model.dump import Dump
 
 _OF_THE_DUMP = "IPC0540"
@@ -295,7 +295,7 @@ def _planned(cluster: str, file: str, sizes: tuple[int, ...], style: str) -> int
     return DONE
 
 
-def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
+def _first_files(folder: str, name: str, plan: PlannedPools) -> dict[str, str]:
     """Return the files of a new cluster. Raises Refused where its pools do not fit together."""
     from ipamc.check import check
     from ipamc.importing.files import POOLS, pools_text
@@ -315,7 +315,7 @@ def _first_files(folder: str, name: str, plan: Plan) -> dict[str, str]:
     return files
 
 
-def _additions(folder: str, plan: Plan) -> tuple[dict[str, str], Sequence[Diagnostic]]:
+def _additions(folder: str, plan: PlannedPools) -> tuple[dict[str, str], Sequence[Diagnostic]]:
     """Return the files to add to a cluster, and the differences between its pools and the plan.
     Raises Refused where a compile would refuse the cluster with these pools.
     """

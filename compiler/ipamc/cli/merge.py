@@ -65,10 +65,10 @@ def merge(*, rev: str) -> int:
     from ipamc.cli.ci.matrix import there
     from ipamc.cli.runner import ClusterRun, compile_all, conclude
     from ipamc.workspace.environment import today
-    from ipamc.workspace.revision import known, require_top
+    from ipamc.workspace.revision import commit_named, require_top
 
     require_top()
-    commit = known(".", rev)
+    commit = commit_named(".", rev)
     if git.merge_base(".", commit, "HEAD") == commit:
         say(f"{rev} is merged already")
         return DONE

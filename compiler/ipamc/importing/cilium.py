@@ -239,7 +239,7 @@ def _all_blocks(blocks: Mapping[str, Blocks]) -> list[Block]:
 
 def about_nodes(dump: Dump, draft: Draft, managed: Offering | None, *, silent: bool) -> Iterator[Diagnostic]:
     """Yield warnings about nodes: podCIDRs that are not their blocks, nodes that wait for a block.
-    `silent` is that of `Known`: with it the compile reports running nodes.
+    `silent` is that of `KnownBlocks`: with it the compile reports running nodes.
     """
     left, waiting = [], []
     for node in dump.nodes:

@@ -22,7 +22,7 @@ from ipamc.workspace.clusters import name_of
 from ipamc.workspace.environment import utc
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.rendered import Manifests
-from ipamc.workspace.revision import known, last_change
+from ipamc.workspace.revision import commit_named, last_change
 from ipamc.workspace.source import Commit, Disk, below
 
 REFS = (git.APPLIED, "refs/remotes/origin/ipamc/applied/")
@@ -124,7 +124,7 @@ def _applied(folder: str, revision: str | None) -> Commit | None:
     if revision is None:
         commit = next(filter(None, (git.commit(top, f"{ref}{name_of(folder)}") for ref in REFS)), None)
     else:
-        commit = known(top, revision)
+        commit = commit_named(top, revision)
     if commit is None:
         return None
     found = Commit(top=top, revision=revision or commit[:12], commit=commit, folders=(folder,))

@@ -12,7 +12,7 @@ from ipamc.model.lock import Line, State
 from ipamc.report.dropped_lines import dropped_lines
 from ipamc.workspace import disk, git
 from ipamc.workspace.failure import EnvironmentFailure
-from ipamc.workspace.revision import known
+from ipamc.workspace.revision import commit_named
 from ipamc.workspace.source import below
 
 DEEPEST = 20  # the most commits in a row that are searched for an intact lock
@@ -118,7 +118,7 @@ def onto(folder: str, rev: str, today: str) -> Onto:
     top = git.root(folder)
     if top is None:
         raise EnvironmentFailure(f"{folder} is not in a git repository: --onto needs one")
-    commit = known(folder, rev)
+    commit = commit_named(folder, rev)
     path = f"{below(top, folder)}/{disk.LOCK}"
     merger = _Merger(folder, rev, path, disk.lock_path(folder), git.show(folder, commit, path))
     base = merger.base("HEAD", commit)

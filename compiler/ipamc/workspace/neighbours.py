@@ -178,15 +178,16 @@ def refuse_takeovers(
     """Raise Refused if a cluster that left an address space since a commit now has addresses of a member."""
     if before is None or before.address_space in {"", compilation.plan.cluster.address_space}:
         return
-    from ipamc.address_space import Member, held_lines, prefixes_of, taken_while_leaving
+    from ipamc.address_space import ClusterChange, held_lines, prefixes_of, taken_while_leaving
     from ipamc.read.locate import locate
     from ipamc.workspace import git_tree
 
     plan = compilation.plan
     now = prefixes_of(plan.cluster, held_lines(plan.lock), inputs.lock_path, inputs.lock)
-    mine = Member(was=_read_in(base, folders.was), now=now)
+    mine = ClusterChange(was=_read_in(base, folders.was), now=now)
     others = [
-        Member(was=_read_in(base, then), now=_read_in(Disk(), here)) for here, then in _others(base, folders)
+        ClusterChange(was=_read_in(base, then), now=_read_in(Disk(), here))
+        for here, then in _others(base, folders)
     ]
     if found := list(taken_while_leaving(mine, others)):
         within = f"{base.revision}:"

@@ -23,7 +23,7 @@ from ipamc.workspace.source import Commit, below, is_below
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2})?)?", re.ASCII)
 
 
-def known(folder: str, revision: str) -> str:
+def commit_named(folder: str, revision: str) -> str:
     """Return the commit that a revision names in a folder's repository.
     Raises EnvironmentFailure without one.
     """

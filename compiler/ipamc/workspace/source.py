@@ -130,7 +130,7 @@ class Disk(Struct, frozen=True):
         return {}
 
 
-class _Known(Struct, eq=False):
+class _GivenFiles(Struct, eq=False):
     """Files that the caller already has, by path below a cluster's folder, hashable as a key of a cache."""
 
     files: Mapping[str, bytes]
@@ -147,7 +147,7 @@ class Commit(Struct, frozen=True, kw_only=True):
     """Lines for the user: the commit of a date, and the clusters that it does not have."""
     assume: Version | None = None
     spaces: tuple[str, ...] = ()  # none: of a commit git reads all files of a folder at once
-    known: _Known | None = None
+    given: _GivenFiles | None = None
 
     def has(self, folder: str) -> bool:
         """Return whether the commit has files of a cluster.
@@ -196,11 +196,11 @@ class Commit(Struct, frozen=True, kw_only=True):
         return _rendered(self._files(folder))
 
     def _files(self, folder: str, *, rendered: bool = True) -> Mapping[str, bytes]:
-        return _files(self.top, self.commit, below(self.top, folder), self.known, rendered=rendered)
+        return _files(self.top, self.commit, below(self.top, folder), self.given, rendered=rendered)
 
     def beside(self, files: Mapping[str, bytes]) -> Commit:
         """Return this commit with known files, which git need not read if their bytes are the same."""
-        return replace(self, known=_Known(files))
+        return replace(self, given=_GivenFiles(files))
 
     def day(self) -> str:
         """Return the day of the commit."""
@@ -242,13 +242,13 @@ def below(top: str, folder: str) -> str:
 
 @lru_cache(maxsize=1)
 def _files(
-    top: str, commit: str, path: str, known: _Known | None, *, rendered: bool = True
+    top: str, commit: str, path: str, given: _GivenFiles | None, *, rendered: bool = True
 ) -> Mapping[str, bytes]:
     """Return files of a cluster by path below its folder; the last result is cached, as verbs ask again."""
     from ipamc.workspace import git_tree
 
     wanted = is_read if rendered else _is_not_rendered
-    return MappingProxyType(git_tree.files(top, commit, path, wanted, known.files if known else {}))
+    return MappingProxyType(git_tree.files(top, commit, path, wanted, given.files if given else {}))
 
 
 @lru_cache(maxsize=1)

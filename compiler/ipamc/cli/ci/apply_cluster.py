@@ -47,7 +47,7 @@ from ipamc.workspace import disk
 from ipamc.workspace.failure import EnvironmentFailure
 from ipamc.workspace.kubectl import CRDS, LISTED, CiliumNodes, Kube, if_allowed, version_of
 from ipamc.workspace.rendered import Manifests, former_blocks, manifests, recompiled, rendered_differences
-from ipamc.workspace.revision import known
+from ipamc.workspace.revision import commit_named
 
 Parts = Mapping[str, Sequence[Object]]  # objects by the part of the tree that has them
 Send = Callable[[Sequence[Object]], set[str]]  # applies objects, and returns refused ones by identity
@@ -149,7 +149,7 @@ def _tree(kube: Kube, name: str, given: Sequence[str]) -> tuple[Manifests, Parts
             f"{there.shown} has not what {disk.LOCK} says should be there: nothing was applied; "
             f"run ipamc compile {name}, and look for what was lost"
         )
-    commit = known(".", "HEAD") if ADMISSION in there.parts else ""
+    commit = commit_named(".", "HEAD") if ADMISSION in there.parts else ""
     some = [part for part in there.parts if part in {*BEFORE_SHARDS, *given} or not given]
     return there, compiled.waiting, {part: naming(_built(kube, there, part), commit) for part in some}
 
